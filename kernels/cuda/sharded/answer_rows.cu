@@ -21,9 +21,7 @@ __global__ void __launch_bounds__(kEndThreads)
   if (blockIdx.x == 0 && threadIdx.x == 0) write_header(task, exchange);
   const bool is_active = !task.active.given() || task.active.data[blockIdx.x] != 0;
   const RowAsks asks = is_active ? task.states[blockIdx.x].asks : RowAsks::nothing;
-  const bool answers = exchange == ShardedExchange::tokens
-                           ? asks == RowAsks::tokens
-                           : asks == RowAsks::threshold || asks == RowAsks::tie;
+  const bool answers = is_answered(asks, exchange);
   if (answers) RowAnswerer(task, exchange, blockIdx.x, dynamic).run(asks);
   end_sending(task, exchange, blockIdx.x, answers ? task.mine(exchange, blockIdx.x) : nullptr,
               static_cast<std::size_t>(task.each[static_cast<int>(exchange)]));

@@ -43,12 +43,10 @@ __global__ void __launch_bounds__(kEndThreads)
 cudaError_t exchange_summaries(const ShardedTask& task, cudaStream_t stream) {
   const SpreadNeeds needs{[&task](int) { return std::max(summary_bytes(task), merge_bytes(task)); },
                           /*starts_early=*/true};
-  const auto launch = [&]<bool kReports>() {
+  return launch_with_reports(task, [&]<bool kReports>() {
     return launch_spread<exchange_summaries_kernel<kReports>>(task.rows(), {1, kEndThreads}, needs,
                                                               stream, task);
-  };
-  return has_reports(task) ? launch.template operator()<true>()
-                           : launch.template operator()<false>();
+  });
 }
 
 }  // namespace fairdraw::cuda

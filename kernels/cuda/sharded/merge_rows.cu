@@ -21,12 +21,10 @@ __global__ void __launch_bounds__(kEndThreads)
 
 cudaError_t merge_rows(const ShardedTask& task, ShardedExchange exchange, cudaStream_t stream) {
   const SpreadNeeds needs{[&task](int) { return merge_bytes(task); }, /*starts_early=*/true};
-  const auto launch = [&]<bool kReports>() {
+  return launch_with_reports(task, [&]<bool kReports>() {
     return launch_spread<merge_rows_kernel<kReports>>(task.rows(), {1, kEndThreads}, needs, stream,
                                                       task, exchange);
-  };
-  return has_reports(task) ? launch.template operator()<true>()
-                           : launch.template operator()<false>();
+  });
 }
 
 }  // namespace fairdraw::cuda

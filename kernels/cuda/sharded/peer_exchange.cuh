@@ -76,8 +76,8 @@ __device__ __forceinline__ std::uint64_t load_acquire(const std::uint64_t* at) {
   return value;
 }
 
-/// By all threads of a row's block: its part goes to all ranks, with the block's header of `send`
-/// in front of the first row's, and its flags are set to `number`. `turn`: of the blocks.
+/// By all threads of a row's block: the first `bytes` of its part go to all ranks, with the header
+/// of `send` in front of the first row's, and the row's flags are set to the exchange's number.
 __device__ __forceinline__ void send_part(const ShardedTask& task, ShardedExchange exchange,
                                           std::int64_t row, const std::byte* part,
                                           std::size_t bytes, PeerFlags kind,

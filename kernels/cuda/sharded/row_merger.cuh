@@ -63,10 +63,12 @@ inline int merge_bytes(const ShardedTask& task) {
   return std::max(merge_known_at() + KnownArrays::bytes(task), answer_bytes(task));
 }
 
-/// Whether a call needs the reports of a RowMerger.
-inline bool has_reports(const ShardedTask& task) {
-  return task.top_n > 0 || task.logprob != nullptr || task.logprob_filtered != nullptr ||
-         task.values != nullptr;
+/// Calls launch.operator()<kReports>() for the RowMerger that a call needs.
+template <class Launch>
+cudaError_t launch_with_reports(const ShardedTask& task, const Launch& launch) {
+  const bool reports = task.top_n > 0 || task.logprob != nullptr ||
+                       task.logprob_filtered != nullptr || task.values != nullptr;
+  return reports ? launch.template operator()<true>() : launch.template operator()<false>();
 }
 
 /// In the memory of a merge that is at its end.
@@ -152,11 +154,7 @@ class RowMerger {
     return agree;
   }
 
-  __device__ bool answers_came() const {
-    return exchange_ == ShardedExchange::tokens
-               ? asked_ == RowAsks::tokens
-               : asked_ == RowAsks::threshold || asked_ == RowAsks::tie;
-  }
+  __device__ bool answers_came() const { return is_answered(asked_, exchange_); }
 
   __device__ void decide() {
     bool asks = false;

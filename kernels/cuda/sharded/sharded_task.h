@@ -65,6 +65,12 @@ struct FoundThreshold {
 /// What a row waits for.
 enum class RowAsks : std::int32_t { nothing, threshold, tie, tokens };
 
+/// Whether a row that asks this is answered in an exchange after the summary.
+__device__ __forceinline__ bool is_answered(RowAsks asks, ShardedExchange exchange) {
+  return exchange == ShardedExchange::tokens ? asks == RowAsks::tokens
+                                             : asks == RowAsks::threshold || asks == RowAsks::tie;
+}
+
 /// One row between exchanges.
 struct ShardedRowState {
   static constexpr int kMostFound = 3;
