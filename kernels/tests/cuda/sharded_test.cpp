@@ -10,9 +10,6 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -23,7 +20,7 @@
 #include "harness/inputs/random_calls.h"
 #include "sharded/exchange.h"
 #include "tests/cuda/arrays.h"
-#include "tests/cuda/device_shard.h"
+#include "tests/cuda/device_shards.h"
 #include "tests/cuda/graphs.h"
 #include "tests/sample/reduced.h"
 #include "tests/sharded/sharded_calls.h"
@@ -36,92 +33,6 @@ using cuda::ShardedExchange;
 using harness::Dice;
 using harness::HostArrays;
 using harness::OwnedCall;
-
-/// All shards of a call, on one GPU.
-class DeviceShards {
- public:
-  void add(const ShardedRequest& host, bool wants_mask, const LogprobsResult& reports = {}) {
-    shards_.push_back(std::make_unique<DeviceShard>(host, wants_mask, reports));
-  }
-  Error begin(void* stream = nullptr) {
-    stream_ = static_cast<cudaStream_t>(stream);
-    for (const auto& shard : shards_) {
-      if (Error error = shard->begin(stream)) return error;
-    }
-    return {};
-  }
-  /// From here on, blocks go through memory that all shards address.
-  Error use_peers(std::int64_t most_rows) {
-    cuda::ShardedPeers& peers = peers_;
-    peers.most_rows = most_rows;
-    peers.bytes = cuda::peer_bytes(at(0).call, most_rows);
-    for (int shard = 0; shard < size(); ++shard) {
-      EXPECT_EQ(cuda::peer_bytes(at(shard).call, most_rows), peers.bytes);
-      peer_memory_.emplace_back(static_cast<std::size_t>(peers.bytes));
-      peers.memory[shard] = arrays_.out(peer_memory_.back());
-    }
-    return use_peers_of(*this);
-  }
-  /// The same, through the memory of another, larger call.
-  Error use_peers_of(const DeviceShards& other) {
-    shares_memory_ = true;
-    for (const auto& shard : shards_) {
-      if (Error error = cuda::use_peers(shard->call, other.peers_)) return error;
-    }
-    return {};
-  }
-  Error send(ShardedExchange exchange) {
-    for (const auto& shard : shards_) {
-      if (Error error = cuda::sharded_send(shard->call, exchange)) return error;
-    }
-    return {};
-  }
-  /// What NCCL's all-gather does; nothing where shards have written to each other.
-  void gather(ShardedExchange exchange) {
-    if (shares_memory_) return;
-    for (const auto& to : shards_) {
-      std::byte* at = to->call.receive(exchange);
-      for (const auto& from : shards_) {
-        const auto bytes = static_cast<std::size_t>(from->call.bytes(exchange));
-        require(cudaMemcpyAsync(at, from->call.send(exchange), bytes, cudaMemcpyDeviceToDevice,
-                                stream_),
-                "cudaMemcpyAsync");
-        at += bytes;
-      }
-    }
-  }
-  Error receive(ShardedExchange exchange) {
-    for (const auto& shard : shards_) {
-      if (Error error = cuda::sharded_receive(shard->call, exchange)) return error;
-    }
-    return {};
-  }
-  Error exchange(ShardedExchange exchange) {
-    if (Error error = send(exchange)) return error;
-    gather(exchange);
-    return receive(exchange);
-  }
-  DeviceShard& at(int shard) { return *shards_[static_cast<std::size_t>(shard)]; }
-  int size() const { return static_cast<int>(shards_.size()); }
-  /// The same on all shards.
-  std::int32_t undecided() {
-    const std::int32_t rows = at(0).undecided();
-    for (int shard = 1; shard < size(); ++shard) EXPECT_EQ(at(shard).undecided(), rows);
-    return rows;
-  }
-  void fetch() {
-    for (const auto& shard : shards_) shard->fetch();
-    arrays_.fetch();
-  }
-
- private:
-  cudaStream_t stream_ = nullptr;
-  DeviceArrays arrays_;
-  std::deque<std::vector<std::byte>> peer_memory_;  ///< of each shard
-  cuda::ShardedPeers peers_;
-  bool shares_memory_ = false;  ///< else blocks are copied
-  std::vector<std::unique_ptr<DeviceShard>> shards_;
-};
 
 /// What the CPU's shards do in a call, and the same call in device memory.
 struct Comparison {
@@ -516,142 +427,6 @@ TEST(CudaSharded, WhatIsNotThereIsNamed) {
   EXPECT_NE(
       message([](ShardedRequest&, SampleResult&, Boundaries&, DeviceArrays&) {}).find("workspace"),
       std::string::npos);
-}
-
-/// Rows without filter, among the candidates, beyond them, greedy, and one that is padding.
-struct RowsOfFiveKinds {
-  static constexpr std::int64_t kRows = 5;
-
-  RowsOfFiveKinds(std::int64_t vocab, std::int32_t samples, std::uint64_t seed)
-      : tokens(static_cast<std::size_t>(kRows * samples), -77) {
-    Dice dice(seed);
-    for (std::int64_t i = 0; i < kRows * vocab; ++i) {
-      logits.push_back(static_cast<float>(2 * dice.bell()));
-    }
-    request.logits = {logits.data(), DType::float32, kRows, vocab, vocab};
-    request.top_k = {top_k.data(), kRows};
-    request.seed = {seeds.data(), kRows};
-    request.active = {active.data(), kRows};
-    request.num_samples = samples;
-    SampleResult result;
-    result.tokens = {tokens.data(), kRows * samples};
-    const Error error = sample(request, result, {CpuTarget::best, 1});
-    if (error) throw std::runtime_error(error.message);
-  }
-
-  /// All of it on a device, split at the boundaries.
-  void add_to(DeviceShards& shards, const std::vector<std::int64_t>& boundaries) const {
-    for (std::size_t shard = 0; shard + 1 < boundaries.size(); ++shard) {
-      ShardedRequest part;
-      part.rows = request;
-      part.rows.logits.data = logits.data() + boundaries[shard];
-      part.rows.logits.vocab = boundaries[shard + 1] - boundaries[shard];
-      part.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
-      part.shard = static_cast<std::int32_t>(shard);
-      shards.add(part, /*wants_mask=*/false);
-    }
-  }
-
-  std::vector<float> logits;
-  std::vector<std::int32_t> top_k = {0, 50, 1000, 1, 50};
-  std::vector<std::uint64_t> seeds = {1, 2, 3, 4, 5};
-  std::vector<std::uint8_t> active = {1, 1, 1, 1, 0};
-  std::vector<std::int32_t> tokens;  ///< of the CPU
-  SampleRequest request;
-};
-
-/// One rank waits for no other kernel: so what ranks do at the same time can be tried on one GPU.
-TEST(CudaSharded, OneRankExchangesWithItself) {
-  FAIRDRAW_SKIP_WITHOUT_GPU();
-  for (const std::int64_t vocab : {200, 9000}) {
-    for (const std::int32_t samples : {1, 65}) {
-      const RowsOfFiveKinds rows(vocab, samples, 17);
-      const std::vector<std::int64_t> boundaries = {0, vocab};
-      DeviceShards shards;
-      rows.add_to(shards, boundaries);
-      ASSERT_FALSE(shards.begin());
-      EXPECT_NE(cuda::sample_sharded(shards.at(0).call, {}).message.find("peers is not set"),
-                std::string::npos);
-      EXPECT_NE(cuda::continue_sharded(shards.at(0).call, {}).message.find("peers is not set"),
-                std::string::npos);
-      ASSERT_FALSE(shards.use_peers(RowsOfFiveKinds::kRows));
-      for (int call = 0; call < 3; ++call) {
-        const Error error = cuda::sample_sharded(shards.at(0).call, {});
-        ASSERT_FALSE(error) << error.message;
-      }
-      EXPECT_EQ(shards.undecided(), 0);
-      shards.fetch();
-      EXPECT_EQ(shards.at(0).tokens, rows.tokens) << vocab << " tokens, " << samples << " samples";
-    }
-  }
-}
-
-/// Calls of other shapes take turns in one memory, whose blocks lie elsewhere in each.
-TEST(CudaSharded, CallsOfOtherShapesShareAMemory) {
-  FAIRDRAW_SKIP_WITHOUT_GPU();
-  constexpr int kRounds = 4;
-  const std::vector<std::int64_t> of_large = {0, 4500, 9000}, of_small = {0, 400, 700};
-  const RowsOfFiveKinds large(9000, 3, 18), small(700, 1, 19);
-  DeviceShards larger, smaller;
-  large.add_to(larger, of_large);
-  small.add_to(smaller, of_small);
-  ASSERT_FALSE(larger.begin());
-  ASSERT_FALSE(smaller.begin());
-  ASSERT_FALSE(larger.use_peers(RowsOfFiveKinds::kRows));
-  ASSERT_FALSE(smaller.use_peers_of(larger));
-  for (int call = 0; call < 6; ++call) {
-    DeviceShards& shards = call % 3 == 2 ? larger : smaller;
-    for (int number = 0; number < 2 + kRounds; ++number) {
-      ASSERT_FALSE(shards.exchange(cuda::sharded_exchange(number, kRounds)));
-    }
-  }
-  for (DeviceShards* shards : {&larger, &smaller}) {
-    EXPECT_EQ(shards->undecided(), 0);
-    shards->fetch();
-    for (int shard = 0; shard < 2; ++shard) {
-      EXPECT_EQ(shards->at(shard).tokens, (shards == &larger ? large : small).tokens);
-    }
-  }
-}
-
-TEST(CudaSharded, PeersOutOfRangeAreNamed) {
-  FAIRDRAW_SKIP_WITHOUT_GPU();
-  const std::vector<float> logits(1200, 0.5F);
-  const std::vector<std::int64_t> boundaries = {0, 600};
-  ShardedRequest request;
-  request.rows.logits = {logits.data(), DType::float32, 2, 600, 600};
-  request.boundaries = {boundaries.data(), 2};
-  DeviceShard shard(request, /*wants_mask=*/false);
-  ASSERT_FALSE(shard.begin());
-  DeviceArrays arrays;
-  const std::int64_t needed = cuda::peer_bytes(shard.call, 2);
-  std::vector<std::byte> memory(static_cast<std::size_t>(needed));
-  const auto message = [&](const auto& change) {
-    cuda::ShardedPeers peers;
-    peers.most_rows = 2;
-    peers.bytes = needed;
-    peers.memory[0] = arrays.out(memory);
-    change(peers);
-    return cuda::use_peers(shard.call, peers).message;
-  };
-  EXPECT_EQ(message([](cuda::ShardedPeers& peers) { peers.most_rows = 1; }),
-            "peers.most_rows is 1; allowed: 2, the call's rows, to 2147483647");
-  EXPECT_NE(message([](cuda::ShardedPeers& peers) {
-              peers.most_rows = std::int64_t{1} << 31U;
-            }).find("peers.most_rows is 2147483648"),
-            std::string::npos);
-  EXPECT_EQ(
-      message([&](cuda::ShardedPeers& peers) { peers.bytes = needed - 1; }),
-      "peers.bytes is " + std::to_string(needed - 1) + "; allowed: >= " + std::to_string(needed));
-  EXPECT_NE(message([](cuda::ShardedPeers& peers) {
-              peers.memory[0] = nullptr;
-            }).find("peers.memory[0] is null"),
-            std::string::npos);
-  EXPECT_NE(message([](cuda::ShardedPeers& peers) {
-              peers.memory[0] += 4;
-            }).find("peers.memory[0] is not at a multiple of 16 bytes"),
-            std::string::npos);
-  EXPECT_EQ(message([](cuda::ShardedPeers&) {}), "");
 }
 
 }  // namespace
