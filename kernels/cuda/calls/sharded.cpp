@@ -10,6 +10,8 @@
 #include "cuda/calls/workspace.h"
 #include "cuda/device/device_pointers.h"
 #include "cuda/outputs/write_rows.h"
+#include "cuda/processing/apply_edits.h"
+#include "cuda/processing/edit_rows.h"
 #include "cuda/sharded/sharded_task.h"
 #include "cuda/tiles/tile_spread.h"
 #include "fairdraw/cuda_sharded.h"
@@ -17,16 +19,29 @@
 
 namespace fairdraw::cuda {
 
-struct ShardedCall::Parts {
+namespace {
+
+/// What a call is to its kernels.
+struct ShardedWork {
   ShardedTask task{};
+  RowsTask edits;       ///< of processed rows
+  FloatRows processed;  ///< they are written to
+};
+
+bool has_ranks(const ShardedTask& task) { return task.ranks != nullptr && task.num_samples > 0; }
+
+}  // namespace
+
+struct ShardedCall::Parts : ShardedWork {
   TileSpread spread;
   RowsOutputTask rows;  ///< the mask, where one is wanted
   cudaStream_t stream = nullptr;
 
+  Error process() const;
   Error index() const;
   Error receive(ShardedExchange exchange, bool with_tokens) const;
   Error exchange_summaries(bool with_tokens) const;
-  Error write_mask() const;
+  Error write_columns() const;
 };
 
 namespace {
@@ -51,22 +66,19 @@ Error check_supported(const ShardedRequest& request, const SampleResult& result)
   }
   if (request.input != TileInput::logits) return not_there("input of probabilities");
   if (request.top_k_1_keeps_ties) return not_there("top_k_1_keeps_ties");
-  if (request.words.given()) return not_there("words");
-  if (!result.tokens.given() && rows.logits.rows > 0) {
-    return {ErrorCode::unsupported,
-            "tokens is null; allowed: an array, in a sharded call on GPUs (the CPU has it)"};
-  }
   if (rows.indices.given()) return not_there("indices");
-  if (is_processed(rows.processing)) return not_there("processing");
   if (result.probs.given()) return not_there("probs");
-  const LogprobsResult& reports = result.logprobs;
-  if (reports.ranks.given()) return not_there("logprobs.ranks");
-  if (reports.all.given()) return not_there("logprobs.all");
-  if (reports.given() && is_raw(reports.mode) && rows.allowed.given()) {
-    return {ErrorCode::unsupported, std::string("logprobs.mode is ") + to_string(reports.mode) +
-                                        "; allowed: processed modes, of rows with `allowed`"};
-  }
   return {};
+}
+
+/// Without arrays of columns where a shard has none: they may be anywhere.
+LogitsProcessing processing_of(const SampleRequest& rows) {
+  LogitsProcessing processing = rows.processing;
+  if (rows.logits.vocab == 0) {
+    processing.prompt_mask = {};
+    processing.output_counts = {};
+  }
+  return processing;
 }
 
 Error check_pointers(const ShardedRequest& request, const SampleResult& result,
@@ -81,6 +93,8 @@ Error check_pointers(const ShardedRequest& request, const SampleResult& result,
   pointers.check("seed", rows.seed);
   pointers.check("offset", rows.offset);
   if (rows.logits.vocab > 0) pointers.check("allowed", rows.allowed);
+  pointers.check(processing_of(rows));
+  pointers.check("words", request.words);
   pointers.check("active", rows.active);
   pointers.check("tokens", result.tokens);
   pointers.check("statuses", result.statuses);
@@ -88,9 +102,11 @@ Error check_pointers(const ShardedRequest& request, const SampleResult& result,
   pointers.check("logprob", result.logprob);
   pointers.check("logprob_filtered", result.logprob_filtered);
   pointers.check("logprobs.values", result.logprobs.values);
+  pointers.check("logprobs.ranks", result.logprobs.ranks);
   pointers.check("logprobs.top_ids", result.logprobs.top_ids);
   pointers.check("logprobs.top_values", result.logprobs.top_values);
   if (rows.logits.vocab > 0) pointers.check("mask", result.mask);
+  if (rows.logits.vocab > 0) pointers.check("logprobs.all", result.logprobs.all);
   pointers.check_workspace(execution, workspace_bytes(request, result), rows.logits.rows);
   return pointers.error();
 }
@@ -127,13 +143,18 @@ void place_partition(const Partition& partition, ShardedTask& task) {
   task.row_part_count = static_cast<int>(part - task.row_parts);
 }
 
-/// Views of the shard's whole tiles.
+/// The whole tiles of a shard's columns.
+RowsView whole_of(const RowsView& columns, const ShardPart& mine) {
+  RowsView whole = columns;
+  whole.data =
+      static_cast<const std::uint8_t*>(columns.data) + mine.head() * bytes_of(columns.dtype);
+  whole.vocab = mine.whole();
+  return whole;
+}
+
 void place_rows(const SampleRequest& rows, ShardedTask& task) {
-  const ShardPart& mine = task.parts[task.shard];
-  task.columns = task.whole = rows.logits;
-  task.whole.data = static_cast<const std::uint8_t*>(rows.logits.data) +
-                    mine.head() * bytes_of(rows.logits.dtype);
-  task.whole.vocab = mine.whole();
+  task.columns = rows.logits;
+  task.whole = whole_of(rows.logits, task.parts[task.shard]);
   task.active = rows.active;
   task.temperature = rows.temperature;
   task.top_k = rows.top_k;
@@ -144,12 +165,14 @@ void place_rows(const SampleRequest& rows, ShardedTask& task) {
   task.purpose = rows.purpose;
   task.tie_rule = rows.tie_rule;
   task.filter_order = rows.filter_order;
-  task.num_samples = rows.num_samples;
   if (rows.logits.vocab > 0) task.allowed = rows.allowed;
 }
 
 void place_results(const SampleResult& result, ShardedTask& task) {
   task.tokens = result.tokens.data;
+  task.ranks = result.logprobs.ranks.data;
+  task.rank_rule = result.logprobs.rank_rule;
+  if (task.columns.vocab > 0) task.all = result.logprobs.all;
   task.statuses = result.statuses.data;
   task.support_size = result.support_size.data;
   task.logprob = result.logprob.data;
@@ -162,24 +185,78 @@ void place_results(const SampleResult& result, ShardedTask& task) {
   task.top_values = reports.top_values.data;
 }
 
+/// The edits of processed rows, which take the place of the caller's from here on.
+void place_processing(const ShardedRequest& request, ShardedWork& work,
+                      BumpAllocator& memory) {
+  ShardedTask& task = work.task;
+  const SampleRequest& rows = request.rows;
+  task.is_processed = is_processed(rows.processing);
+  if (!task.is_processed) return;
+  task.processing = processing_of(rows);
+  if (task.columns.vocab == 0 || task.rows() == 0) return;
+  RowsTask& edits = work.edits;
+  edits.rows = rows.logits;
+  edits.allowed = rows.allowed;
+  edits.active = rows.active;
+  edits.processing = task.processing;
+  edits.first_id = task.parts[task.shard].begin;
+  edits.whole_vocab = task.vocab;
+  edits.edits = edit_planes(task.rows(), task.columns.vocab, memory);
+  task.faults = edits.edits.faults;
+  // Whole tiles begin at a multiple of 16 bytes, where vectors can be read.
+  constexpr std::int64_t kVector = 4;
+  const std::int64_t before = (kVector - task.parts[task.shard].head() % kVector) % kVector;
+  const std::int64_t stride = (task.columns.vocab + kVector - 1) / kVector * kVector;
+  auto* values = memory.allocate<float>(before + task.rows() * stride);
+  work.processed = {values == nullptr ? nullptr : values + before, task.rows(), stride};
+  task.columns = {work.processed.data, DType::float32, task.rows(), task.columns.vocab, stride};
+  task.whole = whole_of(task.columns, task.parts[task.shard]);
+  task.allowed = {};
+}
+
+/// What reports of the caller's logits need, where rows are masked or processed.
+void place_raw(const SampleRequest& rows, const sharded::SummaryLayout& layout, ShardedTask& task,
+               BumpAllocator& memory) {
+  RawRows& raw = task.raw;
+  raw.given = layout.raw_bits;
+  if (!raw.given) return;
+  raw.columns = rows.logits;
+  raw.whole = whole_of(rows.logits, task.parts[task.shard]);
+  raw.cut_at = static_cast<int>(layout.raw_cut_at());
+  raw.candidates_at = static_cast<int>(layout.raw_candidates_at());
+  raw.candidates = static_cast<int>(layout.raw_candidates);
+  const std::int64_t tiles = task.tiles();
+  raw.keys = {memory.allocate<std::int32_t>(task.rows() * tiles), task.rows(), tiles};
+  raw.counts = {memory.allocate<std::uint16_t>(task.rows() * tiles), task.rows(), tiles};
+}
+
 /// The call's arrays in a workspace, or what they take.
-void place_memory(const ShardedRequest& request, const SampleResult& result, ShardedTask& task,
-                  BumpAllocator& memory) {
+void place_memory(const ShardedRequest& request, const SampleResult& result,
+                  ShardedWork& work, BumpAllocator& memory) {
+  ShardedTask& task = work.task;
   const std::int64_t rows = std::max<std::int64_t>(request.rows.logits.rows, 0);
   const CallRules rules = sharded::rules_of(request, result, ArraysLie::on_device);
   place_partition(rules.partition, task);
   task.shard = request.shard;
   task.cut_values = static_cast<int>(rules.layout.cut_values);
   task.candidates = static_cast<int>(rules.layout.candidates);
+  task.candidate_bytes = static_cast<int>(rules.layout.candidate_bytes());
   task.raw_at = rules.layout.raw_summary ? static_cast<int>(rules.layout.raw_at()) : 0;
   place_rows(request.rows, task);
+  task.num_samples = result.tokens.given() ? request.rows.num_samples : 0;
+  task.words = request.words.data;
   place_results(result, task);
+  place_processing(request, work, memory);
   task.each[0] = static_cast<std::int64_t>(rules.layout.bytes());
   task.each[1] = sizeof(sharded::ThresholdAnswer);
   task.each[2] = static_cast<std::int64_t>(sizeof(sharded::DrawnToken)) * task.num_samples;
+  task.each[3] = static_cast<std::int64_t>(sizeof(std::int32_t)) * task.num_samples;
   for (int exchange = 0; exchange < kExchanges; ++exchange) {
-    task.bytes[exchange] =
-        static_cast<std::int64_t>(sizeof(sharded::BlockHeader)) + rows * task.each[exchange];
+    const bool is_used = exchange != static_cast<int>(ShardedExchange::ranks) || has_ranks(task);
+    if (is_used) {
+      task.bytes[exchange] =
+          static_cast<std::int64_t>(sizeof(sharded::BlockHeader)) + rows * task.each[exchange];
+    }
     memory.allocate(task.send[exchange], task.bytes[exchange]);
     memory.allocate(task.receive[exchange], task.shards * task.bytes[exchange]);
   }
@@ -189,13 +266,15 @@ void place_memory(const ShardedRequest& request, const SampleResult& result, Sha
   task.counts = {memory.allocate<std::uint16_t>(rows * tiles), rows, tiles};
   task.groups = nullptr;
   if (task.candidates > 0) memory.allocate(task.groups, rows * group_bytes(tiles));
+  place_raw(request.rows, rules.layout, task, memory);
   task.raw_sums = nullptr;
   if (task.raw_at > 0) memory.allocate(task.raw_sums, rows * tiles);
   memory.allocate(task.states, rows);
   memory.allocate(task.drawn, rows * task.num_samples);
   memory.allocate(task.undecided, 1);
   task.records = nullptr;
-  if (result.mask.given() && request.rows.logits.vocab > 0) memory.allocate(task.records, rows);
+  const bool has_columns = result.mask.given() || result.logprobs.all.given();
+  if (has_columns && request.rows.logits.vocab > 0) memory.allocate(task.records, rows);
   const ShardPart& mine = task.parts[task.shard];
   task.whole_allowed = task.allowed;
   if (!task.allowed.given()) return;
@@ -272,8 +351,8 @@ Error check_peers(const ShardedPeers& peers, std::int64_t needed, const ShardedT
 std::int64_t workspace_bytes(const ShardedRequest& request, const SampleResult& result) noexcept {
   if (check_call_of_shard(request, result) || check_supported(request, result)) return 0;
   BumpAllocator memory(nullptr);
-  ShardedTask task{};
-  place_memory(request, result, task, memory);
+  ShardedWork work;
+  place_memory(request, result, work, memory);
   return memory.bytes();
 }
 
@@ -303,7 +382,7 @@ Error make_sharded_call(const ShardedRequest& request, const SampleResult& resul
   auto parts = std::make_unique<ShardedCall::Parts>();
   BumpAllocator memory(execution.workspace);
   ShardedTask& task = parts->task;
-  place_memory(request, result, task, memory);
+  place_memory(request, result, *parts, memory);
   task.fingerprint = sharded::fingerprint_of(request, result, ArraysLie::on_device);
   parts->stream = stream_of(execution);
   if (task.rows() > 0 && task.whole.vocab > 0) {
@@ -311,9 +390,8 @@ Error make_sharded_call(const ShardedRequest& request, const SampleResult& resul
       return error;
     }
   }
-  if (task.records != nullptr) {
-    parts->rows.filtered = {request.rows.logits, false, task.temperature,
-                            task.allowed,        {},    task.records};
+  if (task.records != nullptr && result.mask.given()) {
+    parts->rows.filtered = {task.columns, false, task.temperature, task.allowed, {}, task.records};
     parts->rows.mask = result.mask;
   }
   call.parts_ = std::move(parts);
@@ -337,8 +415,16 @@ Error use_peers(ShardedCall& call, const ShardedPeers& peers) {
   return {};
 }
 
+Error ShardedCall::Parts::process() const {
+  if (!edits.edits.given()) return {};
+  if (Error error = check_launch("edit_rows", edit_rows(edits, stream))) return error;
+  return check_launch("apply_edits",
+                      apply_edits(edits, processed.data, processed.row_stride, stream));
+}
+
 /// The index, with which a call begins.
 Error ShardedCall::Parts::index() const {
+  if (Error error = process()) return error;
   if (task.whole.vocab == 0) {
     return check_call("cudaMemsetAsync",
                       cudaMemsetAsync(task.undecided, 0, sizeof(*task.undecided), stream));
@@ -350,12 +436,23 @@ Error ShardedCall::Parts::index() const {
   raw.sums.data = task.raw_sums;
   raw.groups = nullptr;
   raw.shifted = {};
+  if (task.raw.given) {
+    raw.columns = task.raw.columns;
+    raw.whole = task.raw.whole;
+    raw.allowed = raw.whole_allowed = {};
+    raw.keys = task.raw.keys;
+    raw.counts = task.raw.counts;
+  }
   return check_launch("index_shard", index_shard(raw, spread, stream));
 }
 
 Error sharded_send(const ShardedCall& call, ShardedExchange exchange) {
   const ShardedCall::Parts& parts = *call.parts_;
   if (parts.task.rows() == 0) return {};
+  if (exchange == ShardedExchange::ranks) {
+    if (!has_ranks(parts.task)) return {};
+    return check_launch("count_in_front", count_in_front(parts.task, parts.stream));
+  }
   if (exchange != ShardedExchange::summary) {
     return check_launch("answer_rows", answer_rows(parts.task, exchange, parts.stream));
   }
@@ -366,16 +463,23 @@ Error sharded_send(const ShardedCall& call, ShardedExchange exchange) {
 /// with_tokens: a row that asks for tokens exchanges them at once, through peers.
 Error ShardedCall::Parts::receive(ShardedExchange exchange, bool with_tokens) const {
   if (task.rows() == 0) return {};
+  if (exchange == ShardedExchange::ranks) {
+    return has_ranks(task) ? check_launch("sum_ranks", sum_ranks(task, stream)) : Error{};
+  }
   ShardedTask received = task;
   received.exchanges_tokens = with_tokens;
   if (Error error = check_launch("merge_rows", merge_rows(received, exchange, stream))) {
     return error;
   }
-  return write_mask();
+  return write_columns();
 }
-Error ShardedCall::Parts::write_mask() const {
-  if (task.records == nullptr) return {};
-  return check_launch("write_rows", write_rows(rows, stream));
+Error ShardedCall::Parts::write_columns() const {
+  if (task.rows() == 0 || task.records == nullptr) return {};
+  if (rows.mask.given()) {
+    if (Error error = check_launch("write_rows", write_rows(rows, stream))) return error;
+  }
+  if (!task.all.given()) return {};
+  return check_launch("report_columns", report_columns(task, stream));
 }
 
 /// The first exchange, of ranks whose kernels run at the same time.
@@ -388,7 +492,7 @@ Error ShardedCall::Parts::exchange_summaries(bool with_tokens) const {
           check_launch("exchange_summaries", cuda::exchange_summaries(exchanged, stream))) {
     return error;
   }
-  return write_mask();
+  return write_columns();
 }
 
 Error sharded_receive(const ShardedCall& call, ShardedExchange exchange) {
@@ -404,7 +508,10 @@ Error continue_sharded(const ShardedCall& call, const ShardedPlan& plan) {
   for (int round = 0; round < plan.rounds; ++round) {
     if (Error error = exchange(ShardedExchange::threshold)) return error;
   }
-  return plan.tokens ? exchange(ShardedExchange::tokens) : Error{};
+  if (plan.tokens) {
+    if (Error error = exchange(ShardedExchange::tokens)) return error;
+  }
+  return exchange(ShardedExchange::ranks);
 }
 
 Error sample_sharded(const ShardedCall& call, const ShardedPlan& plan) {
@@ -415,7 +522,8 @@ Error sample_sharded(const ShardedCall& call, const ShardedPlan& plan) {
     if (Error error = sharded_send(call, ShardedExchange::threshold)) return error;
     if (Error error = parts.receive(ShardedExchange::threshold, plan.tokens)) return error;
   }
-  return {};
+  if (Error error = sharded_send(call, ShardedExchange::ranks)) return error;
+  return sharded_receive(call, ShardedExchange::ranks);
 }
 
 }  // namespace fairdraw::cuda

@@ -39,6 +39,18 @@ bool is_processed(const LogitsProcessing& processing) {
          is_set(processing.min_tokens, 0);
 }
 
+EditPlanes edit_planes(std::int64_t rows, std::int64_t vocab, BumpAllocator& memory) {
+  EditPlanes edits;
+  edits.words_of_row = (vocab + 31) / 32;
+  const std::int64_t words = product_of(rows, edits.words_of_row);
+  memory.allocate(edits.allowed, words);
+  memory.allocate(edits.edited, words);
+  memory.allocate(edits.later, words);
+  memory.allocate(edits.faults, rows);
+  memory.allocate(edits.values, product_of(rows, edits.tokens_of_row()));
+  return edits;
+}
+
 std::int64_t workspace_bytes(std::int64_t rows) noexcept {
   BumpAllocator memory(nullptr);
   memory.allocate<RowRecord>(rows);
@@ -59,15 +71,8 @@ Workspace Workspace::of(const SampleRequest& request, bool reports, BumpAllocato
   Workspace workspace;
   memory.allocate(workspace.records, rows);
   if (is_processed(request.processing) && rows > 0) {
-    EditPlanes& edits = workspace.edits;
     const auto vocab = std::clamp<std::int64_t>(request.logits.vocab, 0, kMaxVocab);
-    edits.words_of_row = (vocab + 31) / 32;
-    const std::int64_t words = product_of(rows, edits.words_of_row);
-    memory.allocate(edits.allowed, words);
-    memory.allocate(edits.edited, words);
-    memory.allocate(edits.later, words);
-    memory.allocate(edits.faults, rows);
-    memory.allocate(edits.values, product_of(rows, edits.tokens_of_row()));
+    workspace.edits = edit_planes(rows, vocab, memory);
   }
   if (reports) {
     workspace.index = index_of(rows, request.logits.vocab, memory);

@@ -24,4 +24,7 @@ struct Workspace {
   static Workspace of(const SampleRequest& request, bool reports, BumpAllocator& memory);
 };
 
+/// Where the edits of processed rows go.
+EditPlanes edit_planes(std::int64_t rows, std::int64_t vocab, BumpAllocator& memory);
+
 }  // namespace fairdraw::cuda

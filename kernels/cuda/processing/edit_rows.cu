@@ -104,7 +104,9 @@ class RowEditor {
         logits_(RowValues::of(task.rows, row)),
         memory_(memory),
         row_(row),
+        first_id_(task.first_id),
         vocab_(static_cast<int>(task.rows.vocab)),
+        whole_vocab_(task.whole_vocab > 0 ? task.whole_vocab : vocab_),
         words_((vocab_ + 31) / 32),
         thread_(static_cast<int>(threadIdx.x)) {}
 
@@ -180,11 +182,20 @@ class RowEditor {
     if (thread_ < list(kBiasIds).length) first_bias_ = bias_values()[thread_];
 #pragma unroll
     for (int name = 0; name <= kBiasIds; ++name) {
-      first_[name].raw = is_token(first_[name].id, vocab_) ? raw(first_[name].id) : 0.0F;
+      first_[name].raw = raw_of(first_[name].id);
     }
   }
 
+  /// A token is a column of the row here; lists have ids.
+  __device__ bool is_id(std::int32_t id) const { return is_token(id, whole_vocab_); }
+  __device__ bool is_here(std::int32_t id) const {
+    return static_cast<unsigned>(id) - static_cast<unsigned>(first_id_) <
+           static_cast<unsigned>(vocab_);
+  }
   __device__ float raw(std::int32_t token) const { return logits_[token]; }
+  __device__ float raw_of(std::int32_t id) const {
+    return is_here(id) ? raw(id - first_id_) : 0.0F;
+  }
   __device__ const float* bias_values() const {
     return processing_.bias_values.data + list(kBiasIds).begin;
   }
@@ -198,13 +209,13 @@ class RowEditor {
       Entry entry = first_[name];
       if (i != thread_) {
         entry.id = list(name).ids[i];
-        entry.raw = name <= kBiasIds && is_token(entry.id, vocab_) ? raw(entry.id) : 0.0F;
+        entry.raw = name <= kBiasIds ? raw_of(entry.id) : 0.0F;
       }
-      if (!is_token(entry.id, vocab_)) {
+      if (!is_id(entry.id)) {
         if (!placeholders || entry.id != kPlaceholder) note(fault);
         continue;
       }
-      visit(entry.id, entry.raw);
+      if (is_here(entry.id)) visit(entry.id - first_id_, entry.raw);
     }
   }
 
@@ -283,12 +294,12 @@ class RowEditor {
     }
     for (int i = thread_; i < list(kBiasIds).length; i += kThreads) {
       const bool first = i == thread_;
-      const std::int32_t token = first ? first_[kBiasIds].id : list(kBiasIds).ids[i];
+      const std::int32_t id = first ? first_[kBiasIds].id : list(kBiasIds).ids[i];
       const float bias = first ? first_bias_ : bias_values()[i];
-      if (!is_token(token, vocab_) || !is_bias(bias)) {
+      if (!is_id(id) || !is_bias(bias)) {
         note(RowFault::invalid_logit_bias);
-      } else {
-        table.add_bias(token, first ? first_[kBiasIds].raw : raw(token), i, bias);
+      } else if (is_here(id)) {
+        table.add_bias(id - first_id_, first ? first_[kBiasIds].raw : raw_of(id), i, bias);
       }
     }
     __syncthreads();
@@ -394,10 +405,10 @@ class RowEditor {
       if (i >= 0 && i < end) {
         const std::int32_t id = one_chunk ? first_[kBiasIds].id : ids.ids[i];
         bias = biases[i];
-        if (!is_token(id, vocab_) || !is_bias(bias)) {
+        if (!is_id(id) || !is_bias(bias)) {
           note(RowFault::invalid_logit_bias);
-        } else if (one_chunk || !is_later(id)) {
-          token = id;
+        } else if (is_here(id) && (one_chunk || !is_later(id - first_id_))) {
+          token = id - first_id_;
           logit = is_edited(token) ? values_[token] : one_chunk ? first_[kBiasIds].raw : raw(token);
         }
       }
@@ -454,8 +465,8 @@ class RowEditor {
       if (w < lengths.length && length >= 1 && end <= words.length) {
         const std::int32_t* word = words.ids + (end - length);
         const std::int32_t last = word[length - 1];
-        if (is_token(last, vocab_) && completes_word(word, length, output.ids, output.length)) {
-          ban(last);
+        if (is_here(last) && completes_word(word, length, output.ids, output.length)) {
+          ban(last - first_id_);
         }
       }
       begin += __shfl_sync(kAllLanes, inclusive, kWarp - 1);
@@ -474,7 +485,7 @@ class RowEditor {
   RowValues logits_;
   EditorMemory& memory_;
   std::int64_t row_;
-  int vocab_, words_, thread_;
+  int first_id_, vocab_, whole_vocab_, words_, thread_;
   ProcessingParameters parameters_;
   /// Words of bits that a thread reads at the start: all of them up to a vocabulary of 131072.
   static constexpr int kFirstWords = 8;

@@ -35,7 +35,9 @@ struct KnownArrays {
   std::byte* summaries;    ///< [shards, bytes of a row's summary]
 
   __host__ __device__ static int places(const ShardedTask& task) {
-    return task.shards * task.candidates + task.cut_total;
+    // The caller's logits take the place of known values when those are no longer needed.
+    const int of_raw = task.raw.given ? task.raw.candidates : 0;
+    return task.shards * (task.candidates > of_raw ? task.candidates : of_raw) + task.cut_total;
   }
   __host__ __device__ static int bytes(const ShardedTask& task) {
     const int n = places(task);

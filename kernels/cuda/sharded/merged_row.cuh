@@ -60,7 +60,8 @@ struct CutTile {
   std::int32_t key;
   KnownToken first;  ///< with that key
   std::uint64_t sum;
-  std::uint64_t raw_sum;  ///< at temperature 1
+  std::int32_t raw_key;   ///< of the caller's logits; where those are reported
+  std::uint64_t raw_sum;  ///< likewise, at temperature 1
   int shift;
 };
 
@@ -154,8 +155,10 @@ class MergedRow {
       unfiltered_.mass += row_weight(memory_.cut[tile].sum, memory_.cut[tile].shift);
     }
     if (task_.raw_at > 0) {
-      const MergedRow copy(*this);  // so that all others stay in registers
-      raw_ = copy.raw_mass();
+      MergedRow copy(*this);  // so that all others stay in registers
+      copy.merge_raw();
+      raw_ = copy.raw_;
+      raw_max_key_ = copy.raw_max_key_;
     }
     std::int32_t mine = 0;
 #pragma unroll 1
@@ -178,8 +181,10 @@ class MergedRow {
   __device__ const KnownToken& first_at_max() const { return first_at_max_; }
   __device__ const Totals& unfiltered() const { return unfiltered_; }
   __device__ const KnownValues& known() const { return known_; }
-  /// What all tokens weigh at temperature 1; where raw_logprobs are wanted.
+  /// What the caller's logits weigh at temperature 1, and the key of the largest; where
+  /// raw_logprobs are wanted.
   __device__ uint128_t raw() const { return raw_; }
+  __device__ std::int32_t raw_max_key() const { return raw_max_key_; }
   /// The float of a known value.
   __device__ std::uint32_t bits_of(int place) const {
     const std::int32_t key = known_.key_of(place);
@@ -188,6 +193,67 @@ class MergedRow {
     if (place >= known_.first_cut()) return cut_bits(place - known_.first_cut());
     const int shard = place / task_.candidates;
     return word_of(summary(shard), candidate_at(place % task_.candidates));
+  }
+  /// The float of a known value as the caller has it.
+  __device__ std::uint32_t raw_bits_of(int place) const {
+    if (!task_.raw.given) return bits_of(place);
+    if (place >= known_.first_cut()) return raw_cut_bits(place - known_.first_cut());
+    return word_of(summary(place / task_.candidates),
+                   candidate_at(place % task_.candidates) + sizeof(sharded::Candidate));
+  }
+  /// The same of the first with the row's largest value.
+  __device__ std::uint32_t raw_bits_of_first() const {
+    const KnownToken& first = first_at_max_;
+    if (!task_.raw.given) return first.bits;
+#pragma unroll 1
+    for (int shard = 0; shard < task_.shards; ++shard) {
+      const ShardPart& part = task_.parts[shard];
+      if (first.id >= part.whole_begin && first.id < part.whole_end) {
+        return word_of(summary(shard), offsetof(RowSummary, max_raw_bits));
+      }
+    }
+    int i = 0;
+#pragma unroll 1
+    while (arrays_.id[known_.first_cut() + i] != first.id) ++i;
+    return raw_cut_bits(i);
+  }
+
+  /// Brings the largest of the caller's logits that shards have listed, and those of cut tiles, in
+  /// place of the known values; how many there are. By all threads, with a barrier after it; rows
+  /// are masked or processed.
+  __device__ int load_raw() const {
+    const int listed_of_all = task_.shards * task_.raw.candidates;
+    const int n = listed_of_all + task_.cut_total;
+#pragma unroll 1
+    for (int i = thread(); i < n; i += kEndThreads) {
+      arrays_.key[i] = kEmptyTileKey;
+      arrays_.id[i] = INT_MAX;
+      if (i >= listed_of_all) {
+        const int cut = i - listed_of_all;
+        const CutPiece& piece = piece_of(cut);
+        arrays_.key[i] = order_key(std::bit_cast<float>(raw_cut_bits(cut)));
+        arrays_.id[i] = piece.begin + (cut - piece.at);
+        continue;
+      }
+      const std::byte* from = summary(i / task_.raw.candidates);
+      const int place = i % task_.raw.candidates;
+      const auto raw_at = static_cast<std::size_t>(task_.raw_at);
+      if (place >=
+          static_cast<int>(word_of(from, raw_at + offsetof(sharded::RawSummary, listed)))) {
+        continue;
+      }
+      arrays_.key[i] = order_key(std::bit_cast<float>(word_of(from, raw_candidate_at(place))));
+      arrays_.id[i] = static_cast<std::int32_t>(word_of(from, raw_candidate_at(place) + 4));
+    }
+    return n;
+  }
+  /// Of a value that load_raw has brought.
+  __device__ std::int32_t raw_key(int i) const { return arrays_.key[i]; }
+  __device__ std::int32_t raw_id(int i) const { return arrays_.id[i]; }
+  __device__ std::uint32_t loaded_raw_bits(int i) const {
+    const int listed_of_all = task_.shards * task_.raw.candidates;
+    if (i >= listed_of_all) return raw_cut_bits(i - listed_of_all);
+    return word_of(summary(i / task_.raw.candidates), raw_candidate_at(i % task_.raw.candidates));
   }
   __device__ uint128_t whole(int shard) const { return memory_.whole[shard]; }
   __device__ const CutTile& cut_tile(int number) const { return memory_.cut[number]; }
@@ -207,10 +273,18 @@ class MergedRow {
     while (number + 1 < task_.piece_count && i >= task_.pieces[number + 1].at) ++number;
     return task_.pieces[number];
   }
-  __device__ std::uint32_t cut_bits(int i) const {
+  __device__ std::uint32_t cut_bits(int i) const { return cut_bits_at(sizeof(RowSummary), i); }
+  __device__ std::uint32_t raw_cut_bits(int i) const {
+    return cut_bits_at(static_cast<std::size_t>(task_.raw.cut_at), i);
+  }
+  __device__ std::uint32_t cut_bits_at(std::size_t values_at, int i) const {
     const CutPiece& piece = piece_of(i);
     const int place = piece.in_summary + (i - piece.at);
-    return word_of(summary(piece.shard), sizeof(RowSummary) + 4 * static_cast<std::size_t>(place));
+    return word_of(summary(piece.shard), values_at + 4 * static_cast<std::size_t>(place));
+  }
+  __device__ std::size_t raw_candidate_at(int place) const {
+    return static_cast<std::size_t>(task_.raw.candidates_at) +
+           sizeof(sharded::Candidate) * static_cast<std::size_t>(place);
   }
 
   __device__ void read_heads() {
@@ -259,11 +333,11 @@ class MergedRow {
       first = __reduce_min_sync(kAllLanes, first);
       const std::uint64_t sum = sum_of_keys(keys, span.size, key, rule_);
       std::uint64_t raw_sum = 0;
-      if (task_.raw_at > 0) {
+      if (task_.raw_at > 0 && !task_.raw.given) {
         raw_sum = sum_of_keys(keys, span.size, key, {logit_scale(1.0F), true});
       }
       if (lane_of_thread() != 0) continue;
-      memory_.cut[tile] = {key, {span.begin + first, bits_of(at + first)}, sum, raw_sum, -1};
+      memory_.cut[tile] = {key, {span.begin + first, bits_of(at + first)}, sum, key, raw_sum, -1};
       if (filtered_) arrays_.tile_max[span.begin / kTileSize] = key;
     }
   }
@@ -318,12 +392,6 @@ class MergedRow {
       const uint128_t mass = mass_of_octaves(summary(shard) + offsetof(RowSummary, octaves), key,
                                              rule_.scale, octave_);
       if (lane_of_thread() == 0) memory_.whole[shard] = mass;
-      if (task_.raw_at == 0) continue;
-      const float scale = logit_scale(1.0F);
-      const uint128_t raw =
-          mass_of_octaves(summary(shard) + task_.raw_at + offsetof(sharded::RawSummary, octaves),
-                          key, scale, octave_of_key(max_key_, scale));
-      if (lane_of_thread() == 0) memory_.raw[shard] = raw;
     }
     if (thread() < task_.cut_tiles) {
       CutTile& tile = memory_.cut[thread()];
@@ -333,23 +401,70 @@ class MergedRow {
     }
   }
 
-  __device__ __noinline__ uint128_t raw_mass() const {
+  __device__ std::int32_t raw_key_of_shard(int shard) const {
+    return static_cast<std::int32_t>(
+        word_of(summary(shard), static_cast<std::size_t>(task_.raw_at) +
+                                    offsetof(sharded::RawSummary, max_key)));
+  }
+  /// The row at temperature 1, as the caller has it.
+  __device__ __noinline__ void merge_raw() {
+    if (task_.raw.given) index_raw_cut_tiles();
+    raw_max_key_ = kEmptyTileKey;
+    for (int shard = 0; shard < task_.shards; ++shard) {
+      raw_max_key_ = ::max(raw_max_key_, raw_key_of_shard(shard));
+    }
+    for (int tile = 0; tile < task_.cut_tiles; ++tile) {
+      raw_max_key_ = ::max(raw_max_key_, memory_.cut[tile].raw_key);
+    }
     const float scale = logit_scale(1.0F);
-    const double octave = octave_of_key(max_key_, scale);
-    uint128_t mass = 0;
-    for (int shard = 0; shard < task_.shards; ++shard) mass += memory_.raw[shard];
+    const double octave = octave_of_key(raw_max_key_, scale);
+#pragma unroll 1
+    for (int shard = warp_of_thread(); shard < task_.shards; shard += kEndWarps) {
+      const uint128_t mass =
+          mass_of_octaves(summary(shard) + task_.raw_at + offsetof(sharded::RawSummary, octaves),
+                          raw_key_of_shard(shard), scale, octave);
+      if (lane_of_thread() == 0) memory_.raw[shard] = mass;
+    }
+    __syncthreads();
+    raw_ = 0;
+    for (int shard = 0; shard < task_.shards; ++shard) raw_ += memory_.raw[shard];
     for (int tile = 0; tile < task_.cut_tiles; ++tile) {
       const CutTile& cut = memory_.cut[tile];
-      if (cut.key == kEmptyTileKey) continue;
-      const double of_tile = octave_of_key(cut.key, scale);
-      mass += row_weight(cut.raw_sum, row_shift(octave, of_tile));
+      if (cut.raw_key == kEmptyTileKey) continue;
+      const double of_tile = octave_of_key(cut.raw_key, scale);
+      raw_ += row_weight(cut.raw_sum, row_shift(octave, of_tile));
     }
-    return mass;
+  }
+  /// A warp a tile; ends with a barrier.
+  __device__ void index_raw_cut_tiles() {
+#pragma unroll 1
+    for (int tile = warp_of_thread(); tile < task_.cut_tiles; tile += kEndWarps) {
+      const CutSpan& span = task_.cut[tile];
+      std::int32_t key = kEmptyTileKey;
+#pragma unroll 1
+      for (int i = lane_of_thread(); i < span.size; i += kWarp) {
+        key = ::max(key, order_key(std::bit_cast<float>(raw_cut_bits(span.at + i))));
+      }
+      key = __reduce_max_sync(kAllLanes, key);
+      std::uint64_t sum = 0;
+      if (key != kEmptyTileKey) {
+        const TileWeights<false> weights(from_order_key(key), {logit_scale(1.0F), true});
+#pragma unroll 1
+        for (int i = lane_of_thread(); i < span.size; i += kWarp) {
+          sum += weights.weigh_slowly(std::bit_cast<float>(raw_cut_bits(span.at + i)));
+        }
+      }
+      sum = warp_sum_of_tile(sum);
+      if (lane_of_thread() != 0) continue;
+      memory_.cut[tile].raw_key = key;
+      memory_.cut[tile].raw_sum = sum;
+    }
+    __syncthreads();
   }
 
   __device__ std::size_t candidate_at(int place) const {
     return sizeof(RowSummary) + 4 * static_cast<std::size_t>(task_.cut_values) +
-           sizeof(sharded::Candidate) * static_cast<std::size_t>(place);
+           static_cast<std::size_t>(task_.candidate_bytes) * static_cast<std::size_t>(place);
   }
 
   __device__ void read_candidates() {
@@ -379,7 +494,7 @@ class MergedRow {
 
   TileRule rule_{};
   bool greedy_ = false, top_k_ = false, filtered_ = false;
-  std::int32_t left_key_ = kEmptyTileKey, max_key_ = kEmptyTileKey;
+  std::int32_t left_key_ = kEmptyTileKey, max_key_ = kEmptyTileKey, raw_max_key_ = kEmptyTileKey;
   double octave_ = 0;
   KnownToken first_at_max_{};
   Totals unfiltered_{};

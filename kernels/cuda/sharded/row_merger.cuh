@@ -32,7 +32,6 @@
 #include <math_constants.h>
 
 #include <algorithm>
-#include <cfloat>
 #include <cstdint>
 
 #include "common/float_order.h"
@@ -41,6 +40,7 @@
 #include "common/wide_integers.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/sharded/merged_row.cuh"
+#include "cuda/sharded/reported_value.cuh"
 #include "cuda/sharded/row_answerer.cuh"
 #include "cuda/sharded/row_thresholds.cuh"
 #include "cuda/sharded/sharded_task.h"
@@ -67,7 +67,8 @@ inline int merge_bytes(const ShardedTask& task) {
 template <class Launch>
 cudaError_t launch_with_reports(const ShardedTask& task, const Launch& launch) {
   const bool reports = task.top_n > 0 || task.logprob != nullptr ||
-                       task.logprob_filtered != nullptr || task.values != nullptr;
+                       task.logprob_filtered != nullptr || task.values != nullptr ||
+                       task.ranks != nullptr || task.all.given();
   return reports ? launch.template operator()<true>() : launch.template operator()<false>();
 }
 
@@ -115,6 +116,7 @@ class RowMerger {
     if (is_summary && thread() == 0) {
       state_.found_count = 0;
       state_.tie_known = false;
+      state_.awaits_ranks = false;
     }
     const RowStatus status = row_.status();
     if (status != RowStatus::ok) {
@@ -126,6 +128,7 @@ class RowMerger {
       state_.octave = row_.octave();
       state_.scale = row_.rule().scale;
       state_.max = from_order_key(row_.max_key());
+      if constexpr (kReports) state_.raw_max = from_order_key(row_.raw_max_key());
     }
     decide();
   }
@@ -149,6 +152,7 @@ class RowMerger {
     if (!agree && thread() == 0) {
       atomicMin(task_.undecided, -1);
       state_.asks = RowAsks::nothing;
+      state_.awaits_ranks = false;
       if (task_.records != nullptr) task_.records[number_].status = RowStatus::inactive;
     }
     return agree;
@@ -163,7 +167,7 @@ class RowMerger {
       greedy_ = {{row_.max_key(), {1, 0}, {0, 0}, Threshold::kOfKnown}, first.id + 1, {0, 0}};
 #pragma unroll 1
       for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
-        tokens_[t] = {-1, first.id, first.bits, 0, {}};
+        tokens_[t] = {-1, first.id, first.bits, reports_raw() ? row_.raw_bits_of_first() : 0, {}};
       }
     } else {
       if (!thresholds_.find_survivors(row_)) return;
@@ -181,7 +185,11 @@ class RowMerger {
 
   // --- Tokens
 
+  /// Whether a token is reported by the caller's value, which is another one.
+  __device__ bool reports_raw() const { return kReports && task_.raw.given; }
+
   __device__ std::uint64_t word_of_sample(int sample) const {
+    if (task_.words != nullptr) return task_.words[number_ * task_.num_samples + sample];
     const auto index = static_cast<std::uint32_t>(
         task_.seed.is_array() ? sample : number_ * task_.num_samples + sample);
     return random_word(task_.seed.at(number_), task_.offset.at(number_), task_.purpose, index);
@@ -189,6 +197,7 @@ class RowMerger {
 
   /// All survivors are known: the first of the order.
   __device__ void draw_known() {
+    if (task_.num_samples == 0) return;
     const auto kept = static_cast<int>(survivors().from.at_least.count - survivors().cut.count);
     const uint128_t total = row_.known().first(kept).mass;
 #pragma unroll 1
@@ -213,6 +222,7 @@ class RowMerger {
         if (position < before || position >= upto) continue;
         tokens_[t].id = id;
         tokens_[t].bits = row_.bits_of(place);
+        if (reports_raw()) tokens_[t].raw_bits = row_.raw_bits_of(place);
       }
     }
   }
@@ -230,6 +240,7 @@ class RowMerger {
 
   /// Whether a shard is asked for a token.
   __device__ bool draw_by_parts() {
+    if (task_.num_samples == 0) return false;
     __syncthreads();  // what was cut has been written
 #pragma unroll 1
     for (int number = warp_of_thread(); number < task_.row_part_count; number += kEndWarps) {
@@ -296,7 +307,12 @@ class RowMerger {
     const auto within = static_cast<std::uint64_t>(token.place.value() >> tile.shift);
     const int place = first + token_in_tile(0, weights, within);
     __syncwarp();  // all lanes have read it
-    if (lane_of_thread() == 0) token = {-1, row_.known().id_of(place), row_.bits_of(place), 0, {}};
+    if (lane_of_thread() != 0) return;
+    token = {-1,
+             row_.known().id_of(place),
+             row_.bits_of(place),
+             reports_raw() ? row_.raw_bits_of(place) : 0,
+             {}};
   }
 
   // --- Results
@@ -333,9 +349,7 @@ class RowMerger {
     }
     write_row(waits);
 #pragma unroll 1
-    for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
-      write_token(t, {tokens_[t].id, tokens_[t].bits});
-    }
+    for (int t = thread(); t < task_.num_samples; t += kEndThreads) write_token(t, tokens_[t]);
   }
 
   /// What this shard is asked for, and what the others are.
@@ -351,15 +365,14 @@ class RowMerger {
     write_row(true);
 #pragma unroll 1
     for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
-      const ShardedToken& token = task_.drawn[number_ * task_.num_samples + t];
-      KnownToken known{token.id, token.bits};
+      ShardedToken token = task_.drawn[number_ * task_.num_samples + t];
       if (token.shard >= 0) {
         const auto* drawn = reinterpret_cast<const sharded::DrawnToken*>(
                                 blocks_.row(ShardedExchange::tokens, token.shard, number_)) +
                             t;
-        known = {drawn->id, drawn->bits};
+        token = {-1, drawn->id, drawn->bits, drawn->raw_bits, {}};
       }
-      write_token(t, known);
+      write_token(t, token);
     }
   }
 
@@ -368,6 +381,7 @@ class RowMerger {
     if (thread() != 0) return;
     if (has_waited) atomicAdd(task_.undecided, -1);
     state_.asks = RowAsks::nothing;
+    if constexpr (kReports) state_.awaits_ranks = task_.ranks != nullptr;
     if (task_.statuses != nullptr) task_.statuses[number_] = RowStatus::ok;
     if (task_.support_size != nullptr) task_.support_size[number_] = state_.support_size;
     if (task_.records == nullptr) return;
@@ -383,53 +397,42 @@ class RowMerger {
         state_.survivors.low, state_.survivors.high};
   }
 
-  __device__ void write_token(int sample, const KnownToken& token) const {
+  __device__ void write_token(int sample, const ShardedToken& token) const {
     const std::int64_t at = number_ * task_.num_samples + sample;
     task_.tokens[at] = token.id;
-    if constexpr (kReports) write_values(at, std::bit_cast<float>(token.bits));
+    if constexpr (!kReports) return;
+    if (task_.ranks != nullptr) task_.drawn[at] = token;
+    const float x = std::bit_cast<float>(token.bits);
+    write_values(at, x, task_.raw.given ? std::bit_cast<float>(token.raw_bits) : x);
   }
-  __device__ void write_values(std::int64_t at, float x) const {
+  /// raw: as the caller has it.
+  __device__ void write_values(std::int64_t at, float x, float raw) const {
     const float divisor =
         row_.parameters().temperature == 0.0F ? 1.0F : row_.parameters().temperature;
     if (task_.logprob != nullptr) {
       const double log_mass = log_mass_of(state_.unfiltered.value(), state_.max, state_.scale);
       task_.logprob[at] = static_cast<float>(log_probability(x, state_.max, divisor, log_mass));
     }
-    if (task_.values != nullptr) task_.values[at] = reported(x);
+    if (task_.values != nullptr) task_.values[at] = reported(is_raw(task_.mode) ? raw : x);
     if (task_.logprob_filtered != nullptr) {
-      const double log_mass = filtered_log_mass();
+      const double log_mass = filtered_log_mass(row_.parameters(), state_);
       task_.logprob_filtered[at] =
           static_cast<float>(log_probability(x, state_.max, divisor, log_mass));
     }
   }
-
-  /// Of a token that counts (fairdraw/log_probabilities.h).
   __device__ float reported(float x) const {
-    const float temperature = row_.parameters().temperature;
-    const float divisor = temperature == 0.0F ? 1.0F : temperature;
-    if (task_.mode == LogprobsMode::raw_logits) return x;
-    if (task_.mode == LogprobsMode::processed_logits) {
-      return fmaxf(-FLT_MAX, fminf(FLT_MAX, __fdiv_rn(x, divisor)));
-    }
-    double value = 0;
-    if (task_.mode == LogprobsMode::raw_logprobs) {
-      value = log_probability(x, state_.max, 1.0F,
-                              log_mass_of(state_.raw.value(), state_.max, logit_scale(1.0F)));
-    } else {
-      value = log_probability(x, state_.max, divisor, filtered_log_mass());
-    }
-    // -inf is kept for what has no value.
-    return static_cast<float>(fmax(-static_cast<double>(FLT_MAX), value));
-  }
-  __device__ double filtered_log_mass() const {
-    if (is_greedy(row_.parameters())) return 0.0;
-    return log_mass_of(state_.survivors.value(), state_.max, state_.scale);
+    return reported_value(task_.mode, row_.parameters(), state_, x);
   }
 
   /// The largest values that are reported, when the state is written.
   __device__ void write_top() {
     for (int i = thread(); i < task_.top_n; i += kEndThreads) write_top_entry(i, -1, 0);
     __syncthreads();
+    if (task_.raw.given) {
+      const RowMerger copy(*this);  // so that all others stay in registers
+      copy.write_raw_top();
+      return;
+    }
     const bool of_survivors = !is_raw(task_.mode);
     if (of_survivors && row_.is_greedy_row()) {
       const KnownToken& first = row_.first_at_max();
@@ -445,6 +448,22 @@ class RowMerger {
       const int rank = known.rank_of_all(place);
       if (rank < task_.top_n) write_top_entry(rank, known.id_of(place), row_.bits_of(place));
     }
+  }
+  /// Of the caller's logits. Nothing that is known of the row is read after it.
+  __device__ __noinline__ void write_raw_top() const {
+    const int n = row_.load_raw();
+    __syncthreads();
+    for (int i = thread(); i < n; i += kEndThreads) {
+      const std::int32_t key = row_.raw_key(i);
+      if (key == kEmptyTileKey) continue;
+      int rank = 0;
+      for (int j = 0; j < n && rank < task_.top_n; ++j) {
+        const std::int32_t other = row_.raw_key(j);
+        rank += other > key || (other == key && row_.raw_id(j) < row_.raw_id(i)) ? 1 : 0;
+      }
+      if (rank < task_.top_n) write_top_entry(rank, row_.raw_id(i), row_.loaded_raw_bits(i));
+    }
+    __syncthreads();
   }
   __device__ void write_top_entry(int rank, std::int32_t id, std::uint32_t bits) const {
     const std::int64_t at = number_ * task_.top_n + rank;
@@ -462,6 +481,7 @@ class RowMerger {
         if (task_.logprob != nullptr) task_.logprob[at] = -CUDART_INF_F;
         if (task_.logprob_filtered != nullptr) task_.logprob_filtered[at] = -CUDART_INF_F;
         if (task_.values != nullptr) task_.values[at] = -CUDART_INF_F;
+        if (task_.ranks != nullptr) task_.ranks[at] = 0;
       }
     }
     if constexpr (kReports) {
@@ -469,6 +489,7 @@ class RowMerger {
     }
     if (thread() != 0) return;
     state_.asks = RowAsks::nothing;
+    state_.awaits_ranks = false;
     if (task_.statuses != nullptr) task_.statuses[number_] = status;
     if (task_.support_size != nullptr) task_.support_size[number_] = 0;
     if (task_.records != nullptr) task_.records[number_] = {status, -1, 0, 0, 0, 0, 0, 0};

@@ -2,8 +2,10 @@
 //
 // Contract. For each row a summary, bit for bit the CPU's: status, largest value, sums of tiles by
 // octave, values of cut tiles; and where a row of the call may be filtered the first candidates in
-// the order of value (descending) and id, with the key of the first that is not among them. Rows
-// that are padding have zeros. The index of whole tiles has been made (index_shard.cu).
+// the order of value (descending) and id, with the key of the first that is not among them. Of
+// masked and processed rows whose reports are raw, the same of the caller's logits, too: sums at
+// temperature 1, values of cut tiles, the largest that are reported. Rows that are padding have
+// zeros. The index of whole tiles has been made (index_shard.cu).
 //
 // Algorithm and cost. A block of 256 threads a row, which reads 14 bytes a tile, its groups, and of
 // the row itself the values of cut tiles and the groups that reach a bound: about 300 groups of 16
@@ -28,6 +30,7 @@
 
 #include "common/float_order.h"
 #include "common/parameters.h"
+#include "common/processing_rules.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/shared_sums.cuh"
 #include "cuda/outputs/row_heads.cuh"
@@ -90,7 +93,7 @@ __device__ __forceinline__ std::size_t summary_bytes_sent(const ShardedTask& tas
                                                           const std::byte* part) {
   if (task.raw_at > 0) return static_cast<std::size_t>(task.each[0]);
   return sizeof(sharded::RowSummary) + 4 * static_cast<std::size_t>(task.cut_values) +
-         sizeof(sharded::Candidate) * word_of(part, kListedAt);
+         sizeof(sharded::Candidate) * word_of(part, kListedAt);  // nothing raw is listed
 }
 
 /// A row of a shard, by a block of kEndThreads.
@@ -119,14 +122,30 @@ class RowSummariser {
     clear();
     if (task_.active.given() && task_.active.data[number_] == 0) return;
     __syncthreads();
+    const RowStatus status = summarise();
+    if (task_.raw.given && (status == RowStatus::ok || status == RowStatus::no_allowed_token)) {
+      RowSummariser copy(*this);  // so that all others stay in registers
+      copy.write_raw_rows();
+    }
+  }
+
+ private:
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+
+  /// All but what is of the caller's logits.
+  __device__ __forceinline__ RowStatus summarise() {
     const RowParameters parameters{task_.temperature.at(number_), task_.top_k.at(number_),
                                    task_.top_p.at(number_), task_.min_p.at(number_)};
     RowStatus status = check(parameters);
+    if (task_.is_processed && status == RowStatus::ok) {
+      status = check(parameters_of(task_.processing, number_));
+    }
     std::int32_t largest = kEmptyTileKey;
     if (status == RowStatus::ok) {
       largest = read_index();
       const std::int32_t of_cut = reduce_block(largest_of_cut(), shared_.keys, Maximum{});
-      status = status_of_key(::max(largest, of_cut));
+      const RowFault fault = task_.faults != nullptr ? task_.faults[number_] : RowFault::none;
+      status = status_of_key(::max(largest, of_cut), fault);
     }
     if (status == RowStatus::ok || status == RowStatus::no_allowed_token) write_cut_values();
     if (status != RowStatus::ok) largest = kEmptyTileKey;
@@ -136,10 +155,11 @@ class RowSummariser {
       word_of(part_, kLeftKeyAt) = static_cast<std::uint32_t>(largest);
       word_of(part_, kMaxIdAt) = ~0U;
     }
-    if (task_.raw_at > 0 && (status == RowStatus::ok || status == RowStatus::no_allowed_token)) {
+    const bool has_raw = task_.raw_at > 0 && !task_.raw.given;
+    if (has_raw && (status == RowStatus::ok || status == RowStatus::no_allowed_token)) {
       write_raw(largest);
     }
-    if (largest == kEmptyTileKey) return;
+    if (largest == kEmptyTileKey) return status;
     const float temperature = parameters.temperature == 0.0F ? 1.0F : parameters.temperature;
     sum_octaves(logit_scale(temperature), largest, sums_, kOctavesAt);
     count_allowed();
@@ -149,17 +169,15 @@ class RowSummariser {
                                              task_.vocab, task_.candidates, task_.top_n);
     if (candidates_ == 0) {
       write_largest(largest);
-      return;
+      return status;
     }
     if (parameters.min_p > 0.0F && task_.top_n == 0) {
       // What it drops of the shard's values it drops of the row's, whose largest is no smaller.
       low_ = smallest_key_kept<false>(parameters.min_p, logit_scale(temperature), low_, largest);
     }
     write_candidates();
+    return status;
   }
-
- private:
-  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
 
   __device__ void clear() {
     const auto words = static_cast<int>(task_.each[0] / 4);
@@ -335,7 +353,12 @@ class RowSummariser {
   __device__ void write_first(float x, int id) {
     word_of(part_, kMaxIdAt) = static_cast<std::uint32_t>(place_.whole_begin + id);
     word_of(part_, kMaxBitsAt) = std::bit_cast<std::uint32_t>(x);
-    word_of(part_, kMaxRawBitsAt) = std::bit_cast<std::uint32_t>(x);
+    word_of(part_, kMaxRawBitsAt) = raw_bits_of(x, id);
+  }
+  /// Of a token of whole tiles with value x.
+  __device__ std::uint32_t raw_bits_of(float x, int id) const {
+    if (!task_.raw.given) return std::bit_cast<std::uint32_t>(x);
+    return std::bit_cast<std::uint32_t>(RowValues::of(task_.raw.whole, number_)[id]);
   }
 
   // --- Candidates
@@ -343,7 +366,13 @@ class RowSummariser {
   __device__ void write_candidate(int place, float x, int id) {
     const std::size_t at = sizeof(sharded::RowSummary) +
                            4 * static_cast<std::size_t>(task_.cut_values) +
-                           sizeof(sharded::Candidate) * static_cast<std::size_t>(place);
+                           static_cast<std::size_t>(task_.candidate_bytes) *
+                               static_cast<std::size_t>(place);
+    write_entry(at, x, id);
+    if (task_.raw.given) word_of(part_, at + sizeof(sharded::Candidate)) = raw_bits_of(x, id);
+  }
+  /// id: of whole tiles.
+  __device__ void write_entry(std::size_t at, float x, int id) {
     word_of(part_, at) = std::bit_cast<std::uint32_t>(x);
     word_of(part_, at + 4) = static_cast<std::uint32_t>(place_.whole_begin + id);
   }
@@ -512,6 +541,58 @@ class RowSummariser {
     found = reduce_block(found, shared_.keys, Add{});
     if (thread() != 0) return;
     write_end(found, found > candidates_ ? order_key(entries.value[candidates_]) : 0);
+  }
+
+  // --- The caller's logits
+
+  /// Of masked and processed rows; rarely wanted, and so a function of its own.
+  __device__ __noinline__ void write_raw_rows() {
+    const RawRows& raw = task_.raw;
+    const RowValues values = RowValues::of(raw.columns, number_);
+#pragma unroll 1
+    for (int i = thread(); i < place_.cut_values(); i += kEndThreads) {
+      word_of(part_, static_cast<std::size_t>(raw.cut_at) + 4 * static_cast<unsigned>(i)) =
+          std::bit_cast<std::uint32_t>(values[cut_column(i)]);
+    }
+    const auto at = static_cast<std::size_t>(task_.raw_at);
+    std::int32_t largest = kEmptyTileKey;
+    __syncthreads();  // the index of the row as it is drawn from has been read
+    const std::int32_t* keys = raw.keys.data + number_ * raw.keys.row_stride;
+#pragma unroll 1
+    for (int tile = thread(); tile < tiles_; tile += kEndThreads) {
+      keys_[tile] = keys[tile];
+      largest = ::max(largest, keys[tile]);
+    }
+    largest = reduce_block(largest, shared_.keys, Maximum{});
+    if (thread() == 0) {
+      word_of(part_, at + offsetof(sharded::RawSummary, max_key)) =
+          static_cast<std::uint32_t>(largest);
+    }
+    if (largest == kEmptyTileKey) return;
+    sum_octaves(logit_scale(1.0F), largest, task_.raw_sums + number_ * raw.keys.row_stride,
+                at + offsetof(sharded::RawSummary, octaves));
+    if (raw.candidates > 0) write_raw_candidates();
+  }
+
+  __device__ void write_raw_candidates() {
+    __syncthreads();
+    const TileKeys keys = find_tile_keys({keys_, sums_, tiles_});
+    const FilteredRow row = FilteredRow::whole(task_.raw.whole, number_, /*from_probs=*/false);
+    const KeyedRow keyed{row, keys_, tiles_};
+    HeadEntries& entries = shared_.exact.entries;
+    const HeadSearch::Head head =
+        HeadSearch(shared_.exact.search).find(keyed, keys, task_.raw.candidates, entries);
+    const int listed = ::min(head.n, task_.raw.candidates);
+    if (thread() == 0) {
+      word_of(part_, static_cast<std::size_t>(task_.raw_at) +
+                         offsetof(sharded::RawSummary, listed)) =
+          static_cast<std::uint32_t>(listed);
+    }
+    for (int i = thread(); i < listed; i += kEndThreads) {
+      write_entry(static_cast<std::size_t>(task_.raw.candidates_at) +
+                      sizeof(sharded::Candidate) * static_cast<std::size_t>(i),
+                  entries.value[i], entries.id[i]);
+    }
   }
 
   const ShardedTask& task_;

@@ -16,7 +16,7 @@
 
 namespace fairdraw::cuda {
 
-inline constexpr int kExchanges = 3;
+inline constexpr int kExchanges = 4;
 
 /// Where a shard's columns lie, as in sharded/partition.h.
 struct ShardPart {
@@ -86,6 +86,8 @@ struct ShardedRowState {
   double octave;  ///< of the row
   float scale;
   float max;
+  float raw_max;       ///< of the caller's logits; of calls that report raw_logprobs
+  bool awaits_ranks;   ///< its tokens are known, and their ranks are wanted
 
   // When the survivors are known.
   std::int32_t low;  ///< threshold, a key
@@ -101,7 +103,7 @@ struct ShardedToken {
   std::int32_t shard;  ///< that is asked for it; -1: it is known
   std::int32_t id;
   std::uint32_t bits;
-  std::int32_t unused;
+  std::uint32_t raw_bits;  ///< as the caller has it; of calls that report values
   sharded::Sum128 place;  ///< mass in front of it in the shard's whole tiles
 };
 
@@ -131,24 +133,39 @@ struct PeerBlocks {
   __host__ __device__ bool given() const { return memory[0] != nullptr; }
 };
 
+/// The caller's logits, where reports are of them and rows are masked or processed.
+struct RawRows {
+  RowsView columns;  ///< of this shard
+  RowsView whole;    ///< its whole tiles
+  TileRows<std::int32_t> keys;
+  TileRows<std::uint16_t> counts;
+  int cut_at, candidates_at;  ///< bytes of a summary
+  int candidates;             ///< room
+  bool given;
+};
+
 /// Everything is in range except for what lies in device memory.
 struct ShardedTask {
-  RowsView columns;                            ///< of this shard
+  RowsView columns;                            ///< of this shard, processed where the call is
   RowsView whole;                              ///< its whole tiles; vocab may be 0
   BitRows<const std::uint32_t> allowed;        ///< of the columns
   BitRows<const std::uint32_t> whole_allowed;  ///< of whole tiles, their first id at bit 0
   BitRows<std::uint32_t> shifted;              ///< where those have to be written first
   View<const std::uint8_t> active;
+  bool is_processed;
+  LogitsProcessing processing;  ///< read where is_processed
+  const RowFault* faults;       ///< [rows], of processing; null: there are none
   PerRequest<float> temperature;
   PerRequest<std::int32_t> top_k;
   PerRequest<float> top_p;
   PerRequest<float> min_p;
   PerRequest<std::uint64_t> seed;
   PerRequest<std::uint64_t> offset;
+  const std::uint64_t* words;  ///< [rows, num_samples], in place of those of seeds; null: none
   Purpose purpose;
   TieRule tie_rule;
   FilterOrder filter_order;
-  int num_samples;
+  int num_samples;  ///< 0: no token is wanted
   int vocab, shards, shard;
   ShardPart parts[kMaxDeviceShards];
   CutSpan cut[kMaxCutTiles];
@@ -159,6 +176,7 @@ struct ShardedTask {
   int row_part_count;
   int cut_values;  ///< room in a summary
   int candidates;  ///< likewise; 0: no row is filtered
+  int candidate_bytes;
   int raw_at;      ///< byte of a summary at which that of temperature 1 is; 0: there is none
   std::uint64_t fingerprint;
 
@@ -171,6 +189,7 @@ struct ShardedTask {
   ShardedToken* drawn;             ///< [rows, num_samples]
   RowRecord* records;              ///< [rows]; null: no mask is wanted
   std::uint64_t* raw_sums;         ///< as sums, at temperature 1; null: not wanted
+  RawRows raw;
   std::int32_t* undecided;
   std::byte* send[kExchanges];
   std::byte* receive[kExchanges];
@@ -188,8 +207,11 @@ struct ShardedTask {
   LogprobsMode mode;
   int top_n;
   float* values;
+  std::int32_t* ranks;
+  RankRule rank_rule;
   std::int32_t* top_ids;
   float* top_values;
+  FloatRows all;  ///< of this shard's columns
 
   std::int64_t rows() const { return columns.rows; }
   __host__ __device__ int tiles() const {
@@ -215,5 +237,11 @@ cudaError_t merge_rows(const ShardedTask& task, ShardedExchange exchange, cudaSt
 cudaError_t exchange_summaries(const ShardedTask& task, cudaStream_t stream);
 /// Enqueues the answers to what rows ask (answer_rows.cu).
 cudaError_t answer_rows(const ShardedTask& task, ShardedExchange exchange, cudaStream_t stream);
+/// Enqueues how many of this shard's columns are in front of tokens, and their sums over shards
+/// (rank_tokens.cu).
+cudaError_t count_in_front(const ShardedTask& task, cudaStream_t stream);
+cudaError_t sum_ranks(const ShardedTask& task, cudaStream_t stream);
+/// Enqueues log-probabilities of all of this shard's columns (report_columns.cu).
+cudaError_t report_columns(const ShardedTask& task, cudaStream_t stream);
 
 }  // namespace fairdraw::cuda

@@ -46,6 +46,10 @@ struct RowsTask {
   BitRows<const std::uint32_t> allowed;
   View<const std::uint8_t> active;
   LogitsProcessing processing;  ///< read where `edits` is given
+  /// Processing lists have ids of a vocabulary of which the rows are columns first_id and those
+  /// after it; ids of other columns change nothing. 0: they are ids of the rows.
+  int first_id = 0;
+  int whole_vocab = 0;
   EditPlanes edits;  ///< where the kernel writes them, and the kernels after it read them
 
   // One draw a row, in the same launch: output i is row i. Not wanted where `tokens` is null.

@@ -9,8 +9,9 @@
 //
 //   ShardedCall call;
 //   if (Error error = make_sharded_call(request, result, execution, call)) return error;
-//   for (int number = 0; number < 2 + rounds; ++number) {
+//   for (int number = 0; number < 3 + rounds; ++number) {
 //     const ShardedExchange exchange = sharded_exchange(number, rounds);
+//     if (call.bytes(exchange) == 0) continue;  // ranks, where none are wanted
 //     if (Error error = sharded_send(call, exchange)) return error;
 //     all_gather(call.send(exchange), call.bytes(exchange), call.receive(exchange), stream);
 //     if (Error error = sharded_receive(call, exchange)) return error;
@@ -22,6 +23,7 @@
 //              `rounds` of them; windows of 128256 values take about three.
 //   tokens     the tokens of rows without filters, or beyond the candidates: 12 bytes a token and
 //              shard. Not needed where no row can be one.
+//   ranks      ranks of tokens: 4 bytes a token and shard. Of calls that want logprobs.ranks.
 //
 // What a fixed number costs: a round that no row needs is two kernels whose blocks return at once,
 // and the transport's own time, of NCCL about 11 microseconds on two H200s. A caller who knows the
@@ -35,11 +37,14 @@
 // kernels write their blocks there and wait for the others' themselves, row by row: no kernel of a
 // transport, and no barrier of all rows.
 //
-// What is not there: `indices`, processing, probabilities (`input`, `probs`), calls without tokens,
-// `words`, ties of top_k 1, of reports (logprobs) ranks, whole rows, and raw modes where `allowed`
-// is given; and more than kMaxDeviceShards shards. Calls that ask for them are refused by name; the
-// CPU has all of them. raw_logprobs index each row twice, the second time at temperature 1, and
-// take 792 bytes more.
+// Processed rows are written first, and read after that as if they were the caller's: 4 bytes a
+// column and row of workspace, and two passes over the row more. raw_logprobs index each row twice,
+// the second time at temperature 1, and take 792 bytes more; where rows are masked or processed,
+// raw modes take 4 bytes more for each candidate and each value of a cut tile, and 8 for each of
+// the n largest.
+//
+// What is not there: `indices`, probabilities (`input`, `probs`), ties of top_k 1, and more than
+// kMaxDeviceShards shards. Calls that ask for them are refused by name; the CPU has all of them.
 //
 // This header needs no CUDA header.
 #pragma once
@@ -56,16 +61,18 @@ namespace fairdraw::cuda {
 /// Most shards of a call on GPUs: what is linked to each other in one machine.
 inline constexpr std::int32_t kMaxDeviceShards = 8;
 
-enum class ShardedExchange : std::uint32_t { summary = 0, threshold = 1, tokens = 2 };
+enum class ShardedExchange : std::uint32_t { summary = 0, threshold = 1, tokens = 2, ranks = 3 };
 
-/// The exchanges of a call in their order: a summary, `rounds` thresholds, tokens.
+/// The exchanges of a call in their order: a summary, `rounds` thresholds, tokens, ranks.
 constexpr ShardedExchange sharded_exchange(int number, int rounds) {
   if (number == 0) return ShardedExchange::summary;
-  return number <= rounds ? ShardedExchange::threshold : ShardedExchange::tokens;
+  if (number <= rounds) return ShardedExchange::threshold;
+  return number == rounds + 1 ? ShardedExchange::tokens : ShardedExchange::ranks;
 }
 
 /// Bytes of workspace: blocks of all exchanges, the index of the shard's rows (14 to 54 bytes a
-/// tile of 256 ids), and for each row about 2 KB and 40 bytes a sample. 0: the call is not right.
+/// tile of 256 ids), and for each row about 2 KB and 40 bytes a sample; of processed rows 8.4 bytes
+/// a column. 0: the call is not right.
 std::int64_t workspace_bytes(const ShardedRequest& request, const SampleResult& result) noexcept;
 
 /// Memory of all ranks of a machine, through which their kernels exchange blocks.
@@ -92,7 +99,7 @@ class ShardedCall {
   std::byte* send(ShardedExchange exchange) const;
   /// The blocks of all ranks, in the order of the shards: [shards, bytes()].
   std::byte* receive(ShardedExchange exchange) const;
-  /// Bytes of a block, the same on all ranks.
+  /// Bytes of a block, the same on all ranks. 0: this call has no such exchange.
   std::int64_t bytes(ShardedExchange exchange) const;
   /// One number in device memory: how many rows have no result yet; -1: ranks disagree about the
   /// call, and no row has one. After the summary has been received. Through peers, ranks that
@@ -112,10 +119,10 @@ class ShardedCall {
   std::unique_ptr<Parts> parts_;
 };
 
-/// Checks a call, and enqueues nothing. Results: tokens, statuses, support_size, logprob,
-/// logprob_filtered, logprobs (values of tokens and the n largest), and the mask of this rank's
-/// columns; those of rows without a result are left untouched, except for the n largest. Arrays
-/// must stay alive until the last exchange has run.
+/// Checks a call, and enqueues nothing. Results: all but `probs`; the mask and whole rows of
+/// log-probabilities (logprobs.all) are of this rank's columns. Those of rows without a result are
+/// left untouched, except for the n largest. Arrays must stay alive until the last exchange has
+/// run. Errors: as sharded.h's, and what is not there, by name.
 Error make_sharded_call(const ShardedRequest& request, const SampleResult& result,
                         const Execution& execution, ShardedCall& call);
 
@@ -133,8 +140,8 @@ std::int64_t peer_bytes(const ShardedCall& call, std::int64_t most_rows);
 /// peers.memory out of range, by name.
 Error use_peers(ShardedCall& call, const ShardedPeers& peers);
 
-/// Which exchanges a call enqueues after the summary. Rows that need more are left undecided
-/// (ShardedCall::undecided), and further exchanges go on with them.
+/// Which exchanges a call enqueues after the summary; ranks follow where they are wanted. Rows that
+/// need more are left undecided (ShardedCall::undecided), and further exchanges go on with them.
 struct ShardedPlan {
   /// Of thresholds. 0: survivors are among the candidates; 4: enough for all but adversarial rows.
   int rounds = 4;

@@ -41,8 +41,13 @@ inline Error continue_sharded(const ShardedCall& call, const ShardedPlan& plan,
       return error;
     }
   }
-  if (!plan.tokens) return {};
-  return exchange_sharded(call, ShardedExchange::tokens, communicator, stream);
+  if (plan.tokens) {
+    if (Error error = exchange_sharded(call, ShardedExchange::tokens, communicator, stream)) {
+      return error;
+    }
+  }
+  if (call.bytes(ShardedExchange::ranks) == 0) return {};
+  return exchange_sharded(call, ShardedExchange::ranks, communicator, stream);
 }
 
 /// A call: its summary, and what the plan says. `stream` is the execution's.

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "fairdraw/logits_processing.h"
 #include "fairdraw/token_lists.h"
 #include "fairdraw/types.h"
 #include "tests/cuda/arrays.h"
@@ -30,6 +31,29 @@ class DeviceCopies {
   }
   TokenLists in(const TokenLists& lists) {
     return {in(View(lists.data, lists.size)).data, lists.size, in(lists.begins), in(lists.lengths)};
+  }
+
+  /// Of rows with so many columns.
+  LogitsProcessing in(const LogitsProcessing& processing, std::int64_t columns) {
+    LogitsProcessing copied = processing;
+    copied.repetition_penalty = in(processing.repetition_penalty);
+    copied.frequency_penalty = in(processing.frequency_penalty);
+    copied.presence_penalty = in(processing.presence_penalty);
+    copied.min_tokens = in(processing.min_tokens);
+    for (TokenLists* lists :
+         {&copied.output, &copied.prompt, &copied.bias_ids, &copied.stop_ids, &copied.bad_words,
+          &copied.bad_word_lengths, &copied.allowed_ids}) {
+      if (lists->given()) *lists = in(*lists);
+    }
+    copied.bias_values = in(processing.bias_values);
+    copied.output_lengths = in(processing.output_lengths);
+    const auto matrix = [&](auto& rows, std::int64_t of_row) {
+      if (!rows.given() || columns == 0) return;  // without columns nothing is read
+      rows.data = in(View(rows.data, (rows.rows - 1) * rows.row_stride + of_row)).data;
+    };
+    matrix(copied.prompt_mask, (columns + 31) / 32);
+    matrix(copied.output_counts, columns);
+    return copied;
   }
 
   /// A copy of what may be written; fetch() brings it back.

@@ -8,6 +8,7 @@
 
 #include "fairdraw/cuda_sharded.h"
 #include "tests/cuda/arrays.h"
+#include "tests/cuda/copies.h"
 
 namespace fairdraw::suites {
 
@@ -22,17 +23,19 @@ class DeviceShard {
     const std::size_t samples = outputs * static_cast<std::size_t>(rows.num_samples);
     SampleRequest& mine = request_.rows;
     if (columns_ > 0) mine.logits.data = copy_rows(rows.logits);
-    mine.temperature = copy(rows.temperature);
-    mine.top_k = copy(rows.top_k);
-    mine.top_p = copy(rows.top_p);
-    mine.min_p = copy(rows.min_p);
-    mine.seed = copy(rows.seed);
-    mine.offset = copy(rows.offset);
+    mine.temperature = copies_.in(rows.temperature);
+    mine.top_k = copies_.in(rows.top_k);
+    mine.top_p = copies_.in(rows.top_p);
+    mine.min_p = copies_.in(rows.min_p);
+    mine.seed = copies_.in(rows.seed);
+    mine.offset = copies_.in(rows.offset);
     if (rows.allowed.given()) {
-      mine.allowed.data = arrays_.in(std::vector<std::uint32_t>(
+      mine.allowed.data = copies_.arrays().in(std::vector<std::uint32_t>(
           rows.allowed.data, rows.allowed.data + rows.allowed.rows * rows.allowed.row_stride));
     }
-    if (rows.active.given()) mine.active.data = copy(rows.active).data;
+    if (rows.active.given()) mine.active.data = copies_.in(rows.active).data;
+    mine.processing = copies_.in(rows.processing, columns_);
+    if (host.words.given()) request_.words = copies_.in(host.words);
     tokens.assign(samples, -77);
     statuses.assign(outputs, static_cast<RowStatus>(-77));
     support_size.assign(outputs, -77);
@@ -41,7 +44,7 @@ class DeviceShard {
     mask_words = std::max<std::int64_t>((columns_ + 31) / 32, 1);
     mask.assign(outputs * static_cast<std::size_t>(mask_words), 0x5a5a5a5aU);
     const auto view = [this](auto& array) {
-      return View(arrays_.out(array), static_cast<std::int64_t>(array.size()));
+      return View(copies_.arrays().out(array), static_cast<std::int64_t>(array.size()));
     };
     result_.tokens = view(tokens);
     result_.statuses = view(statuses);
@@ -49,14 +52,22 @@ class DeviceShard {
     result_.logprob = view(logprob);
     result_.logprob_filtered = view(logprob_filtered);
     values = logprob;
+    ranks.assign(samples, -77);
+    all_stride = std::max<std::int64_t>(columns_, 1);
+    all.assign(outputs * static_cast<std::size_t>(all_stride), -77);
     top_ids.assign(outputs * static_cast<std::size_t>(reports.top_n), -77);
     top_values.assign(top_ids.size(), -77);
     result_.logprobs.mode = reports.mode;
+    result_.logprobs.rank_rule = reports.rank_rule;
     result_.logprobs.top_n = reports.top_n;
+    if (reports.ranks.given()) result_.logprobs.ranks = view(ranks);
+    if (reports.all.given()) {
+      result_.logprobs.all = {copies_.arrays().out(all), rows.logits.rows, all_stride};
+    }
     if (reports.values.given()) result_.logprobs.values = view(values);
     if (reports.top_ids.given()) result_.logprobs.top_ids = view(top_ids);
     if (reports.top_values.given()) result_.logprobs.top_values = view(top_values);
-    if (wants_mask) result_.mask = {arrays_.out(mask), rows.logits.rows, mask_words};
+    if (wants_mask) result_.mask = {copies_.arrays().out(mask), rows.logits.rows, mask_words};
   }
 
   Error begin(void* stream = nullptr) {
@@ -64,12 +75,12 @@ class DeviceShard {
     workspace_.assign(static_cast<std::size_t>(bytes), 0xcd);
     cuda::Execution execution;
     execution.stream = stream;
-    execution.workspace = arrays_.out(workspace_);
+    execution.workspace = copies_.arrays().out(workspace_);
     execution.workspace_bytes = bytes;
     return cuda::make_sharded_call(request_, result_, execution, call);
   }
 
-  void fetch() { arrays_.fetch(); }
+  void fetch() { copies_.fetch(); }
   /// Memory of this shard that a test changes between replays.
   void* logits() const { return const_cast<void*>(request_.rows.logits.data); }
 
@@ -93,9 +104,10 @@ class DeviceShard {
   std::vector<std::int32_t> tokens, support_size;
   std::vector<RowStatus> statuses;
   std::vector<float> logprob, logprob_filtered, values, top_values;
-  std::vector<std::int32_t> top_ids;
+  std::vector<std::int32_t> top_ids, ranks;
+  std::vector<float> all;
   std::vector<std::uint32_t> mask;
-  std::int64_t mask_words = 0;
+  std::int64_t mask_words = 0, all_stride = 1;
 
  private:
   /// At an address that is aligned as it is on the host.
@@ -108,24 +120,14 @@ class DeviceShard {
         static_cast<std::size_t>((rows.rows - 1) * rows.row_stride + rows.vocab) * size;
     std::vector<std::uint8_t> padded(at + bytes);
     std::copy_n(from, bytes, padded.data() + at);
-    return arrays_.in(padded) + at;
-  }
-  template <class T>
-  View<const T> copy(const View<const T>& view) {
-    return {arrays_.in(std::vector<T>(view.data, view.data + view.size)), view.size};
-  }
-  template <class T>
-  PerRequest<T> copy(const PerRequest<T>& parameter) {
-    if (!parameter.is_array()) return parameter;
-    const View<const T> copied = copy(parameter.values);
-    return {copied.data, copied.size};
+    return copies_.arrays().in(padded) + at;
   }
 
   std::int32_t shard_;
   ShardedRequest request_;
   SampleResult result_;
   std::int64_t columns_;
-  DeviceArrays arrays_;
+  DeviceCopies copies_;
   std::vector<std::uint8_t> workspace_;
 };
 

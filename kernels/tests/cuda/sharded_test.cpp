@@ -107,6 +107,7 @@ void expect_results(DeviceShards& device, const EveryOutput& expected,
       ASSERT_TRUE(is_near(mine.values[i], expected.values[i]))
           << mine.values[i] << " is not " << expected.values[i] << ", " << where;
     }
+    ASSERT_EQ(mine.ranks, expected.ranks) << "shard " << shard << ", " << where;
     ASSERT_EQ(mine.top_ids.size(), reports.top_n == 0 ? 0 : expected.top_ids.size());
     for (std::size_t i = 0; i < mine.top_ids.size(); ++i) {
       ASSERT_EQ(mine.top_ids[i], expected.top_ids[i]) << i << ", " << where;
@@ -121,6 +122,11 @@ void expect_results(DeviceShards& device, const EveryOutput& expected,
           mine.mask.data() + row * static_cast<std::size_t>(mine.mask_words);
       for (std::int64_t id = begin; id < end; ++id) {
         const std::int64_t column = id - begin;
+        const auto whole = static_cast<std::int64_t>(row) * vocab + id;
+        const auto here = static_cast<std::int64_t>(row) * mine.all_stride + column;
+        ASSERT_TRUE(is_near(mine.all[static_cast<std::size_t>(here)],
+                            expected.all[static_cast<std::size_t>(whole)]))
+            << "token " << id << ", row " << row << ", shard " << shard << ", " << where;
         ASSERT_EQ((part[column / 32] >> (column % 32)) & 1U, (all[id / 32] >> (id % 32)) & 1U)
             << "mask of token " << id << ", row " << row << ", shard " << shard << ", " << where;
       }
@@ -128,9 +134,10 @@ void expect_results(DeviceShards& device, const EveryOutput& expected,
   }
 }
 
-/// A call that GPUs take: with `indices` and processing left out.
+/// A call that GPUs take: with `indices` left out.
 OwnedCall supported_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
   OwnedCall call = harness::random_call(number, rows, vocab);
+  if (number % 3 == 0) call.processing = harness::random_processing(number, rows, vocab);
   if (call.indices.empty()) return call;
   call.indices.clear();
   for (auto* parameter : {&call.seed, &call.offset}) {
@@ -140,12 +147,7 @@ OwnedCall supported_call(std::uint64_t number, std::int64_t rows, std::int64_t v
 }
 
 /// Leaves out what GPUs do not report.
-void keep_supported(const OwnedCall& call, SampleResult& result) {
-  result.probs = {};
-  result.logprobs.ranks = {};
-  result.logprobs.all = {};
-  if (is_raw(result.logprobs.mode) && !call.allowed.empty()) result.logprobs = {};
-}
+void keep_supported(SampleResult& result) { result.probs = {}; }
 
 struct Seen {
   std::array<std::int64_t, kRowStatuses> statuses{};
@@ -164,11 +166,11 @@ void compare(std::uint64_t number, std::int64_t rows, std::int64_t vocab, Seen& 
   const SampleRequest request = harness::request_in(call, host);
   EveryOutput expected(call, number);
   SampleResult wanted = expected.result(call);
-  keep_supported(call, wanted);
+  keep_supported(wanted);
   ASSERT_FALSE(sample(request, wanted, {CpuTarget::best, 1}));
   EveryOutput on_host(call, number);
   SampleResult of_host = on_host.result(call);
-  keep_supported(call, of_host);
+  keep_supported(of_host);
   Comparison both;
   const Error host_error = both.run_on_host(request, of_host, boundaries, /*wants_mask=*/true);
   ASSERT_FALSE(host_error) << host_error.message;
@@ -192,6 +194,7 @@ void compare(std::uint64_t number, std::int64_t rows, std::int64_t vocab, Seen& 
   ASSERT_FALSE(device.receive(ShardedExchange::summary));
   for (std::size_t next = 1; rows == 1 && next < both.block_bytes.size(); ++next) {
     const std::size_t bytes = static_cast<std::size_t>(both.block_bytes[next]) - kHeaderBytes;
+    if (bytes == sizeof(std::int32_t)) continue;  // ranks have an exchange for all rows here
     const ShardedExchange exchange =
         bytes == sizeof(sharded::DrawnToken) ? ShardedExchange::tokens : ShardedExchange::threshold;
     ASSERT_EQ(device.undecided(), 1) << where;
@@ -209,6 +212,7 @@ void compare(std::uint64_t number, std::int64_t rows, std::int64_t vocab, Seen& 
     ASSERT_FALSE(device.exchange(ShardedExchange::tokens));
   }
   EXPECT_EQ(device.undecided(), 0) << where;
+  ASSERT_FALSE(device.exchange(ShardedExchange::ranks));
   device.fetch();
   expect_results(device, expected, wanted.logprobs, boundaries, vocab, where);
   seen.rounds += rounds;
@@ -410,19 +414,15 @@ TEST(CudaSharded, WhatIsNotThereIsNamed) {
         request.boundaries = {boundaries.data(), 10};
       }).find("shards is 9; allowed: 1 to 8 on GPUs"),
       std::string::npos);
-  EXPECT_NE(message([](ShardedRequest& request, SampleResult&, Boundaries&, DeviceArrays&) {
-              request.rows.processing.repetition_penalty = 1.5F;
-            }).find("processing is given"),
-            std::string::npos);
   EXPECT_NE(message([](ShardedRequest&, SampleResult& result, Boundaries&, DeviceArrays& arrays) {
               static std::vector<float> probs(20);
               result.probs = {arrays.out(probs), 1, 20};
             }).find("probs is given"),
             std::string::npos);
-  EXPECT_NE(message([](ShardedRequest&, SampleResult& result, Boundaries&, DeviceArrays& arrays) {
-              static std::vector<std::int32_t> ranks(1);
-              result.logprobs.ranks = {arrays.out(ranks), 1};
-            }).find("logprobs.ranks is given"),
+  EXPECT_NE(message([](ShardedRequest& request, SampleResult&, Boundaries&, DeviceArrays& arrays) {
+              static const std::vector<std::int32_t> rows(1);
+              request.rows.indices = {arrays.in(rows), 1};
+            }).find("indices is given"),
             std::string::npos);
   EXPECT_NE(
       message([](ShardedRequest&, SampleResult&, Boundaries&, DeviceArrays&) {}).find("workspace"),

@@ -1,0 +1,63 @@
+// Processed rows as an array, where more than one kernel reads all of a row.
+//
+// Contract. Of every active row: the value that edit_rows gave a token, else the caller's; -inf
+// where neither the mask nor processing allows it. A NaN or an infinity of the caller's stays in
+// its place, banned or not, because it fails the row. What a step made infinite becomes -inf: the
+// row fails by its fault (EditPlanes), and by nothing that is read here.
+//
+// Algorithm and cost. A thread a token: a read of the row, of two bits and a write, so two passes
+// over memory more than a call without processing. The row kernel reads edits instead
+// (edit_planes.h), once; the kernels of a sharded row read it up to five times, from any column on.
+//
+// Randomness: none. Numerics: values are copied. Determinism: each in its place.
+#include <cmath>
+#include <cstdint>
+
+#include "cuda/device/read_value.cuh"
+#include "cuda/device/row_launch.h"
+#include "cuda/processing/apply_edits.h"
+
+namespace fairdraw::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kTokens = 8;  ///< of a thread: enough blocks for the GPU, of enough work each
+
+__device__ bool is_set(std::uint32_t word, int number) { return ((word >> number) & 1U) != 0; }
+
+/// A block for each kThreads * kTokens tokens of each row.
+__global__ void __launch_bounds__(kThreads)
+    apply_edits_kernel(const __grid_constant__ RowsTask task, float* values, std::int64_t stride,
+                       int blocks_of_row) {
+  const std::int64_t row = blockIdx.x / static_cast<unsigned>(blocks_of_row);
+  if (task.active.given() && task.active.data[row] == 0) return;
+  const auto part = static_cast<int>(blockIdx.x % static_cast<unsigned>(blocks_of_row));
+  const auto vocab = static_cast<int>(task.rows.vocab);
+  const RowValues raw = RowValues::of(task.rows, row);
+  const RowEdits edits = task.edits.of(row);
+  const int first = part * kThreads * kTokens + static_cast<int>(threadIdx.x);
+#pragma unroll
+  for (int i = 0; i < kTokens; ++i) {
+    const int token = first + i * kThreads;
+    if (token >= vocab) return;
+    float x = raw[token];
+    if (x < INFINITY) {
+      if (is_set(edits.edited[token / 32], token % 32)) x = edits.values[token];
+      const bool fails = !(x < INFINITY);
+      if (fails || !is_set(edits.allowed[token / 32], token % 32)) x = -INFINITY;
+    }
+    values[row * stride + token] = x;
+  }
+}
+
+}  // namespace
+
+cudaError_t apply_edits(const RowsTask& task, float* values, std::int64_t stride,
+                        cudaStream_t stream) {
+  constexpr std::int64_t kTokensOfBlock = std::int64_t{kThreads} * kTokens;
+  const std::int64_t blocks_of_row = (task.rows.vocab + kTokensOfBlock - 1) / kTokensOfBlock;
+  return launch_clusters(apply_edits_kernel, task.rows.rows * blocks_of_row, 1, kThreads, stream,
+                         task, values, stride, static_cast<int>(blocks_of_row));
+}
+
+}  // namespace fairdraw::cuda

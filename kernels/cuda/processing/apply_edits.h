@@ -1,0 +1,17 @@
+// Interface of the kernel that makes whole rows of edits (apply_edits.cu).
+//
+// Private to kernels/cuda.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "cuda/tiles/filter_rows.h"
+
+namespace fairdraw::cuda {
+
+/// Enqueues the kernel, after edit_rows of the same task: processed rows of float32, [rows, vocab]
+/// at `values` with `stride` of them from one to the next. Returns the launch's error.
+cudaError_t apply_edits(const RowsTask& task, float* values, std::int64_t stride,
+                        cudaStream_t stream);
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,147 @@
+// Ranks of tokens that are known: how many columns of each shard are in front, and their sums.
+//
+// Contract. For each row whose tokens are known and have no ranks yet: of this shard's columns, as
+// reports are of them (fairdraw/log_probabilities.h), those with a larger value than a token's, and
+// those with the same value in front of the end that the rank rule gives; summed over shards that
+// is the token's rank. Rows that wait for nothing are left alone.
+//
+// Algorithm and cost. A block of 256 threads a row. Tiles whose largest value is below a token's
+// are not read: of a token among the first hundred that is all but a hundred tiles. All values of
+// cut tiles are looked at, by the shard that has their column. 4 bytes a token travel.
+//
+// Randomness: none. Numerics: values are compared. Determinism: integers.
+#include <cstdint>
+
+#include "common/float_order.h"
+#include "cuda/device/block_sums.cuh"
+#include "cuda/device/early_start.h"
+#include "cuda/outputs/row_heads.cuh"
+#include "cuda/sharded/peer_exchange.cuh"
+#include "cuda/sharded/sharded_task.h"
+#include "cuda/tiles/filtered_row.cuh"
+#include "cuda/tiles/tile_launch.cuh"
+
+namespace fairdraw::cuda {
+namespace {
+
+/// A row of this shard, as reports are of it.
+class CountedRow {
+ public:
+  __device__ CountedRow(const ShardedTask& task, std::int64_t number)
+      : task_(task),
+        place_(task.parts[task.shard]),
+        columns_(FilteredRow::whole(task.raw.given ? task.raw.columns : task.columns, number,
+                                    /*from_probs=*/false)),
+        whole_(FilteredRow::whole(task.raw.given ? task.raw.whole : task.whole, number,
+                                  /*from_probs=*/false)),
+        keys_(task.raw.given ? task.raw.keys.data + number * task.raw.keys.row_stride
+                             : task.keys.data + number * task.keys.row_stride) {
+    if (task.raw.given || !task.allowed.given()) return;
+    columns_.allowed = task.allowed.data + number * task.allowed.row_stride;
+    whole_.allowed = task.whole_allowed.data + number * task.whole_allowed.row_stride;
+  }
+
+  /// Columns with a value above x, or equal to it and an id below `end`; this thread's.
+  __device__ int count(float x, int end) const {
+    int in_front = 0;
+    const auto see = [&](int id, float value) {
+      in_front += value > x || (value == x && id < end) ? 1 : 0;
+    };
+    if (place_.whole() > 0) {
+      const KeyedRow keyed{whole_, keys_, task_.tiles()};
+      keyed.visit_from(order_key(x), [&](std::int64_t id, float value) {
+        see(place_.whole_begin + static_cast<int>(id), value);
+      });
+    }
+#pragma unroll 1
+    for (int i = static_cast<int>(threadIdx.x); i < place_.cut_values(); i += kEndThreads) {
+      const int column = i < place_.head() ? i : i + place_.whole();
+      const float value = columns_.values[column];
+      if (columns_.is_allowed(column, value)) see(place_.begin + column, value);
+    }
+    return in_front;
+  }
+
+ private:
+  const ShardedTask& task_;
+  const ShardPart& place_;
+  FilteredRow columns_, whole_;
+  const std::int32_t* keys_;
+};
+
+/// The id in front of which values equal to a token's count.
+__device__ int end_of_equals(const ShardedTask& task, const ShardedRowState& state,
+                             const ShardedToken& token) {
+  if (task.rank_rule == RankRule::position) return token.id + 1;
+  const bool is_cut =
+      !is_raw(task.mode) && order_key(std::bit_cast<float>(token.bits)) == state.low;
+  return is_cut ? state.tie_end : task.vocab;
+}
+
+__device__ bool awaits_ranks(const ShardedTask& task, std::int64_t row) {
+  return task.states[row].awaits_ranks;
+}
+
+__global__ void __launch_bounds__(kEndThreads)
+    count_in_front_kernel(const __grid_constant__ ShardedTask task, int) {
+  __shared__ BlockScratch<std::int32_t> scratch;
+  await_kernel_before();
+  let_next_kernel_start();
+  const std::int64_t row = blockIdx.x;
+  if (row == 0 && threadIdx.x == 0) write_header(task, ShardedExchange::ranks);
+  const bool counts = awaits_ranks(task, row);
+  std::byte* part = task.mine(ShardedExchange::ranks, row);
+  if (counts) {
+    const CountedRow counted(task, row);
+#pragma unroll 1
+    for (int t = 0; t < task.num_samples; ++t) {
+      const ShardedToken& token = task.drawn[row * task.num_samples + t];
+      const float x = std::bit_cast<float>(task.raw.given ? token.raw_bits : token.bits);
+      const int mine = counted.count(x, end_of_equals(task, task.states[row], token));
+      const int all = reduce_block(mine, scratch, Add{});
+      if (threadIdx.x == 0) {
+        word_of(part, 4 * static_cast<std::size_t>(t)) = static_cast<std::uint32_t>(all);
+      }
+    }
+  }
+  end_sending(task, ShardedExchange::ranks, row, counts ? part : nullptr,
+              4 * static_cast<std::size_t>(task.num_samples));
+}
+
+__global__ void __launch_bounds__(kEndThreads)
+    sum_ranks_kernel(const __grid_constant__ ShardedTask task, int) {
+  await_kernel_before();
+  let_next_kernel_start();
+  const std::int64_t row = blockIdx.x;
+  if (!awaits_ranks(task, row)) return;
+  const ReceivedBlocks blocks(task);
+  blocks.await(ShardedExchange::ranks, row);
+  for (int t = static_cast<int>(threadIdx.x); t < task.num_samples; t += kEndThreads) {
+    std::uint32_t rank = 0;
+    for (int shard = 0; shard < task.shards; ++shard) {
+      rank += word_of(blocks.row(ShardedExchange::ranks, shard, row),
+                      4 * static_cast<std::size_t>(t));
+    }
+    task.ranks[row * task.num_samples + t] = static_cast<std::int32_t>(rank);
+  }
+  __syncthreads();  // all have read that it waits
+  if (threadIdx.x == 0) task.states[row].awaits_ranks = false;
+}
+
+template <auto kKernel>
+cudaError_t launch(const ShardedTask& task, cudaStream_t stream) {
+  const SpreadNeeds needs{[](int) { return 0; }, /*starts_early=*/true};
+  return launch_spread<kKernel>(task.rows(), {1, kEndThreads}, needs, stream, task);
+}
+
+}  // namespace
+
+cudaError_t count_in_front(const ShardedTask& task, cudaStream_t stream) {
+  return launch<count_in_front_kernel>(task, stream);
+}
+
+cudaError_t sum_ranks(const ShardedTask& task, cudaStream_t stream) {
+  return launch<sum_ranks_kernel>(task, stream);
+}
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,59 @@
+// Whole rows of log-probabilities of a sharded call: those of this shard's columns.
+//
+// Contract. Of rows that have a result every column's value (fairdraw/log_probabilities.h), -inf
+// for those that do not count and in failed rows; padding and rows that wait are left alone.
+//
+// Algorithm and cost. A thread a column: a read and a write, and two logarithms, of the row's mass.
+//
+// Randomness: none. Numerics: reported_value.cuh. Determinism: each in its place.
+#include <cstdint>
+
+#include "cuda/device/row_launch.h"
+#include "cuda/sharded/reported_value.cuh"
+#include "cuda/sharded/sharded_task.h"
+#include "cuda/tiles/filtered_row.cuh"
+
+namespace fairdraw::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kColumns = 8;  ///< of a thread, whose logarithms are shared by them
+
+__global__ void __launch_bounds__(kThreads)
+    report_columns_kernel(const __grid_constant__ ShardedTask task, int blocks_of_row) {
+  const std::int64_t number = blockIdx.x / static_cast<unsigned>(blocks_of_row);
+  const RowRecord& record = task.records[number];
+  if (record.status == RowStatus::inactive) return;
+  const bool raw = is_raw(task.mode);
+  const FilteredRows filtered{
+      raw && task.raw.given ? task.raw.columns : task.columns, false, task.temperature,
+      raw ? BitRows<const std::uint32_t>{} : task.allowed,     {},    task.records};
+  const FilteredRow row = FilteredRow::of(filtered, number);
+  const RowParameters parameters{task.temperature.at(number), task.top_k.at(number),
+                                 task.top_p.at(number), task.min_p.at(number)};
+  const auto part = static_cast<int>(blockIdx.x % static_cast<unsigned>(blocks_of_row));
+  const int first = part * kThreads * kColumns + static_cast<int>(threadIdx.x);
+#pragma unroll 1
+  for (int i = 0; i < kColumns; ++i) {
+    const int column = first + i * kThreads;
+    if (column >= row.vocab) return;
+    float value = -INFINITY;
+    if (record.status == RowStatus::ok) {
+      const float x = row.values[column];
+      const bool counts = row.is_allowed(column, x) && (raw || row.survives(column, x));
+      if (counts) value = reported_value(task.mode, parameters, task.states[number], x);
+    }
+    task.all.data[number * task.all.row_stride + column] = value;
+  }
+}
+
+}  // namespace
+
+cudaError_t report_columns(const ShardedTask& task, cudaStream_t stream) {
+  constexpr std::int64_t kColumnsOfBlock = std::int64_t{kThreads} * kColumns;
+  const std::int64_t blocks_of_row = (task.columns.vocab + kColumnsOfBlock - 1) / kColumnsOfBlock;
+  return launch_clusters(report_columns_kernel, task.rows() * blocks_of_row, 1, kThreads, stream,
+                         task, static_cast<int>(blocks_of_row));
+}
+
+}  // namespace fairdraw::cuda

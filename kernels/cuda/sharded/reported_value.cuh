@@ -1,0 +1,39 @@
+// What reports say of a value of a row whose state is known.
+#pragma once
+
+#include <cfloat>
+
+#include "common/log_mass.h"
+#include "common/parameters.h"
+#include "cuda/sharded/sharded_task.h"
+#include "cuda/tiles/filtered_row.cuh"
+
+namespace fairdraw::cuda {
+
+/// The log of what the survivors weigh; 0 of a greedy row.
+__device__ inline double filtered_log_mass(const RowParameters& parameters,
+                                           const ShardedRowState& state) {
+  if (is_greedy(parameters)) return 0.0;
+  return log_mass_of(state.survivors.value(), state.max, state.scale);
+}
+
+/// Of a token that counts (fairdraw/log_probabilities.h). x: in raw modes as the caller has it.
+__device__ inline float reported_value(LogprobsMode mode, const RowParameters& parameters,
+                                       const ShardedRowState& state, float x) {
+  const float divisor = parameters.temperature == 0.0F ? 1.0F : parameters.temperature;
+  if (mode == LogprobsMode::raw_logits) return x;
+  if (mode == LogprobsMode::processed_logits) {
+    return fmaxf(-FLT_MAX, fminf(FLT_MAX, __fdiv_rn(x, divisor)));
+  }
+  double value = 0;
+  if (mode == LogprobsMode::raw_logprobs) {
+    value = log_probability(x, state.raw_max, 1.0F,
+                            log_mass_of(state.raw.value(), state.raw_max, logit_scale(1.0F)));
+  } else {
+    value = log_probability(x, state.max, divisor, filtered_log_mass(parameters, state));
+  }
+  // -inf is kept for what has no value.
+  return static_cast<float>(fmax(-static_cast<double>(FLT_MAX), value));
+}
+
+}  // namespace fairdraw::cuda
