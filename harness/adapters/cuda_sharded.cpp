@@ -1,5 +1,6 @@
 // The sampler cuda:sharded:N behind the contract: fairdraw/cuda_sharded.h with all shards on one
-// GPU, which exchange blocks through memory that all of them address.
+// GPU, which exchange blocks through memory that all of them address; or, where that would be too
+// much memory for one GPU, through the host.
 //
 // A shard is a device state of its own: it gets a copy of the call, and reads its columns. Shards
 // meet between what they send and what they receive, because kernels of one that wait for another's
@@ -27,6 +28,9 @@ namespace {
 using cuda::ShardedExchange;
 
 constexpr int kBitsOfWord = 32;
+
+/// Of the shards' memory for blocks together. A million rows of two tokens would take 100 GB.
+constexpr std::int64_t kMostPeerBytes = std::int64_t{4} << 30;
 
 /// Where the vocabulary is split: at whole words of masks, as evenly as these are.
 std::vector<std::int64_t> word_boundaries(std::int64_t vocab, int shards) {
@@ -84,11 +88,16 @@ class Shard {
                                first * element_bytes(given.dtype);
     request.rows.logits.vocab = end - first;
     if (request.rows.allowed.given()) request.rows.allowed.data += first / kBitsOfWord;
+    LogitsProcessing& processing = request.rows.processing;
+    if (processing.prompt_mask.given()) processing.prompt_mask.data += first / kBitsOfWord;
+    if (processing.output_counts.given()) processing.output_counts.data += first;
+    request.words = view_or_none(moved.words, moved.outputs * moved.num_samples);
     request.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
     request.shard = number;
     SampleResult result = sample_result_of(
         moved, view_or_none(reinterpret_cast<RowStatus*>(moved.statuses), moved.outputs));
     if (result.mask.given()) result.mask.data += first / kBitsOfWord;
+    if (result.logprobs.all.given()) result.logprobs.all.data += first;
 
     cuda::Execution execution;
     const std::int64_t workspace = cuda::workspace_bytes(request, result);
@@ -96,23 +105,41 @@ class Shard {
     return cuda::make_sharded_call(request, result, execution, call_);
   }
 
+  std::int64_t peer_bytes(std::int64_t rows) const { return cuda::peer_bytes(call_, rows); }
+
   /// Memory for the others' blocks.
   Error make_peer_memory(std::int64_t rows, cuda::ShardedPeers& peers, int number) {
-    peers.most_rows = std::max<std::int64_t>(rows, 1);
-    peers.bytes = cuda::peer_bytes(call_, peers.most_rows);
+    peers.most_rows = rows;
+    peers.bytes = peer_bytes(rows);
     if (Error error = memory_.reserve(peers.bytes)) return error;
     if (Error error = memory_.fill(0, 0, peers.bytes, state_.stream)) return error;
     peers.memory[number] = static_cast<std::byte*>(memory_.data());
     return {};
   }
   Error use(const cuda::ShardedPeers& peers) { return cuda::use_peers(call_, peers); }
+  /// This shard's block.
+  Error read_block(ShardedExchange exchange, std::vector<std::byte>& block) const {
+    const std::int64_t bytes = call_.bytes(exchange);
+    block.resize(static_cast<std::size_t>(bytes));
+    if (bytes == 0) return {};
+    if (Error error = state_.workspace.download(block.data(), at(call_.send(exchange)), bytes,
+                                                state_.stream)) {
+      return error;
+    }
+    return meet();
+  }
+  /// Another's, or its own.
+  Error write_block(ShardedExchange exchange, int shard, const std::vector<std::byte>& block) {
+    const auto bytes = static_cast<std::int64_t>(block.size());
+    return state_.workspace.upload(at(call_.receive(exchange)) + shard * bytes, block.data(), bytes,
+                                   state_.stream);
+  }
   Error send(ShardedExchange exchange) const { return cuda::sharded_send(call_, exchange); }
   Error receive(ShardedExchange exchange) const { return cuda::sharded_receive(call_, exchange); }
   Error meet() const { return state_.stream.synchronise(); }
   Error read_undecided(std::int32_t& rows) const {
-    const auto* at = reinterpret_cast<const std::byte*>(call_.undecided());
-    const auto* base = static_cast<const std::byte*>(state_.workspace.data());
-    if (Error error = state_.workspace.download(&rows, at - base, sizeof(rows), state_.stream)) {
+    const std::int64_t place = at(reinterpret_cast<const std::byte*>(call_.undecided()));
+    if (Error error = state_.workspace.download(&rows, place, sizeof(rows), state_.stream)) {
       return error;
     }
     return meet();
@@ -123,6 +150,11 @@ class Shard {
   const std::deque<std::vector<std::byte>>& arrays() const { return results_.arrays(); }
 
  private:
+  /// Byte of the workspace.
+  std::int64_t at(const std::byte* place) const {
+    return place - static_cast<const std::byte*>(state_.workspace.data());
+  }
+
   OwnResults results_;
   DeviceCall<fairdraw_batch> device_;
   DeviceState& state_;
@@ -136,13 +168,15 @@ class CudaShardedSampler final : public Sampler {
       : description_(describe(std::move(name))), shards_(shards) {
     description_.from_probs = description_.chains = description_.indices = false;
     description_.reports_probs = false;
+    description_.processing = description_.scripted_words = true;
+    description_.reports_raw = description_.reports_processed = true;
+    description_.ranks_position = description_.ranks_at_least = true;
     description_.acceptance_rule = AcceptanceRule::none_stated;
   }
 
   const SamplerDescription& description() const override { return description_; }
 
   std::string run(const fairdraw_batch& batch) override {
-    if (batch.words != nullptr) return "takes no random words";
     if (batch.input != 0) return "takes no probabilities";
     std::vector<DeviceState*> states;
     return with_states(states, batch);
@@ -172,16 +206,24 @@ class CudaShardedSampler final : public Sampler {
       if (Error error = shards.back().begin(batch, boundaries, number)) return error;
     }
     if (batch.rows > 0) {
-      cuda::ShardedPeers peers;
-      for (int number = 0; number < shards_; ++number) {
-        Shard& shard = shards[static_cast<std::size_t>(number)];
-        if (Error error = shard.make_peer_memory(batch.rows, peers, number)) return error;
+      const bool through_peers =
+          shards_ * shards.front().peer_bytes(batch.rows) <= kMostPeerBytes;
+      if (through_peers) {
+        if (Error error = connect(shards, batch.rows)) return error;
       }
-      if (Error error = each(shards, [&](Shard& shard) { return shard.use(peers); })) return error;
-      if (Error error = exchange_all(shards)) return error;
+      if (Error error = exchange_all(shards, through_peers)) return error;
     }
     if (Error error = each(shards, [](Shard& shard) { return shard.fetch(); })) return error;
     return put_together(shards, boundaries, batch);
+  }
+
+  static Error connect(std::deque<Shard>& shards, std::int64_t rows) {
+    cuda::ShardedPeers peers;
+    int number = 0;
+    for (Shard& shard : shards) {
+      if (Error error = shard.make_peer_memory(rows, peers, number++)) return error;
+    }
+    return each(shards, [&](Shard& shard) { return shard.use(peers); });
   }
 
   template <class Call>
@@ -192,32 +234,53 @@ class CudaShardedSampler final : public Sampler {
     return {};
   }
 
-  static Error exchange(std::deque<Shard>& shards, ShardedExchange kind) {
+  /// What a transport does, through the host.
+  static Error gather(std::deque<Shard>& shards, ShardedExchange kind) {
+    int number = 0;
+    std::vector<std::byte> block;
+    for (Shard& from : shards) {
+      if (Error error = from.read_block(kind, block)) return error;
+      if (block.empty()) return {};  // the call has no such exchange
+      for (Shard& to : shards) {
+        if (Error error = to.write_block(kind, number, block)) return error;
+        if (Error error = to.meet()) return error;  // the block is read again
+      }
+      ++number;
+    }
+    return {};
+  }
+
+  static Error exchange(std::deque<Shard>& shards, ShardedExchange kind, bool through_peers) {
     const auto meet = [](Shard& shard) { return shard.meet(); };
     if (Error error = each(shards, [kind](Shard& shard) { return shard.send(kind); })) return error;
     if (Error error = each(shards, meet)) return error;
+    if (!through_peers) {
+      if (Error error = gather(shards, kind)) return error;
+    }
     if (Error error = each(shards, [kind](Shard& shard) { return shard.receive(kind); })) {
       return error;
     }
     return each(shards, meet);
   }
 
-  static Error exchange_all(std::deque<Shard>& shards) {
+  static Error exchange_all(std::deque<Shard>& shards, bool through_peers) {
     constexpr int kMostRounds = 64;  // of windows that shrink to a sixtieth each
     if (Error error = each(shards, [](Shard& shard) { return shard.meet(); })) return error;
-    if (Error error = exchange(shards, ShardedExchange::summary)) return error;
+    const auto go = [&](ShardedExchange kind) { return exchange(shards, kind, through_peers); };
+    if (Error error = go(ShardedExchange::summary)) return error;
     std::int32_t left = 0;
     for (int round = 0; round < kMostRounds; ++round) {
       if (Error error = shards.front().read_undecided(left)) return error;
-      if (left == 0) return {};
+      if (left == 0) return go(ShardedExchange::ranks);
       if (left < 0) return {ErrorCode::unsupported, "shards disagree about the call"};
-      if (Error error = exchange(shards, ShardedExchange::threshold)) return error;
-      if (Error error = exchange(shards, ShardedExchange::tokens)) return error;
+      if (Error error = go(ShardedExchange::threshold)) return error;
+      if (Error error = go(ShardedExchange::tokens)) return error;
     }
     return {ErrorCode::unsupported, "rows are undecided after 64 rounds"};
   }
 
-  /// The results of the first shard, if all have the same, and of masks the columns of each.
+  /// The results of the first shard, if all have the same, and of masks and whole rows of
+  /// log-probabilities the columns of each.
   static Error put_together(std::deque<Shard>& shards, const std::vector<std::int64_t>& boundaries,
                             const fairdraw_batch& batch) {
     std::size_t number = 0;
@@ -227,27 +290,39 @@ class CudaShardedSampler final : public Sampler {
       if constexpr (!std::is_const_v<Value>) {
         if (pointer == nullptr) return;
         const std::vector<std::byte>& first = shards.front().arrays()[number];
-        const bool is_mask = static_cast<const void*>(pointer) == batch.mask;
+        const void* const place = pointer;
+        const bool is_of_columns = place == batch.mask || place == batch.report_all;
         for (Shard& shard : shards) {
-          if (is_mask || shard.arrays()[number] == first) continue;
+          if (is_of_columns || shard.arrays()[number] == first) continue;
           disagreement = {ErrorCode::unsupported,
                           std::string("shards disagree about ") + array.name};
         }
-        if (!is_mask) std::memcpy(pointer, first.data(), first.size());
+        if (!is_of_columns) std::memcpy(pointer, first.data(), first.size());
         ++number;
       }
     });
-    if (disagreement || batch.mask == nullptr) return disagreement;
-    for (int shard = 0; shard + 1 < static_cast<int>(boundaries.size()); ++shard) {
-      const std::int64_t begin = boundaries[static_cast<std::size_t>(shard)] / kBitsOfWord;
-      const std::int64_t end = words_for(boundaries[static_cast<std::size_t>(shard) + 1]);
-      const std::uint32_t* from = shards[static_cast<std::size_t>(shard)].results().mask;
-      for (std::int64_t row = 0; row < batch.rows; ++row) {
-        const std::int64_t at = row * batch.mask_stride;
-        std::copy(from + at + begin, from + at + std::max(begin, end), batch.mask + at + begin);
-      }
+    if (disagreement) return disagreement;
+    int number_of_shard = 0;
+    for (Shard& shard : shards) {
+      const auto at = static_cast<std::size_t>(number_of_shard++);
+      const std::int64_t begin = boundaries[at];
+      const std::int64_t end = boundaries[at + 1];
+      const fairdraw_batch& from = shard.results();
+      copy_columns(from.mask, batch.mask, batch.rows, batch.mask_stride, begin / kBitsOfWord,
+                   words_for(end));
+      copy_columns(from.report_all, batch.report_all, batch.rows, batch.report_all_stride, begin,
+                   end);
     }
     return {};
+  }
+
+  /// Columns begin to end of each row; nothing where there is no array.
+  template <class T>
+  static void copy_columns(const T* from, T* to, std::int64_t rows, std::int64_t stride,
+                           std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = 0; to != nullptr && row < rows && begin < end; ++row) {
+      std::copy(from + row * stride + begin, from + row * stride + end, to + row * stride + begin);
+    }
   }
 
   SamplerDescription description_;
