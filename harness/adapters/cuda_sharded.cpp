@@ -206,8 +206,7 @@ class CudaShardedSampler final : public Sampler {
       if (Error error = shards.back().begin(batch, boundaries, number)) return error;
     }
     if (batch.rows > 0) {
-      const bool through_peers =
-          shards_ * shards.front().peer_bytes(batch.rows) <= kMostPeerBytes;
+      const bool through_peers = shards_ * shards.front().peer_bytes(batch.rows) <= kMostPeerBytes;
       if (through_peers) {
         if (Error error = connect(shards, batch.rows)) return error;
       }

@@ -186,8 +186,7 @@ void place_results(const SampleResult& result, ShardedTask& task) {
 }
 
 /// The edits of processed rows, which take the place of the caller's from here on.
-void place_processing(const ShardedRequest& request, ShardedWork& work,
-                      BumpAllocator& memory) {
+void place_processing(const ShardedRequest& request, ShardedWork& work, BumpAllocator& memory) {
   ShardedTask& task = work.task;
   const SampleRequest& rows = request.rows;
   task.is_processed = is_processed(rows.processing);
@@ -231,8 +230,8 @@ void place_raw(const SampleRequest& rows, const sharded::SummaryLayout& layout, 
 }
 
 /// The call's arrays in a workspace, or what they take.
-void place_memory(const ShardedRequest& request, const SampleResult& result,
-                  ShardedWork& work, BumpAllocator& memory) {
+void place_memory(const ShardedRequest& request, const SampleResult& result, ShardedWork& work,
+                  BumpAllocator& memory) {
   ShardedTask& task = work.task;
   const std::int64_t rows = std::max<std::int64_t>(request.rows.logits.rows, 0);
   const CallRules rules = sharded::rules_of(request, result, ArraysLie::on_device);

@@ -403,8 +403,8 @@ class MergedRow {
 
   __device__ std::int32_t raw_key_of_shard(int shard) const {
     return static_cast<std::int32_t>(
-        word_of(summary(shard), static_cast<std::size_t>(task_.raw_at) +
-                                    offsetof(sharded::RawSummary, max_key)));
+        word_of(summary(shard),
+                static_cast<std::size_t>(task_.raw_at) + offsetof(sharded::RawSummary, max_key)));
   }
   /// The row at temperature 1, as the caller has it.
   __device__ __noinline__ void merge_raw() {

@@ -119,8 +119,8 @@ __global__ void __launch_bounds__(kEndThreads)
   for (int t = static_cast<int>(threadIdx.x); t < task.num_samples; t += kEndThreads) {
     std::uint32_t rank = 0;
     for (int shard = 0; shard < task.shards; ++shard) {
-      rank += word_of(blocks.row(ShardedExchange::ranks, shard, row),
-                      4 * static_cast<std::size_t>(t));
+      rank +=
+          word_of(blocks.row(ShardedExchange::ranks, shard, row), 4 * static_cast<std::size_t>(t));
     }
     task.ranks[row * task.num_samples + t] = static_cast<std::int32_t>(rank);
   }

@@ -482,9 +482,9 @@ class RowAnswerer {
     auto* drawn = reinterpret_cast<sharded::DrawnToken*>(part_) + sample;
     drawn->id = task_.parts[task_.shard].whole_begin + id;
     drawn->bits = bits;
-    drawn->raw_bits = task_.raw.given
-                          ? std::bit_cast<std::uint32_t>(RowValues::of(task_.raw.whole, number_)[id])
-                          : bits;
+    drawn->raw_bits =
+        task_.raw.given ? std::bit_cast<std::uint32_t>(RowValues::of(task_.raw.whole, number_)[id])
+                        : bits;
   }
 
   const ShardedTask& task_;

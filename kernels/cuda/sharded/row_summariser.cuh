@@ -22,8 +22,7 @@
 // atomics in shared memory (loops: 10 microseconds where most tiles are of one octave), ranks by
 // counting all other values (7 more).
 //
-// Randomness: none. Numerics: common/tile_weights.h; sums of tiles are added in two halves of 32
-// bits, 4096 of which fit into a word. Determinism: integers, each in its place.
+// Randomness: none. Numerics: common/tile_weights.h. Determinism: integers, each in its place.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +31,9 @@
 #include "common/parameters.h"
 #include "common/processing_rules.h"
 #include "cuda/device/block_sums.cuh"
-#include "cuda/device/shared_sums.cuh"
 #include "cuda/outputs/row_heads.cuh"
 #include "cuda/sharded/block_words.cuh"
+#include "cuda/sharded/octave_adder.cuh"
 #include "cuda/sharded/sharded_task.h"
 #include "cuda/tiles/candidate_bound.cuh"
 #include "cuda/tiles/candidate_list.cuh"
@@ -42,8 +41,6 @@
 #include "cuda/tiles/min_p_key.cuh"
 
 namespace fairdraw::cuda {
-
-using sharded::kOctaveSums;
 
 /// Where the fields of a summary are.
 inline constexpr std::size_t kStatusAt = offsetof(sharded::RowSummary, status);
@@ -61,8 +58,7 @@ struct SummaryMemory {
   TileSearchMemory search;
   BlockScratch<std::int32_t> keys;
   BlockScratch<std::uint32_t> numbers;
-  std::uint64_t low[kOctaveSums];
-  std::uint64_t high[kOctaveSums];
+  OctaveAdder::Memory octaves;
   union {
     CandidateList list;
     struct {
@@ -260,61 +256,9 @@ class RowSummariser {
     __syncthreads();  // the sums have been read
   }
 
-  __device__ void sum_octaves(float scale, std::int32_t largest, const std::uint64_t* sums,
-                              std::size_t at) {
-#pragma unroll 1
-    for (int gap = thread(); gap < kOctaveSums; gap += kEndThreads) {
-      shared_.low[gap] = 0;
-      shared_.high[gap] = 0;
-    }
-    __syncthreads();
-    const int upto = (tiles_ + kWarp - 1) / kWarp * kWarp;  // whole warps
-#pragma unroll 1
-    for (int tile = thread(); tile < upto; tile += kEndThreads) {
-      const std::int32_t key = tile < tiles_ ? keys_[tile] : kEmptyTileKey;
-      const int gap = key == kEmptyTileKey ? kOctaveSums : gap_of(largest, key, scale);
-      add_of_warp(gap, gap < kOctaveSums ? sums[tile] : 0);
-    }
-    __syncthreads();
-#pragma unroll 1
-    for (int gap = thread(); gap < kOctaveSums; gap += kEndThreads) {
-      write_sum(part_, at + sizeof(sharded::Sum128) * static_cast<unsigned>(gap),
-                shared_.low[gap] + (static_cast<uint128_t>(shared_.high[gap]) << 32));
-    }
-  }
-  /// Octaves from the largest tile down to one; kOctaveSums where it weighs nothing.
-  __device__ static int gap_of(std::int32_t largest, std::int32_t key, float scale) {
-    const TileWeights<false> weights(from_order_key(largest), {scale, true});
-    if (!weights.are_quick()) return slow_gap_of(largest, key, scale);
-    return static_cast<int>(
-        ::min(weights.octaves_below(from_order_key(key)), std::uint32_t{kOctaveSums}));
-  }
-  __device__ __noinline__ static int slow_gap_of(std::int32_t largest, std::int32_t key,
-                                                 float scale) {
-    const double gap = octaves_of(from_order_key(largest), scale).whole -
-                       octaves_of(from_order_key(key), scale).whole;
-    return gap <= static_cast<double>(kRowBits) ? static_cast<int>(gap) : kOctaveSums;
-  }
-  /// Sums of a warp's tiles, added by octave before they go to shared memory: most tiles are of few
-  /// octaves, and additions of 64 bits to the same place wait for each other.
-  __device__ void add_of_warp(int gap, std::uint64_t sum) {
-    constexpr int kPartBits = 27;  // 32 times such a part fits into a word
-    unsigned left = __ballot_sync(kAllLanes, gap < kOctaveSums);
-#pragma unroll 1
-    while (left != 0) {
-      const int of_first = __shfl_sync(kAllLanes, gap, __ffs(static_cast<int>(left)) - 1);
-      const std::uint64_t mine = gap == of_first ? sum : 0;
-      left &= ~__ballot_sync(kAllLanes, gap == of_first);
-      uint128_t all = 0;
-#pragma unroll
-      for (int shift = 0; shift < 64; shift += kPartBits) {
-        const auto part = static_cast<std::uint32_t>(mine >> shift) & ((1U << kPartBits) - 1);
-        all += static_cast<uint128_t>(__reduce_add_sync(kAllLanes, part)) << shift;
-      }
-      if (lane_of_thread() != 0) continue;
-      add_shared(&shared_.low[of_first], static_cast<std::uint64_t>(all) & 0xffffffffU);
-      add_shared(&shared_.high[of_first], static_cast<std::uint64_t>(all >> 32));
-    }
+  __device__ __forceinline__ void sum_octaves(float scale, std::int32_t largest,
+                                              const std::uint64_t* sums, std::size_t at) {
+    OctaveAdder(shared_.octaves).add({keys_, sums, tiles_}, largest, scale, part_, at);
   }
   __device__ void count_allowed() {
     if (warp_of_thread() != 0) return;
@@ -364,10 +308,9 @@ class RowSummariser {
   // --- Candidates
 
   __device__ void write_candidate(int place, float x, int id) {
-    const std::size_t at = sizeof(sharded::RowSummary) +
-                           4 * static_cast<std::size_t>(task_.cut_values) +
-                           static_cast<std::size_t>(task_.candidate_bytes) *
-                               static_cast<std::size_t>(place);
+    const std::size_t at =
+        sizeof(sharded::RowSummary) + 4 * static_cast<std::size_t>(task_.cut_values) +
+        static_cast<std::size_t>(task_.candidate_bytes) * static_cast<std::size_t>(place);
     write_entry(at, x, id);
     if (task_.raw.given) word_of(part_, at + sizeof(sharded::Candidate)) = raw_bits_of(x, id);
   }
@@ -584,8 +527,8 @@ class RowSummariser {
         HeadSearch(shared_.exact.search).find(keyed, keys, task_.raw.candidates, entries);
     const int listed = ::min(head.n, task_.raw.candidates);
     if (thread() == 0) {
-      word_of(part_, static_cast<std::size_t>(task_.raw_at) +
-                         offsetof(sharded::RawSummary, listed)) =
+      word_of(part_,
+              static_cast<std::size_t>(task_.raw_at) + offsetof(sharded::RawSummary, listed)) =
           static_cast<std::uint32_t>(listed);
     }
     for (int i = thread(); i < listed; i += kEndThreads) {

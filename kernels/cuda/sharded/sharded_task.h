@@ -86,8 +86,8 @@ struct ShardedRowState {
   double octave;  ///< of the row
   float scale;
   float max;
-  float raw_max;       ///< of the caller's logits; of calls that report raw_logprobs
-  bool awaits_ranks;   ///< its tokens are known, and their ranks are wanted
+  float raw_max;      ///< of the caller's logits; of calls that report raw_logprobs
+  bool awaits_ranks;  ///< its tokens are known, and their ranks are wanted
 
   // When the survivors are known.
   std::int32_t low;  ///< threshold, a key
@@ -104,7 +104,7 @@ struct ShardedToken {
   std::int32_t id;
   std::uint32_t bits;
   std::uint32_t raw_bits;  ///< as the caller has it; of calls that report values
-  sharded::Sum128 place;  ///< mass in front of it in the shard's whole tiles
+  sharded::Sum128 place;   ///< mass in front of it in the shard's whole tiles
 };
 
 /// The beginning of a rank's memory of peers; the flags of all shards' rows follow. The kernels
@@ -177,7 +177,7 @@ struct ShardedTask {
   int cut_values;  ///< room in a summary
   int candidates;  ///< likewise; 0: no row is filtered
   int candidate_bytes;
-  int raw_at;      ///< byte of a summary at which that of temperature 1 is; 0: there is none
+  int raw_at;  ///< byte of a summary at which that of temperature 1 is; 0: there is none
   std::uint64_t fingerprint;
 
   // In the workspace.

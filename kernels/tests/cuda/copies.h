@@ -40,9 +40,8 @@ class DeviceCopies {
     copied.frequency_penalty = in(processing.frequency_penalty);
     copied.presence_penalty = in(processing.presence_penalty);
     copied.min_tokens = in(processing.min_tokens);
-    for (TokenLists* lists :
-         {&copied.output, &copied.prompt, &copied.bias_ids, &copied.stop_ids, &copied.bad_words,
-          &copied.bad_word_lengths, &copied.allowed_ids}) {
+    for (TokenLists* lists : {&copied.output, &copied.prompt, &copied.bias_ids, &copied.stop_ids,
+                              &copied.bad_words, &copied.bad_word_lengths, &copied.allowed_ids}) {
       if (lists->given()) *lists = in(*lists);
     }
     copied.bias_values = in(processing.bias_values);

@@ -16,7 +16,8 @@ namespace fairdraw::suites {
 class DeviceShard {
  public:
   /// reports: which arrays are wanted, of which mode; where they lie is nothing.
-  DeviceShard(const ShardedRequest& host, bool wants_mask, const LogprobsResult& reports = {})
+  DeviceShard(const ShardedRequest& host, bool wants_mask, const LogprobsResult& reports = {},
+              bool wants_tokens = true)
       : shard_(host.shard), request_(host), columns_(host.rows.logits.vocab) {
     const SampleRequest& rows = host.rows;
     const auto outputs = static_cast<std::size_t>(rows.logits.rows);
@@ -46,11 +47,13 @@ class DeviceShard {
     const auto view = [this](auto& array) {
       return View(copies_.arrays().out(array), static_cast<std::int64_t>(array.size()));
     };
-    result_.tokens = view(tokens);
+    if (wants_tokens) {
+      result_.tokens = view(tokens);
+      result_.support_size = view(support_size);
+      result_.logprob = view(logprob);
+      result_.logprob_filtered = view(logprob_filtered);
+    }
     result_.statuses = view(statuses);
-    result_.support_size = view(support_size);
-    result_.logprob = view(logprob);
-    result_.logprob_filtered = view(logprob_filtered);
     values = logprob;
     ranks.assign(samples, -77);
     all_stride = std::max<std::int64_t>(columns_, 1);

@@ -18,8 +18,9 @@ namespace fairdraw::suites {
 /// All shards of a call, on one GPU.
 class DeviceShards {
  public:
-  void add(const ShardedRequest& host, bool wants_mask, const LogprobsResult& reports = {}) {
-    shards_.push_back(std::make_unique<DeviceShard>(host, wants_mask, reports));
+  void add(const ShardedRequest& host, bool wants_mask, const LogprobsResult& reports = {},
+           bool wants_tokens = true) {
+    shards_.push_back(std::make_unique<DeviceShard>(host, wants_mask, reports, wants_tokens));
   }
   Error begin(void* stream = nullptr) {
     stream_ = static_cast<cudaStream_t>(stream);

@@ -240,6 +240,64 @@ TEST(CudaSharded, BlocksAndResultsAreTheCpus) {
   RecordProperty("answers", static_cast<int>(seen.answers));
 }
 
+/// A mask alone, of rows whose survivors are known at once, and of rows that take rounds; the
+/// first call's tokens are those of given words.
+TEST(CudaSharded, MasksNeedNoTokensAndWordsNoSeeds) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  constexpr std::int64_t kRows = 3, kVocab = 9000;
+  constexpr int kRounds = 4;
+  Dice dice(5);
+  std::vector<float> logits;
+  for (std::int64_t i = 0; i < kRows * kVocab; ++i) {
+    logits.push_back(static_cast<float>(2 * dice.bell()));
+  }
+  const std::vector<std::int32_t> top_k = {50, 1000, 1};
+  const std::vector<std::uint64_t> words = {dice.bits(), dice.bits(), dice.bits()};
+  const std::vector<std::int64_t> boundaries = {0, 4100, kVocab};
+  std::vector<std::uint32_t> mask(static_cast<std::size_t>(kRows * ((kVocab + 31) / 32)));
+  std::vector<std::int32_t> tokens(kRows);
+  ShardedRequest whole;
+  whole.rows.logits = {logits.data(), DType::float32, kRows, kVocab, kVocab};
+  whole.rows.top_k = {top_k.data(), kRows};
+  whole.rows.seed = std::uint64_t{1};  // not read where there are words
+  whole.boundaries = {boundaries.data(), 3};
+  whole.words = {words.data(), kRows};
+  SampleResult wanted;
+  wanted.tokens = {tokens.data(), kRows};
+  wanted.mask = {mask.data(), kRows, (kVocab + 31) / 32};
+  for (const bool with_tokens : {true, false}) {
+    DeviceShards shards;
+    harness::ShardFaults look;
+    look.request = [&](ShardedRequest& part) {
+      shards.add(part, /*wants_mask=*/true, {}, with_tokens);
+    };
+    ASSERT_FALSE(harness::sample_in_shards(whole, wanted, {CpuTarget::best, 1}, nullptr, look));
+    ASSERT_FALSE(shards.begin());
+    for (int number = 0; number < 3 + kRounds; ++number) {
+      ASSERT_FALSE(shards.exchange(cuda::sharded_exchange(number, kRounds)));
+    }
+    EXPECT_EQ(shards.undecided(), 0);
+    shards.fetch();
+    for (int shard = 0; shard < 2; ++shard) {
+      const DeviceShard& mine = shards.at(shard);
+      if (with_tokens) {
+        EXPECT_EQ(mine.tokens, tokens) << "shard " << shard;
+      }
+      const std::int64_t begin = boundaries[static_cast<std::size_t>(shard)];
+      const std::int64_t end = boundaries[static_cast<std::size_t>(shard) + 1];
+      for (std::int64_t row = 0; row < kRows; ++row) {
+        const std::uint32_t* all = mask.data() + row * wanted.mask.row_stride;
+        const std::uint32_t* part = mine.mask.data() + row * mine.mask_words;
+        for (std::int64_t id = begin; id < end; ++id) {
+          ASSERT_EQ((part[(id - begin) / 32] >> ((id - begin) % 32)) & 1U,
+                    (all[id / 32] >> (id % 32)) & 1U)
+              << "token " << id << ", row " << row;
+        }
+      }
+    }
+  }
+}
+
 /// Of so many columns that candidates are found by groups, and not all of them listed.
 TEST(CudaSharded, WideRowsAreTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
