@@ -7,6 +7,7 @@
 #include "common/arguments.h"
 #include "common/bump_allocator.h"
 #include "cuda/calls/sample_rows.h"
+#include "cuda/calls/sharded_rows.h"
 #include "cuda/calls/workspace.h"
 #include "cuda/device/device_pointers.h"
 #include "cuda/outputs/write_rows.h"
@@ -128,7 +129,7 @@ void place_partition(const Partition& partition, ShardedTask& task) {
 }
 
 /// Views of the shard's whole tiles.
-void place_rows(const SampleRequest& rows, ShardedTask& task) {
+void place_rows(const SampleRequest& rows, const SampleResult& result, ShardedTask& task) {
   const ShardPart& mine = task.parts[task.shard];
   task.columns = task.whole = rows.logits;
   task.whole.data = static_cast<const std::uint8_t*>(rows.logits.data) +
@@ -144,7 +145,7 @@ void place_rows(const SampleRequest& rows, ShardedTask& task) {
   task.purpose = rows.purpose;
   task.tie_rule = rows.tie_rule;
   task.filter_order = rows.filter_order;
-  task.num_samples = rows.num_samples;
+  task.num_samples = result.tokens.given() ? rows.num_samples : 0;
   if (rows.logits.vocab > 0) task.allowed = rows.allowed;
 }
 
@@ -164,7 +165,7 @@ void place_results(const SampleResult& result, ShardedTask& task) {
 
 /// The call's arrays in a workspace, or what they take.
 void place_memory(const ShardedRequest& request, const SampleResult& result, ShardedTask& task,
-                  BumpAllocator& memory) {
+                  BumpAllocator& memory, bool has_blocks = true) {
   const std::int64_t rows = std::max<std::int64_t>(request.rows.logits.rows, 0);
   const CallRules rules = sharded::rules_of(request, result, ArraysLie::on_device);
   place_partition(rules.partition, task);
@@ -172,7 +173,7 @@ void place_memory(const ShardedRequest& request, const SampleResult& result, Sha
   task.cut_values = static_cast<int>(rules.layout.cut_values);
   task.candidates = static_cast<int>(rules.layout.candidates);
   task.raw_at = rules.layout.raw_summary ? static_cast<int>(rules.layout.raw_at()) : 0;
-  place_rows(request.rows, task);
+  place_rows(request.rows, result, task);
   place_results(result, task);
   task.each[0] = static_cast<std::int64_t>(rules.layout.bytes());
   task.each[1] = sizeof(sharded::ThresholdAnswer);
@@ -180,6 +181,7 @@ void place_memory(const ShardedRequest& request, const SampleResult& result, Sha
   for (int exchange = 0; exchange < kExchanges; ++exchange) {
     task.bytes[exchange] =
         static_cast<std::int64_t>(sizeof(sharded::BlockHeader)) + rows * task.each[exchange];
+    if (!has_blocks) continue;
     memory.allocate(task.send[exchange], task.bytes[exchange]);
     memory.allocate(task.receive[exchange], task.shards * task.bytes[exchange]);
   }
@@ -337,14 +339,23 @@ Error use_peers(ShardedCall& call, const ShardedPeers& peers) {
   return {};
 }
 
-/// The index, with which a call begins.
-Error ShardedCall::Parts::index() const {
+void place_sharded_rows(const ShardedRequest& request, const SampleResult& result,
+                        ShardedTask& task, BumpAllocator& memory) {
+  place_memory(request, result, task, memory, /*has_blocks=*/false);
+}
+
+Error index_sharded_rows(const ShardedTask& task, const TileSpread& spread, cudaStream_t stream) {
   if (task.whole.vocab == 0) {
     return check_call("cudaMemsetAsync",
                       cudaMemsetAsync(task.undecided, 0, sizeof(*task.undecided), stream));
   }
-  if (Error error = check_launch("index_shard", index_shard(task, spread, stream))) return error;
-  if (task.raw_at == 0) return {};
+  return check_launch("index_shard", index_shard(task, spread, stream));
+}
+
+/// The index, with which a call begins.
+Error ShardedCall::Parts::index() const {
+  if (Error error = index_sharded_rows(task, spread, stream)) return error;
+  if (task.raw_at == 0 || task.whole.vocab == 0) return {};
   ShardedTask raw = task;
   raw.temperature = 1.0F;
   raw.sums.data = task.raw_sums;

@@ -182,6 +182,7 @@ class RowMerger {
   // --- Tokens
 
   __device__ std::uint64_t word_of_sample(int sample) const {
+    if (task_.words != nullptr) return task_.words[number_ * task_.num_samples + sample];
     const auto index = static_cast<std::uint32_t>(
         task_.seed.is_array() ? sample : number_ * task_.num_samples + sample);
     return random_word(task_.seed.at(number_), task_.offset.at(number_), task_.purpose, index);
@@ -189,6 +190,7 @@ class RowMerger {
 
   /// All survivors are known: the first of the order.
   __device__ void draw_known() {
+    if (task_.num_samples == 0) return;
     const auto kept = static_cast<int>(survivors().from.at_least.count - survivors().cut.count);
     const uint128_t total = row_.known().first(kept).mass;
 #pragma unroll 1
@@ -230,6 +232,7 @@ class RowMerger {
 
   /// Whether a shard is asked for a token.
   __device__ bool draw_by_parts() {
+    if (task_.num_samples == 0) return false;
     __syncthreads();  // what was cut has been written
 #pragma unroll 1
     for (int number = warp_of_thread(); number < task_.row_part_count; number += kEndWarps) {

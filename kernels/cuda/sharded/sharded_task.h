@@ -145,10 +145,11 @@ struct ShardedTask {
   PerRequest<float> min_p;
   PerRequest<std::uint64_t> seed;
   PerRequest<std::uint64_t> offset;
+  const std::uint64_t* words;  ///< [rows, num_samples]: in place of those; null: not given
   Purpose purpose;
   TieRule tie_rule;
   FilterOrder filter_order;
-  int num_samples;
+  int num_samples;  ///< 0: no tokens are wanted
   int vocab, shards, shard;
   ShardPart parts[kMaxDeviceShards];
   CutSpan cut[kMaxCutTiles];
