@@ -1,5 +1,5 @@
-// What calls with drafted tokens share on the GPU, over whole rows and over a shard's columns: defined
-// in speculation.cpp.
+// What calls with drafted tokens share on the GPU, over whole rows and over a shard's columns:
+// defined in speculation.cpp.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Speculation over sharded rows on the GPU (fairdraw/cuda_sharded_speculation.h): checks, the layout
-// of a call in its workspace, and which kernels an exchange is. The kernels are in sharded/.
+// Speculation over sharded rows on the GPU (fairdraw/cuda_sharded_speculation.h): checks, the
+// layout of a call in its workspace, and which kernels an exchange is. The kernels are in sharded/.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -158,9 +158,8 @@ class ChainLayout {
     if (parts.law == DraftLaw::logits) place_draft(parts.chain, parts.draft, parts.target);
     if (parts.law != DraftLaw::none) place_distributions(parts);
     place_blocks(parts);
-    parts.chain.target =
-        filtered(chain_.target.logits, parts.target.temperature, parts.target.allowed,
-                 parts.target.records);
+    parts.chain.target = filtered(chain_.target.logits, parts.target.temperature,
+                                  parts.target.allowed, parts.target.records);
     parts.chain.shards = parts.target.shards;
     parts.chain.shard = parts.target.shard;
     parts.chain.begin = parts.target.parts[parts.target.shard].begin;
@@ -195,9 +194,8 @@ class ChainLayout {
     SampleResult result;
     static std::int32_t no_token;  // says that tokens are wanted
     result.tokens = {&no_token, target_rows()};
-    place_sharded_rows(
-        rows_of_side(request_, rows_of(chain_.target), chain_.target.filters), result, task,
-        memory_);
+    place_sharded_rows(rows_of_side(request_, rows_of(chain_.target), chain_.target.filters),
+                       result, task, memory_);
     memory_.allocate(task.records, target_rows());
     use_settings(chain.drafts.of_target, task);
     task.words = chain.drafts.draws.words;
@@ -232,12 +230,10 @@ class ChainLayout {
       const std::int64_t of_target =
           (parts.target.bytes[number] + kAlignment - 1) / kAlignment * kAlignment;
       std::int64_t bytes = of_target;
-      const bool has_probs =
-          parts.law == DraftLaw::probs && exchange == ShardedExchange::summary;
+      const bool has_probs = parts.law == DraftLaw::probs && exchange == ShardedExchange::summary;
       if (parts.has_draft_rows(exchange)) bytes += parts.draft.bytes[number];
       if (has_probs) bytes += places() * static_cast<std::int64_t>(sizeof(ProbabilityPart));
-      const ChainBlocks blocks =
-          place_blocks_of(static_cast<ChainExchange>(number), bytes, parts);
+      const ChainBlocks blocks = place_blocks_of(static_cast<ChainExchange>(number), bytes, parts);
       const auto use = [&blocks, number](ShardedTask& task, std::int64_t at) {
         task.send[number] = behind(blocks.send, at);
         task.receive[number] = behind(blocks.receive, at);
@@ -348,9 +344,9 @@ Error ChainParts::send_summaries() const {
   if (law == DraftLaw::none) return {};
   if (chain.draft.rows.vocab > 0) {
     const View<const std::uint8_t> active{chain.drafts.of_draft.active, chain.draft.rows.rows};
-    if (Error e = check_launch("filter_rows",
-                               weigh_probabilities(chain.draft.rows, active, chain.draft_records,
-                                                   path, stream))) {
+    if (Error e = check_launch(
+            "filter_rows",
+            weigh_probabilities(chain.draft.rows, active, chain.draft_records, path, stream))) {
       return e;
     }
   }

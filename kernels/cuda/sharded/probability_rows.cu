@@ -1,9 +1,9 @@
 // Rows of a draft's probabilities, whose columns lie on several ranks.
 //
-// Contract. Of such rows nothing is filtered, so that a shard says two things of each: what is wrong
-// with its columns, and the largest of them. From these all ranks have the row's status, the first
-// in the order of statuses, and its largest value: a record as the row kernel leaves it, of this
-// shard's columns. A row has no allowed token where no shard has one.
+// Contract. Of such rows nothing is filtered, so that a shard says two things of each: what is
+// wrong with its columns, and the largest of them. From these all ranks have the row's status, the
+// first in the order of statuses, and its largest value: a record as the row kernel leaves it, of
+// this shard's columns. A row has no allowed token where no shard has one.
 //
 // Algorithm and cost. The row kernel has read the columns; a thread a row packs what it says into 8
 // bytes, and one merges those of all shards.
@@ -20,9 +20,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-__device__ std::int64_t first_row() {
-  return std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-}
+__device__ std::int64_t first_row() { return std::int64_t{blockIdx.x} * kThreads + threadIdx.x; }
 __device__ std::int64_t rows_at_once() { return std::int64_t{gridDim.x} * kThreads; }
 
 __global__ void __launch_bounds__(kThreads)

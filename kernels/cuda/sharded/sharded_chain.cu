@@ -19,7 +19,8 @@
 //             tokens where that is above 0, with both totals known.
 //   last      The token lies in one shard's columns: prefix sums of the shards' sums say whose, and
 //             its blocks read the rows of that position once more. All others end at once.
-//   results   A block a request. Without a distribution nothing else is asked: the target's token of
+//   results   A block a request. Without a distribution nothing else is asked: the target's token
+//   of
 //             each position is compared with the drafted one.
 //
 // Randomness: position i uses offset + i; purposes draw (by the rows), accept, recover, bonus.
@@ -84,12 +85,12 @@ class ShardedChainWalk {
     return sum;
   }
 
-  /// Where the chain ends; by all threads of a block. Of a request whose distribution is known: when
-  /// weights have come.
+  /// Where the chain ends; by all threads of a block. Of a request whose distribution is known:
+  /// when weights have come.
   __device__ Position end(BlockScratch<std::uint64_t>& scratch) const {
     if (state_.status != RowStatus::ok) return {0, Ending::fails, state_.status};
-    return first_end(0, state_.request.drafts, [this](std::int64_t i) { return look_at(i); },
-                     scratch);
+    return first_end(
+        0, state_.request.drafts, [this](std::int64_t i) { return look_at(i); }, scratch);
   }
 
  private:
@@ -121,9 +122,7 @@ class ShardedChainWalk {
 __device__ RowCluster cluster_of(int blocks) {
   return {blocks, static_cast<int>(blockIdx.x % static_cast<unsigned>(blocks))};
 }
-__device__ std::int64_t number_of(int blocks) {
-  return blockIdx.x / static_cast<unsigned>(blocks);
-}
+__device__ std::int64_t number_of(int blocks) { return blockIdx.x / static_cast<unsigned>(blocks); }
 
 /// A cluster a row of the target.
 __global__ void __launch_bounds__(kThreads)
@@ -246,9 +245,8 @@ __global__ void __launch_bounds__(kThreads)
   // Nothing is left only of equal distributions: then the target itself is drawn from.
   ShardPlace at{};
   if (left > 0) {
-    at = find_shard(multiply_high(word, left), task.shards, [&](int shard) {
-      return task.left.of<sharded::Sum128>(shard)[b].value();
-    });
+    at = find_shard(multiply_high(word, left), task.shards,
+                    [&](int shard) { return task.left.of<sharded::Sum128>(shard)[b].value(); });
   } else {
     const std::int64_t row = walk.state().request.row + i;
     at = find_shard(multiply_high(word, end.target_total), task.shards, [&](int shard) {
@@ -268,7 +266,8 @@ __global__ void __launch_bounds__(kThreads)
   if (left > 0) {
     Distribution<FilteredWeight> draft = walk.draft(i);
     draft.bounds = TotalBounds::known(end.draft_total);
-    token = token_at(draw, ResidualMeasure<FilteredWeight, FilteredWeight>(target, draft), at.place);
+    token =
+        token_at(draw, ResidualMeasure<FilteredWeight, FilteredWeight>(target, draft), at.place);
   } else {
     token = token_at(draw, TargetMeasure<uint128_t, FilteredWeight>{target}, at.place);
   }

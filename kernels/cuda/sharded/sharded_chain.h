@@ -50,7 +50,7 @@ struct ChainBlocks {
 
 /// How the chain of a request ends, from when its weights are known.
 struct ChainEnd {
-  std::int64_t number;  ///< of the position
+  std::int64_t number;   ///< of the position
   std::uint32_t ending;  ///< an Ending
   RowStatus status;
   std::uint64_t target_total, draft_total;  ///< of its rows
@@ -62,12 +62,12 @@ struct ShardedChainTask {
   FilteredRows target;  ///< of this shard's columns, of which there may be none
   FilteredRows draft;   ///< likewise; where the distribution is known
   int shards, shard;
-  int begin;                ///< of this shard's columns
-  ChainBlocks probs;        ///< ProbabilityPart a place for a draft
-  ChainBlocks weights;      ///< RowWeights a row of the target
-  ChainBlocks left;         ///< Sum128 a request: what is left of the target
-  ChainBlocks last;         ///< int32 a request: the token that ends it, or -1
-  ChainEnd* ends;           ///< [batch], where the distribution is known
+  int begin;                 ///< of this shard's columns
+  ChainBlocks probs;         ///< ProbabilityPart a place for a draft
+  ChainBlocks weights;       ///< RowWeights a row of the target
+  ChainBlocks left;          ///< Sum128 a request: what is left of the target
+  ChainBlocks last;          ///< int32 a request: the token that ends it, or -1
+  ChainEnd* ends;            ///< [batch], where the distribution is known
   RowRecord* draft_records;  ///< draft.records
 
   bool knows_distribution() const { return ends != nullptr; }

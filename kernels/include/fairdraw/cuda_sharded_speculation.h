@@ -1,11 +1,11 @@
 // Speculation of chains over a sharded vocabulary (fairdraw/sharded_speculation.h) on NVIDIA GPUs:
-// the tokens, accepted drafts and statuses of verify_chain over the whole rows, bit for bit, on every
-// rank, in phases that are enqueued on a stream.
+// the tokens, accepted drafts and statuses of verify_chain over the whole rows, bit for bit, on
+// every rank, in phases that are enqueued on a stream.
 //
-// The contract is that of fairdraw/cuda_sharded.h: arrays lie in device memory (`boundaries` is read
-// on the host, at the call), nothing is allocated, nothing is waited for, and all of it can be
-// captured in a CUDA graph. What moves the blocks is the caller's: NCCL (fairdraw/sharded_nccl.h), or
-// any other all-gather of device memory. A call is a fixed number of exchanges:
+// The contract is that of fairdraw/cuda_sharded.h: arrays lie in device memory (`boundaries` is
+// read on the host, at the call), nothing is allocated, nothing is waited for, and all of it can be
+// captured in a CUDA graph. What moves the blocks is the caller's: NCCL (fairdraw/sharded_nccl.h),
+// or any other all-gather of device memory. A call is a fixed number of exchanges:
 //
 //   ShardedChain call;
 //   if (Error error = make_sharded_chain(request, result, execution, call)) return error;
@@ -17,14 +17,18 @@
 //   }
 //   if (Error error = finish_sharded(call)) return error;
 //
-//   summary    what a shard says of its rows: of the target, of the draft's logits, 8 bytes a row of
+// which is verify_sharded() of sharded_nccl.h.
+//
+//   summary    what a shard says of its rows: of the target, of the draft's logits, 8 bytes a row
+//   of
 //              the draft's probabilities. All rows at once, those that no path reaches too.
 //   threshold  `rounds` times, as in cuda_sharded.h: rows that are filtered beyond the candidates.
 //   tokens     12 bytes a row of the target: of requests that follow the target's own tokens, where
 //              rows have no filter or took rounds. A call needs none where no row can be one.
-//   weights    Where the draft's distribution is known. 32 bytes a row of the target: what it and the
-//              draft's row weigh in the shard's columns, and what the drafted token does. From these
-//              all ranks test the same drafts with the same words.
+//   weights    Where the draft's distribution is known. 32 bytes a row of the target: what it and
+//   the
+//              draft's row weigh in the shard's columns, and what the drafted token does. From
+//              these all ranks test the same drafts with the same words.
 //   left       likewise, 16 bytes a request: what a rejected draft leaves of the target.
 //   last       likewise, 4 bytes a request: the token that ends its chain.
 //

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "fairdraw/cuda_sharded_speculation.h"
@@ -57,8 +58,22 @@ class DeviceChain {
             "cudaMemcpy");
     return rows;
   }
-  /// This shard's arrays in device memory, which a test may change between replays.
+  /// With arrays in device memory.
   const ShardedChainRequest& request() const { return request_; }
+  const VerifyChainResult& result() const { return result_; }
+
+  /// Enqueues the drafts and offsets of another call of the same shape, in place of these.
+  void change(const SpeculationCall& call, cudaStream_t stream) {
+    const auto copy = [stream](const auto& view, const auto& values) {
+      require(cudaMemcpyAsync(
+                  const_cast<std::remove_const_t<std::remove_pointer_t<decltype(view.data)>>*>(
+                      view.data),
+                  values.data(), values.size() * sizeof(values[0]), cudaMemcpyHostToDevice, stream),
+              "cudaMemcpyAsync");
+    };
+    copy(request_.chain.draft_tokens, call.draft_tokens);
+    copy(request_.chain.target.offset.values, call.target.offset.values);
+  }
 
   cuda::ShardedChain call;
   SpeculationOutputs outputs;
@@ -79,6 +94,12 @@ class DeviceChains {
     }
   }
 
+  /// One rank makes another call.
+  void replace(std::int32_t shard, const SpeculationCall& call,
+               const std::vector<std::int64_t>& boundaries) {
+    shards_[static_cast<std::size_t>(shard)] =
+        std::make_unique<DeviceChain>(call, boundaries, shard);
+  }
   Error begin(void* stream = nullptr) {
     stream_ = static_cast<cudaStream_t>(stream);
     for (const auto& shard : shards_) {

@@ -21,7 +21,6 @@
 namespace fairdraw::suites {
 namespace {
 
-using cuda::ChainExchange;
 using harness::Dice;
 
 /// Rounds that are enqueued at once; more of them follow where rows are left.
@@ -98,6 +97,168 @@ TEST(CudaShardedChains, AreTheUnshardedChains) {
                   RowStatus::index_out_of_range, RowStatus::invalid_draft_length,
                   RowStatus::impossible_draft});
   for (const std::int64_t count : met.laws) EXPECT_GT(count, is_reduced() ? -1 : 0);
+}
+
+/// Tests that bounds of totals would leave open are decided by the totals.
+TEST(CudaShardedChains, OfSubnormalProbabilitiesAreTheUnshardedChains) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  Met met;
+  for (std::uint64_t number = 0; number < budget(20) && !HasFailure(); ++number) {
+    constexpr std::int64_t kVocab = 5000;
+    Dice dice(number);
+    const std::vector<std::int64_t> boundaries = random_boundaries(dice, kVocab);
+    compare(open_speculation_call(number, kVocab, /*trees=*/false), boundaries,
+            named(number, boundaries), met);
+  }
+  EXPECT_GT(met.accepted, is_reduced() ? -1 : 0);
+}
+
+// --- What needs more than was enqueued -----------------------------------------------------------
+
+/// One request of two drafts over two shards, whose nuclei are beyond the candidates.
+SpeculationCall wide_chain(DraftLaw law) {
+  constexpr std::int64_t kVocab = 9000, kDrafts = 2;
+  Dice dice(static_cast<std::uint64_t>(law) + 5);
+  SpeculationCall call;
+  call.batch = 1;
+  call.max_draft = kDrafts;
+  call.draft_law = law;
+  call.draft_tokens = {17, 5000};
+  const auto fill = [&](OwnedCall& side, std::int64_t rows) {
+    side.allocate(DType::float32, rows, kVocab, kVocab, 0);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      std::vector<float> values(kVocab);
+      for (float& value : values) value = static_cast<float>(0.1 * dice.bell());
+      for (const std::size_t drafted : {17U, 4017U, 5000U}) values[drafted] = 0.3F;  // survives
+      side.set_row(row, values.data());
+    }
+    side.top_p.make_array(1);
+    side.top_p.set(0) = 0.9F;
+  };
+  fill(call.target, kDrafts + 1);
+  call.target.offset.make_array(1);
+  if (law != DraftLaw::none) fill(call.draft, kDrafts);
+  return call;
+}
+
+void expect_results_when_rounds_suffice(DraftLaw law) {
+  const SpeculationCall call = wide_chain(law);
+  const SpeculationOutputs expected = expected_of(call);
+  ASSERT_EQ(expected.statuses, std::vector{RowStatus::ok});
+  const std::vector<std::int64_t> boundaries = {0, 4000, 9000};
+  DeviceChains device(call, boundaries);
+  ASSERT_FALSE(device.begin());
+  ASSERT_FALSE(device.run(0, 0));
+  const std::int32_t rows = law == DraftLaw::none ? 3 : 5;
+  EXPECT_EQ(device.undecided(), rows);
+  device.fetch();
+  const SpeculationOutputs untouched(call, call.max_draft);
+  EXPECT_EQ(difference(untouched, device.at(1).outputs), "");
+  ASSERT_FALSE(device.run(1, 4));
+  EXPECT_EQ(device.undecided(), 0);
+  device.fetch();
+  for (int shard = 0; shard < 2; ++shard) {
+    EXPECT_EQ(difference(expected, device.at(shard).outputs), "") << "shard " << shard;
+  }
+}
+
+TEST(CudaShardedChains, ThatNeedMoreRoundsKeepTheirResultsUntilThen) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  for (const DraftLaw law : {DraftLaw::none, DraftLaw::logits}) {
+    expect_results_when_rounds_suffice(law);
+  }
+}
+
+TEST(CudaShardedChains, OfRanksThatDisagreeHaveNoResults) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  const std::vector<std::int64_t> boundaries = {0, 4000, 9000};
+  for (const DraftLaw law : {DraftLaw::none, DraftLaw::logits}) {
+    SpeculationCall call = wide_chain(law);
+    DeviceChains device(call, boundaries);
+    ++call.target.seed.scalar;  // a rank's own
+    device.replace(1, call, boundaries);
+    ASSERT_FALSE(device.begin());
+    ASSERT_FALSE(device.run(0, 4));
+    EXPECT_EQ(device.undecided(), -1);
+    device.fetch();
+    const SpeculationOutputs untouched(call, call.max_draft);
+    EXPECT_EQ(difference(untouched, device.at(0).outputs), "");
+  }
+}
+
+// --- Graphs --------------------------------------------------------------------------------------
+
+/// Replayed with other drafts and other offsets: nothing is left over from the call before.
+TEST(CudaShardedChains, AreCapturedAndReplayed) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  const std::vector<std::int64_t> boundaries = {0, 4000, 9000};
+  for (const DraftLaw law : {DraftLaw::none, DraftLaw::logits}) {
+    SpeculationCall call = wide_chain(law);
+    DeviceChains device(call, boundaries);
+    Stream stream;
+    ASSERT_FALSE(device.begin(stream.get()));
+    Graph phases, graph;
+    Graph::begin(stream);
+    for (int number = 0; number < device.at(0).call.exchanges(4); ++number) {
+      ASSERT_FALSE(device.send(cuda::chain_exchange(number, 4)));
+      ASSERT_FALSE(device.receive(cuda::chain_exchange(number, 4)));
+    }
+    ASSERT_FALSE(device.finish());
+    phases.end(stream);
+    phases.expect_device_work_only("phases of a sharded chain");
+    Graph::begin(stream);
+    ASSERT_FALSE(device.run(0, 4));
+    graph.end(stream);
+    for (int replay = 0; replay < 3; ++replay) {
+      call.target.offset.set(0) += 100;
+      call.draft_tokens[0] = replay % 2 == 0 ? 4017 : 17;
+      for (int shard = 0; shard < 2; ++shard) device.at(shard).change(call, stream.get());
+      graph.launch(stream);
+      require(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
+      device.fetch();
+      const SpeculationOutputs expected = expected_of(call);
+      for (int shard = 0; shard < 2; ++shard) {
+        EXPECT_EQ(difference(expected, device.at(shard).outputs), "") << "replay " << replay;
+      }
+    }
+  }
+}
+
+// --- What is refused -----------------------------------------------------------------------------
+
+TEST(CudaShardedChains, WhatIsNotThereIsNamed) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  const SpeculationCall call = wide_chain(DraftLaw::logits);
+  const std::vector<std::int64_t> boundaries = {0, 4000, 9000};
+  const auto message = [&](const auto& change) {
+    DeviceChain shard(call, boundaries, 0);
+    ShardedChainRequest request = shard.request();
+    cuda::Execution execution;
+    change(request, execution);
+    cuda::ShardedChain refused;
+    return cuda::make_sharded_chain(request, shard.result(), execution, refused).message;
+  };
+  const std::vector<std::int64_t> nine = {0, 4000, 9000, 9000, 9000, 9000, 9000, 9000, 9000, 9000};
+  EXPECT_EQ(message([&](ShardedChainRequest& request, cuda::Execution&) {
+              request.boundaries = {nine.data(), 10};
+            }),
+            "shards is 9; allowed: 1 to 8 on GPUs");
+  EXPECT_EQ(message([](ShardedChainRequest& request, cuda::Execution&) {
+              request.chain.target.processing.repetition_penalty = 1.5F;
+            }),
+            "target.processing is given; allowed: none, in a sharded call of drafted tokens on "
+            "GPUs (the CPU has it)");
+  EXPECT_EQ(message([](ShardedChainRequest& request, cuda::Execution&) {
+              request.chain.target.logits.vocab = 3999;
+            }),
+            "target.logits.vocab is 3999; allowed: 4000, the columns of shard 0");
+  const std::vector<std::int32_t> on_host = {1, 2};
+  EXPECT_EQ(message([&](ShardedChainRequest& request, cuda::Execution&) {
+              request.chain.draft_tokens = {on_host.data(), 2};
+            }).rfind("draft_tokens is ", 0),
+            0U);
+  EXPECT_NE(message([](ShardedChainRequest&, cuda::Execution&) {}).find("workspace"),
+            std::string::npos);
 }
 
 }  // namespace
