@@ -4,6 +4,8 @@
 //   if (Error error = make_sharded_call(request, result, execution, call)) return error;
 //   if (Error error = sample_sharded(call, plan, communicator, stream)) return error;
 //
+// and likewise make_sharded_chain and verify_sharded (fairdraw/cuda_sharded_speculation.h).
+//
 // Ranks of the communicator are the shards. Everything is enqueued, nothing is waited for, and the
 // stream may be captured. A header alone, so that the library needs no NCCL: a program that
 // includes it brings <nccl.h> and links libnccl (CMake: FAIRDRAW_NCCL, target fairdraw::nccl).

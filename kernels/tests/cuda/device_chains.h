@@ -16,24 +16,35 @@
 
 namespace fairdraw::suites {
 
+/// What verify_chain gives over the whole rows.
+inline SpeculationOutputs expected_of(const SpeculationCall& call) {
+  HostArrays host;
+  SpeculationOutputs expected(call, call.max_draft);
+  const Error error =
+      verify_chain(chain_in(call, host), speculation_result_in<VerifyChainResult>(expected, host),
+                   {CpuTarget::best, 1});
+  EXPECT_FALSE(error) << error.message;
+  return expected;
+}
+
 /// One shard: views of its columns of rows that lie whole in device memory, and results of its own.
 class DeviceChain {
  public:
   /// `boundaries` must stay where they are.
-  DeviceChain(const SpeculationCall& call, const std::vector<std::int64_t>& boundaries,
+  DeviceChain(const SpeculationCall& host, const std::vector<std::int64_t>& boundaries,
               std::int32_t shard)
-      : outputs(call, call.max_draft) {
+      : outputs(host, host.max_draft) {
     harness::ShardColumns columns(boundaries[static_cast<std::size_t>(shard)],
                                   boundaries[static_cast<std::size_t>(shard) + 1]);
     request_.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
     request_.shard = shard;
-    request_.chain = chain_in(call, arrays_);
+    request_.chain = chain_in(host, arrays_);
     TargetRows& target = request_.chain.target;
     target.logits = columns.of(target.logits);
     request_.chain.draft = columns.of(request_.chain.draft);
     if (target.allowed.given()) {
-      HostArrays host;
-      const auto bits = columns.of(target_in(call, host).allowed);
+      HostArrays whole;
+      const auto bits = columns.of(target_in(host, whole).allowed);
       target.allowed = {arrays_.in(std::vector<std::uint32_t>(
                             bits.data, bits.data + bits.rows * bits.row_stride)),
                         bits.rows, bits.row_stride};
@@ -63,7 +74,7 @@ class DeviceChain {
   const VerifyChainResult& result() const { return result_; }
 
   /// Enqueues the drafts and offsets of another call of the same shape, in place of these.
-  void change(const SpeculationCall& call, cudaStream_t stream) {
+  void change(const SpeculationCall& host, cudaStream_t stream) {
     const auto copy = [stream](const auto& view, const auto& values) {
       require(cudaMemcpyAsync(
                   const_cast<std::remove_const_t<std::remove_pointer_t<decltype(view.data)>>*>(
@@ -71,8 +82,8 @@ class DeviceChain {
                   values.data(), values.size() * sizeof(values[0]), cudaMemcpyHostToDevice, stream),
               "cudaMemcpyAsync");
     };
-    copy(request_.chain.draft_tokens, call.draft_tokens);
-    copy(request_.chain.target.offset.values, call.target.offset.values);
+    copy(request_.chain.draft_tokens, host.draft_tokens);
+    copy(request_.chain.target.offset.values, host.target.offset.values);
   }
 
   cuda::ShardedChain call;

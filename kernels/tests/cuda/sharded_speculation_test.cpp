@@ -40,16 +40,6 @@ struct Met {
   }
 };
 
-SpeculationOutputs expected_of(const SpeculationCall& call) {
-  HostArrays host;
-  SpeculationOutputs expected(call, call.max_draft);
-  const Error error =
-      verify_chain(chain_in(call, host), speculation_result_in<VerifyChainResult>(expected, host),
-                   {CpuTarget::best, 1});
-  EXPECT_FALSE(error) << error.message;
-  return expected;
-}
-
 void compare(const SpeculationCall& call, const std::vector<std::int64_t>& boundaries,
              const std::string& where, Met& met) {
   const SpeculationOutputs expected = expected_of(call);
