@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "harness/adapters/cuda.h"
+#include "harness/adapters/cuda_shards.h"
 #include "harness/adapters/describe.h"
 #include "harness/adapters/device_arrays.h"
 #include "harness/adapters/sample_view.h"
@@ -27,46 +28,8 @@ namespace {
 
 using cuda::ShardedExchange;
 
-constexpr int kBitsOfWord = 32;
-
 /// Of the shards' memory for blocks together. A million rows of two tokens would take 100 GB.
 constexpr std::int64_t kMostPeerBytes = std::int64_t{4} << 30;
-
-/// Where the vocabulary is split: at whole words of masks, as evenly as these are.
-std::vector<std::int64_t> word_boundaries(std::int64_t vocab, int shards) {
-  std::vector<std::int64_t> boundaries;
-  const std::int64_t words = words_for(vocab);
-  for (int shard = 0; shard <= shards; ++shard) {
-    boundaries.push_back(std::min(words * shard / shards * kBitsOfWord, vocab));
-  }
-  boundaries.back() = vocab;
-  return boundaries;
-}
-
-/// A call whose results are arrays of its own, with what the caller's hold.
-class OwnResults {
- public:
-  explicit OwnResults(const fairdraw_batch& given) : call_(given) {
-    each_array(call_, [this](auto& pointer, const CallArray& array) {
-      using Value = std::remove_pointer_t<std::remove_reference_t<decltype(pointer)>>;
-      if constexpr (!std::is_const_v<Value>) {
-        if (pointer == nullptr) return;
-        const auto* bytes = reinterpret_cast<const std::byte*>(pointer);
-        arrays_.emplace_back(bytes, bytes + array.bytes());
-        pointer = reinterpret_cast<Value*>(arrays_.back().data());
-      }
-    });
-  }
-  OwnResults(const OwnResults&) = delete;
-  OwnResults& operator=(const OwnResults&) = delete;
-
-  fairdraw_batch& call() { return call_; }
-  const std::deque<std::vector<std::byte>>& arrays() const { return arrays_; }
-
- private:
-  fairdraw_batch call_;
-  std::deque<std::vector<std::byte>> arrays_;
-};
 
 /// One shard of a call.
 class Shard {
@@ -88,9 +51,7 @@ class Shard {
                                first * element_bytes(given.dtype);
     request.rows.logits.vocab = end - first;
     if (request.rows.allowed.given()) request.rows.allowed.data += first / kBitsOfWord;
-    LogitsProcessing& processing = request.rows.processing;
-    if (processing.prompt_mask.given()) processing.prompt_mask.data += first / kBitsOfWord;
-    if (processing.output_counts.given()) processing.output_counts.data += first;
+    split_processing(first, request.rows.processing);
     request.words = view_or_none(moved.words, moved.outputs * moved.num_samples);
     request.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
     request.shard = number;
@@ -155,7 +116,7 @@ class Shard {
     return place - static_cast<const std::byte*>(state_.workspace.data());
   }
 
-  OwnResults results_;
+  OwnResults<fairdraw_batch> results_;
   DeviceCall<fairdraw_batch> device_;
   DeviceState& state_;
   cuda::DeviceBuffer memory_;
@@ -171,32 +132,26 @@ class CudaShardedSampler final : public Sampler {
     description_.processing = description_.scripted_words = true;
     description_.reports_raw = description_.reports_processed = true;
     description_.ranks_position = description_.ranks_at_least = true;
-    description_.acceptance_rule = AcceptanceRule::none_stated;
+    description_.speculation = true;
+    description_.speculation_processing = true;
   }
 
   const SamplerDescription& description() const override { return description_; }
 
   std::string run(const fairdraw_batch& batch) override {
     if (batch.input != 0) return "takes no probabilities";
-    std::vector<DeviceState*> states;
-    return with_states(states, batch);
+    return on_devices(
+        shards_, [&](const std::vector<DeviceState*>& states) { return run_on(states, batch); });
+  }
+
+  std::string run_speculation(const fairdraw_verification& call) override {
+    if (call.parents != nullptr) return "takes no trees";
+    return on_devices(shards_, [&](const std::vector<DeviceState*>& states) {
+      return verify_in_shards(states, call);
+    });
   }
 
  private:
-  /// A device state for each shard, which are given back when the call is over.
-  std::string with_states(std::vector<DeviceState*>& states, const fairdraw_batch& batch) {
-    std::string message;
-    const std::string failed = on_device([&](DeviceState& state) -> Error {
-      states.push_back(&state);
-      if (static_cast<int>(states.size()) < shards_) {
-        message = with_states(states, batch);
-        return {};
-      }
-      return run_on(states, batch);
-    });
-    return message.empty() ? failed : message;
-  }
-
   Error run_on(const std::vector<DeviceState*>& states, const fairdraw_batch& batch) const {
     const std::vector<std::int64_t> boundaries = word_boundaries(batch.vocab, shards_);
     std::deque<Shard> shards;

@@ -5,7 +5,6 @@
 #include "common/arguments.h"
 #include "common/speculative_arguments.h"
 #include "sharded/call_layout.h"
-#include "sharded/fingerprint.h"
 
 namespace fairdraw::sharded {
 namespace {
@@ -139,8 +138,8 @@ SpeculationCall call_of(const ShardedChainSamplingRequest& request,
   return call;
 }
 
-std::uint64_t fingerprint_of(const SpeculationCall& call) {
-  Fingerprint hash;
+std::uint64_t fingerprint_of(const SpeculationCall& call, ArraysLie arrays) {
+  Fingerprint hash(arrays);
   const TargetRows& target = call.target;
   for (std::int64_t i = 0; i < call.boundaries.size; ++i) hash.add(call.boundaries.data[i]);
   hash.add(target.logits.rows);

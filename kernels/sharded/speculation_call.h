@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "fairdraw/sharded_speculation.h"
+#include "sharded/fingerprint.h"
 
 namespace fairdraw::sharded {
 
@@ -45,6 +46,6 @@ SpeculationCall call_of(const ShardedChainSamplingRequest& request,
                         const ChainSpeculativeResult& result);
 
 /// Of all that decides tokens and layouts and is the same on all ranks.
-std::uint64_t fingerprint_of(const SpeculationCall& call);
+std::uint64_t fingerprint_of(const SpeculationCall& call, ArraysLie arrays = ArraysLie::on_host);
 
 }  // namespace fairdraw::sharded

@@ -7,11 +7,10 @@
 #include "common/arguments.h"
 #include "common/bump_allocator.h"
 #include "cuda/calls/sample_rows.h"
+#include "cuda/calls/sharded_rows.h"
 #include "cuda/calls/workspace.h"
 #include "cuda/device/device_pointers.h"
 #include "cuda/outputs/write_rows.h"
-#include "cuda/processing/apply_edits.h"
-#include "cuda/processing/edit_rows.h"
 #include "cuda/sharded/sharded_task.h"
 #include "cuda/tiles/tile_spread.h"
 #include "fairdraw/cuda_sharded.h"
@@ -19,25 +18,13 @@
 
 namespace fairdraw::cuda {
 
-namespace {
-
-/// What a call is to its kernels.
-struct ShardedWork {
+struct ShardedCall::Parts {
   ShardedTask task{};
-  RowsTask edits;       ///< of processed rows
-  FloatRows processed;  ///< they are written to
-};
-
-bool has_ranks(const ShardedTask& task) { return task.ranks != nullptr && task.num_samples > 0; }
-
-}  // namespace
-
-struct ShardedCall::Parts : ShardedWork {
+  ProcessedColumns processed;
   TileSpread spread;
   RowsOutputTask rows;  ///< the mask, where one is wanted
   cudaStream_t stream = nullptr;
 
-  Error process() const;
   Error index() const;
   Error receive(ShardedExchange exchange, bool with_tokens) const;
   Error exchange_summaries(bool with_tokens) const;
@@ -47,9 +34,6 @@ struct ShardedCall::Parts : ShardedWork {
 namespace {
 
 using sharded::ArraysLie;
-using sharded::CallRules;
-using sharded::Ids;
-using sharded::Partition;
 
 Error not_there(const std::string& field) {
   return {ErrorCode::unsupported,
@@ -71,16 +55,6 @@ Error check_supported(const ShardedRequest& request, const SampleResult& result)
   return {};
 }
 
-/// Without arrays of columns where a shard has none: they may be anywhere.
-LogitsProcessing processing_of(const SampleRequest& rows) {
-  LogitsProcessing processing = rows.processing;
-  if (rows.logits.vocab == 0) {
-    processing.prompt_mask = {};
-    processing.output_counts = {};
-  }
-  return processing;
-}
-
 Error check_pointers(const ShardedRequest& request, const SampleResult& result,
                      const Execution& execution) {
   const SampleRequest& rows = request.rows;
@@ -93,7 +67,7 @@ Error check_pointers(const ShardedRequest& request, const SampleResult& result,
   pointers.check("seed", rows.seed);
   pointers.check("offset", rows.offset);
   if (rows.logits.vocab > 0) pointers.check("allowed", rows.allowed);
-  pointers.check(processing_of(rows));
+  pointers.check(processing_of_columns(rows));
   pointers.check("words", request.words);
   pointers.check("active", rows.active);
   pointers.check("tokens", result.tokens);
@@ -109,181 +83,6 @@ Error check_pointers(const ShardedRequest& request, const SampleResult& result,
   if (rows.logits.vocab > 0) pointers.check("logprobs.all", result.logprobs.all);
   pointers.check_workspace(execution, workspace_bytes(request, result), rows.logits.rows);
   return pointers.error();
-}
-
-void place_partition(const Partition& partition, ShardedTask& task) {
-  task.shards = partition.shards();
-  task.vocab = static_cast<int>(partition.vocab());
-  const auto add_cut = [&task](int shard, const Ids& ids, std::int64_t in_summary) {
-    if (ids.empty()) return;
-    task.pieces[task.piece_count++] = {task.cut_total, static_cast<int>(ids.begin), shard,
-                                       static_cast<int>(in_summary)};
-    const CutSpan* last = task.cut_tiles == 0 ? nullptr : &task.cut[task.cut_tiles - 1];
-    if (last == nullptr || ids.begin / kTileSize != last->begin / kTileSize) {
-      task.cut[task.cut_tiles++] = {static_cast<int>(ids.begin), 0, task.cut_total};
-    }
-    task.cut[task.cut_tiles - 1].size += static_cast<int>(ids.size());
-    task.cut_total += static_cast<int>(ids.size());
-  };
-  for (int shard = 0; shard < task.shards; ++shard) {
-    const Ids all = partition.columns(shard);
-    const Ids whole = partition.whole_tiles(shard);
-    task.parts[shard] = {static_cast<int>(all.begin), static_cast<int>(whole.begin),
-                         static_cast<int>(whole.end), static_cast<int>(all.end)};
-    add_cut(shard, partition.head(shard), 0);
-    add_cut(shard, partition.tail(shard), partition.head(shard).size());
-  }
-  RowPart* part = task.row_parts;
-  for (int shard = 0; shard < task.shards; ++shard) {
-    if (task.parts[shard].whole() > 0) *part++ = {task.parts[shard].whole_begin, shard, 0};
-  }
-  for (int cut = 0; cut < task.cut_tiles; ++cut) *part++ = {task.cut[cut].begin, -1, cut};
-  std::sort(task.row_parts, part,
-            [](const RowPart& a, const RowPart& b) { return a.begin < b.begin; });
-  task.row_part_count = static_cast<int>(part - task.row_parts);
-}
-
-/// The whole tiles of a shard's columns.
-RowsView whole_of(const RowsView& columns, const ShardPart& mine) {
-  RowsView whole = columns;
-  whole.data =
-      static_cast<const std::uint8_t*>(columns.data) + mine.head() * bytes_of(columns.dtype);
-  whole.vocab = mine.whole();
-  return whole;
-}
-
-void place_rows(const SampleRequest& rows, ShardedTask& task) {
-  task.columns = rows.logits;
-  task.whole = whole_of(rows.logits, task.parts[task.shard]);
-  task.active = rows.active;
-  task.temperature = rows.temperature;
-  task.top_k = rows.top_k;
-  task.top_p = rows.top_p;
-  task.min_p = rows.min_p;
-  task.seed = rows.seed;
-  task.offset = rows.offset;
-  task.purpose = rows.purpose;
-  task.tie_rule = rows.tie_rule;
-  task.filter_order = rows.filter_order;
-  if (rows.logits.vocab > 0) task.allowed = rows.allowed;
-}
-
-void place_results(const SampleResult& result, ShardedTask& task) {
-  task.tokens = result.tokens.data;
-  task.ranks = result.logprobs.ranks.data;
-  task.rank_rule = result.logprobs.rank_rule;
-  if (task.columns.vocab > 0) task.all = result.logprobs.all;
-  task.statuses = result.statuses.data;
-  task.support_size = result.support_size.data;
-  task.logprob = result.logprob.data;
-  task.logprob_filtered = result.logprob_filtered.data;
-  const LogprobsResult& reports = result.logprobs;
-  task.mode = reports.mode;
-  task.top_n = reports.given() ? reports.top_n : 0;
-  task.values = reports.values.data;
-  task.top_ids = reports.top_ids.data;
-  task.top_values = reports.top_values.data;
-}
-
-/// The edits of processed rows, which take the place of the caller's from here on.
-void place_processing(const ShardedRequest& request, ShardedWork& work, BumpAllocator& memory) {
-  ShardedTask& task = work.task;
-  const SampleRequest& rows = request.rows;
-  task.is_processed = is_processed(rows.processing);
-  if (!task.is_processed) return;
-  task.processing = processing_of(rows);
-  if (task.columns.vocab == 0 || task.rows() == 0) return;
-  RowsTask& edits = work.edits;
-  edits.rows = rows.logits;
-  edits.allowed = rows.allowed;
-  edits.active = rows.active;
-  edits.processing = task.processing;
-  edits.first_id = task.parts[task.shard].begin;
-  edits.whole_vocab = task.vocab;
-  edits.edits = edit_planes(task.rows(), task.columns.vocab, memory);
-  task.faults = edits.edits.faults;
-  // Whole tiles begin at a multiple of 16 bytes, where vectors can be read.
-  constexpr std::int64_t kVector = 4;
-  const std::int64_t before = (kVector - task.parts[task.shard].head() % kVector) % kVector;
-  const std::int64_t stride = (task.columns.vocab + kVector - 1) / kVector * kVector;
-  auto* values = memory.allocate<float>(before + task.rows() * stride);
-  work.processed = {values == nullptr ? nullptr : values + before, task.rows(), stride};
-  task.columns = {work.processed.data, DType::float32, task.rows(), task.columns.vocab, stride};
-  task.whole = whole_of(task.columns, task.parts[task.shard]);
-  task.allowed = {};
-}
-
-/// What reports of the caller's logits need, where rows are masked or processed.
-void place_raw(const SampleRequest& rows, const sharded::SummaryLayout& layout, ShardedTask& task,
-               BumpAllocator& memory) {
-  RawRows& raw = task.raw;
-  raw.given = layout.raw_bits;
-  if (!raw.given) return;
-  raw.columns = rows.logits;
-  raw.whole = whole_of(rows.logits, task.parts[task.shard]);
-  raw.cut_at = static_cast<int>(layout.raw_cut_at());
-  raw.candidates_at = static_cast<int>(layout.raw_candidates_at());
-  raw.candidates = static_cast<int>(layout.raw_candidates);
-  const std::int64_t tiles = task.tiles();
-  raw.keys = {memory.allocate<std::int32_t>(task.rows() * tiles), task.rows(), tiles};
-  raw.counts = {memory.allocate<std::uint16_t>(task.rows() * tiles), task.rows(), tiles};
-}
-
-/// The call's arrays in a workspace, or what they take.
-void place_memory(const ShardedRequest& request, const SampleResult& result, ShardedWork& work,
-                  BumpAllocator& memory) {
-  ShardedTask& task = work.task;
-  const std::int64_t rows = std::max<std::int64_t>(request.rows.logits.rows, 0);
-  const CallRules rules = sharded::rules_of(request, result, ArraysLie::on_device);
-  place_partition(rules.partition, task);
-  task.shard = request.shard;
-  task.cut_values = static_cast<int>(rules.layout.cut_values);
-  task.candidates = static_cast<int>(rules.layout.candidates);
-  task.candidate_bytes = static_cast<int>(rules.layout.candidate_bytes());
-  task.raw_at = rules.layout.raw_summary ? static_cast<int>(rules.layout.raw_at()) : 0;
-  place_rows(request.rows, task);
-  task.num_samples = result.tokens.given() ? request.rows.num_samples : 0;
-  task.words = request.words.data;
-  place_results(result, task);
-  place_processing(request, work, memory);
-  task.each[0] = static_cast<std::int64_t>(rules.layout.bytes());
-  task.each[1] = sizeof(sharded::ThresholdAnswer);
-  task.each[2] = static_cast<std::int64_t>(sizeof(sharded::DrawnToken)) * task.num_samples;
-  task.each[3] = static_cast<std::int64_t>(sizeof(std::int32_t)) * task.num_samples;
-  for (int exchange = 0; exchange < kExchanges; ++exchange) {
-    const bool is_used = exchange != static_cast<int>(ShardedExchange::ranks) || has_ranks(task);
-    if (is_used) {
-      task.bytes[exchange] =
-          static_cast<std::int64_t>(sizeof(sharded::BlockHeader)) + rows * task.each[exchange];
-    }
-    memory.allocate(task.send[exchange], task.bytes[exchange]);
-    memory.allocate(task.receive[exchange], task.shards * task.bytes[exchange]);
-  }
-  const std::int64_t tiles = task.tiles();
-  task.keys = {memory.allocate<std::int32_t>(rows * tiles), rows, tiles};
-  task.sums = {memory.allocate<std::uint64_t>(rows * tiles), rows, tiles};
-  task.counts = {memory.allocate<std::uint16_t>(rows * tiles), rows, tiles};
-  task.groups = nullptr;
-  if (task.candidates > 0) memory.allocate(task.groups, rows * group_bytes(tiles));
-  place_raw(request.rows, rules.layout, task, memory);
-  task.raw_sums = nullptr;
-  if (task.raw_at > 0) memory.allocate(task.raw_sums, rows * tiles);
-  memory.allocate(task.states, rows);
-  memory.allocate(task.drawn, rows * task.num_samples);
-  memory.allocate(task.undecided, 1);
-  task.records = nullptr;
-  const bool has_columns = result.mask.given() || result.logprobs.all.given();
-  if (has_columns && request.rows.logits.vocab > 0) memory.allocate(task.records, rows);
-  const ShardPart& mine = task.parts[task.shard];
-  task.whole_allowed = task.allowed;
-  if (!task.allowed.given()) return;
-  if (mine.head() % 32 == 0) {
-    task.whole_allowed.data += mine.head() / 32;
-  } else {
-    const std::int64_t words = words_of(mine.whole());
-    task.shifted = {memory.allocate<std::uint32_t>(rows * words), rows, words};
-    task.whole_allowed = {task.shifted.data, rows, words};
-  }
 }
 
 Error check_call_of_shard(const ShardedRequest& request, const SampleResult& result) {
@@ -350,8 +149,10 @@ Error check_peers(const ShardedPeers& peers, std::int64_t needed, const ShardedT
 std::int64_t workspace_bytes(const ShardedRequest& request, const SampleResult& result) noexcept {
   if (check_call_of_shard(request, result) || check_supported(request, result)) return 0;
   BumpAllocator memory(nullptr);
-  ShardedWork work;
-  place_memory(request, result, work, memory);
+  ShardedTask task{};
+  ProcessedColumns processed;
+  place_sharded_rows(request, result, task, processed, memory);
+  place_sharded_blocks(task, memory);
   return memory.bytes();
 }
 
@@ -381,7 +182,8 @@ Error make_sharded_call(const ShardedRequest& request, const SampleResult& resul
   auto parts = std::make_unique<ShardedCall::Parts>();
   BumpAllocator memory(execution.workspace);
   ShardedTask& task = parts->task;
-  place_memory(request, result, *parts, memory);
+  place_sharded_rows(request, result, task, parts->processed, memory);
+  place_sharded_blocks(task, memory);
   task.fingerprint = sharded::fingerprint_of(request, result, ArraysLie::on_device);
   parts->stream = stream_of(execution);
   if (task.rows() > 0 && task.whole.vocab > 0) {
@@ -414,22 +216,10 @@ Error use_peers(ShardedCall& call, const ShardedPeers& peers) {
   return {};
 }
 
-Error ShardedCall::Parts::process() const {
-  if (!edits.edits.given()) return {};
-  if (Error error = check_launch("edit_rows", edit_rows(edits, stream))) return error;
-  return check_launch("apply_edits",
-                      apply_edits(edits, processed.data, processed.row_stride, stream));
-}
-
 /// The index, with which a call begins.
 Error ShardedCall::Parts::index() const {
-  if (Error error = process()) return error;
-  if (task.whole.vocab == 0) {
-    return check_call("cudaMemsetAsync",
-                      cudaMemsetAsync(task.undecided, 0, sizeof(*task.undecided), stream));
-  }
-  if (Error error = check_launch("index_shard", index_shard(task, spread, stream))) return error;
-  if (task.raw_at == 0) return {};
+  if (Error error = index_sharded_rows(task, processed, spread, stream)) return error;
+  if (task.raw_at == 0 || task.whole.vocab == 0) return {};
   ShardedTask raw = task;
   raw.temperature = 1.0F;
   raw.sums.data = task.raw_sums;
@@ -449,7 +239,7 @@ Error sharded_send(const ShardedCall& call, ShardedExchange exchange) {
   const ShardedCall::Parts& parts = *call.parts_;
   if (parts.task.rows() == 0) return {};
   if (exchange == ShardedExchange::ranks) {
-    if (!has_ranks(parts.task)) return {};
+    if (!parts.task.has_ranks()) return {};
     return check_launch("count_in_front", count_in_front(parts.task, parts.stream));
   }
   if (exchange != ShardedExchange::summary) {
@@ -463,7 +253,7 @@ Error sharded_send(const ShardedCall& call, ShardedExchange exchange) {
 Error ShardedCall::Parts::receive(ShardedExchange exchange, bool with_tokens) const {
   if (task.rows() == 0) return {};
   if (exchange == ShardedExchange::ranks) {
-    return has_ranks(task) ? check_launch("sum_ranks", sum_ranks(task, stream)) : Error{};
+    return task.has_ranks() ? check_launch("sum_ranks", sum_ranks(task, stream)) : Error{};
   }
   ShardedTask received = task;
   received.exchanges_tokens = with_tokens;

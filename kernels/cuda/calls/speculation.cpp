@@ -12,6 +12,7 @@
 #include <string>
 
 #include "common/speculative_arguments.h"
+#include "cuda/calls/drafted_calls.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/calls/workspace.h"
 #include "cuda/device/device_pointers.h"
@@ -31,16 +32,6 @@ struct DraftWorkspace {
   std::int32_t* depths = nullptr;
   std::int32_t* children = nullptr;
 
-  static RowSettings settings(BumpAllocator& memory, std::int64_t rows) {
-    RowSettings settings;
-    memory.allocate(settings.temperature, rows);
-    memory.allocate(settings.top_k, rows);
-    memory.allocate(settings.top_p, rows);
-    memory.allocate(settings.min_p, rows);
-    memory.allocate(settings.active, rows);
-    return settings;
-  }
-
   static DraftWorkspace of(const TargetRows& target, std::int64_t places, std::int64_t draft_rows,
                            bool knows_distribution, bool is_tree, BumpAllocator& memory) {
     const SampleRequest rows = rows_of(target);
@@ -48,7 +39,7 @@ struct DraftWorkspace {
     DraftWorkspace workspace;
     workspace.target = Workspace::of(rows, false, memory);
     memory.allocate(workspace.requests, target.batch);
-    workspace.of_target = settings(memory, n);
+    workspace.of_target = place_settings(memory, n);
     memory.allocate(workspace.draws.seed, n);
     memory.allocate(workspace.draws.offset, n);
     memory.allocate(workspace.draws.index, n);
@@ -56,7 +47,7 @@ struct DraftWorkspace {
     memory.allocate(workspace.draws.statuses, n);
     if (knows_distribution) {
       memory.allocate(workspace.draft_records, draft_rows);
-      workspace.of_draft = settings(memory, draft_rows);
+      workspace.of_draft = place_settings(memory, draft_rows);
       if (is_tree) memory.allocate(workspace.children, n);
     }
     if (is_tree) memory.allocate(workspace.depths, places > 0 ? places : 1);
@@ -81,32 +72,6 @@ std::int64_t bytes_of(const Request& request) {
   BumpAllocator memory(nullptr);
   workspace_of(request, memory);
   return memory.bytes();
-}
-
-void check_filters(DevicePointers& pointers, const LawFilters& filters, const std::string& prefix) {
-  pointers.check(prefix + "temperature", filters.temperature);
-  pointers.check(prefix + "top_k", filters.top_k);
-  pointers.check(prefix + "top_p", filters.top_p);
-  pointers.check(prefix + "min_p", filters.min_p);
-}
-
-void check_target(DevicePointers& pointers, const TargetRows& target) {
-  pointers.check("target.logits", target.logits);
-  check_filters(pointers, target.filters, "target.filters.");
-  pointers.check("target.allowed", target.allowed);
-  pointers.check(target.processing);
-  pointers.check("target.row_begins", target.row_begins);
-  pointers.check("target.active", target.active);
-  pointers.check("target.seed", target.seed);
-  pointers.check("target.offset", target.offset);
-}
-
-/// Rows and requests are blocks of launches, eight at most each.
-Error check_sizes(const TargetRows& target) {
-  if (Error error = check_batch(target.logits, "target.logits")) return error;
-  if (target.batch <= kMaxRows) return {};
-  return out_of_range("target.batch", std::to_string(target.batch),
-                      "0 to " + std::to_string(kMaxRows));
 }
 
 template <class Request, class Result>
@@ -227,6 +192,41 @@ FilteredRows weighed_draft(const Request& request, const DraftWorkspace& workspa
 }
 
 }  // namespace
+
+RowSettings place_settings(BumpAllocator& memory, std::int64_t rows) {
+  RowSettings settings;
+  memory.allocate(settings.temperature, rows);
+  memory.allocate(settings.top_k, rows);
+  memory.allocate(settings.top_p, rows);
+  memory.allocate(settings.min_p, rows);
+  memory.allocate(settings.active, rows);
+  return settings;
+}
+
+void check_filters(DevicePointers& pointers, const LawFilters& filters, const std::string& prefix) {
+  pointers.check(prefix + "temperature", filters.temperature);
+  pointers.check(prefix + "top_k", filters.top_k);
+  pointers.check(prefix + "top_p", filters.top_p);
+  pointers.check(prefix + "min_p", filters.min_p);
+}
+
+void check_target(DevicePointers& pointers, const TargetRows& target) {
+  pointers.check("target.logits", target.logits);
+  check_filters(pointers, target.filters, "target.filters.");
+  pointers.check("target.allowed", target.allowed);
+  pointers.check(target.processing);
+  pointers.check("target.row_begins", target.row_begins);
+  pointers.check("target.active", target.active);
+  pointers.check("target.seed", target.seed);
+  pointers.check("target.offset", target.offset);
+}
+
+Error check_sizes(const TargetRows& target) {
+  if (Error error = check_batch(target.logits, "target.logits")) return error;
+  if (target.batch <= kMaxRows) return {};
+  return out_of_range("target.batch", std::to_string(target.batch),
+                      "0 to " + std::to_string(kMaxRows));
+}
 
 std::int64_t workspace_bytes(const VerifyChainRequest& request) noexcept {
   return bytes_of(request);

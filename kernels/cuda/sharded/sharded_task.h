@@ -214,6 +214,7 @@ struct ShardedTask {
   FloatRows all;  ///< of this shard's columns
 
   std::int64_t rows() const { return columns.rows; }
+  bool has_ranks() const { return ranks != nullptr && num_samples > 0; }
   __host__ __device__ int tiles() const {
     return (parts[shard].whole() + kTileSize - 1) / kTileSize;
   }

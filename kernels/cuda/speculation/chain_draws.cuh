@@ -24,6 +24,13 @@ using ChainSums = RowSums<uint128_t>;
 /// What a test of a draft says: where totals are not known it may be open.
 enum class Verdict : std::uint32_t { rejects, accepts, open };
 
+/// Whether a drafted token passes, by its two weights and the totals.
+__device__ inline bool passes_test(std::uint64_t word, std::uint64_t p, std::uint64_t target_total,
+                                   std::uint64_t q, std::uint64_t draft_total) {
+  return multiply_high(word, static_cast<uint128_t>(q) * target_total) <
+         static_cast<uint128_t>(p) * draft_total;
+}
+
 /// `open` only where a total is not known. More of the target's or less of the draft's total never
 /// makes a draft accepted that was not.
 template <class Target, class Draft>
@@ -32,8 +39,7 @@ __device__ Verdict test_draft(const Distribution<Target>& target, const Distribu
   const std::uint64_t p = target.weight(token);
   const std::uint64_t q = draft.weight(token);
   const auto accepts = [=](std::uint64_t target_total, std::uint64_t draft_total) {
-    return multiply_high(word, static_cast<uint128_t>(q) * target_total) <
-           static_cast<uint128_t>(p) * draft_total;
+    return passes_test(word, p, target_total, q, draft_total);
   };
   if (accepts(target.bounds.high, draft.bounds.low)) return Verdict::accepts;
   return accepts(target.bounds.low, draft.bounds.high) ? Verdict::open : Verdict::rejects;

@@ -92,6 +92,11 @@ __device__ void prepare_request(const DraftTask& task, std::int64_t b) {
     const std::int64_t row = request.row + i;
     write_settings(task.of_target, row, parameters);
     const std::int64_t position = is_tree && i > 0 ? task.depths[request.place + i - 1] : i;
+    if (task.draws.words != nullptr) {
+      task.draws.words[row] = task.word(b, position, Purpose::draw);
+      task.draws.owner[row] = static_cast<std::int32_t>(b);
+      continue;
+    }
     task.draws.seed[row] = seed;
     task.draws.offset[row] = offset + static_cast<std::uint64_t>(position);
     task.draws.index[row] = index;

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "common/drafted_request.h"
+#include "common/philox.h"
 #include "cuda/tiles/filtered_rows.h"
 
 namespace fairdraw::cuda {
@@ -35,6 +36,8 @@ struct RowDraws {
   std::uint64_t* seed = nullptr;
   std::uint64_t* offset = nullptr;
   std::uint32_t* index = nullptr;  ///< of the random word
+  std::uint64_t* words = nullptr;  ///< the word itself; given: in place of these three
+  std::int32_t* owner = nullptr;   ///< the request that has the row; given where words are
   std::int32_t* tokens = nullptr;
   RowStatus* statuses = nullptr;
 };
@@ -58,6 +61,13 @@ struct DraftTask {
   RowSettings of_draft;              ///< [draft rows], where the distribution is known
   std::int32_t* depths = nullptr;    ///< [places for drafts], of trees
   std::int32_t* children = nullptr;  ///< [target rows], of trees whose distribution is known
+
+  /// The random word of a position of request b.
+  __device__ std::uint64_t word(std::int64_t b, std::int64_t position, Purpose purpose) const {
+    return random_word(target.seed.at(b),
+                       target.offset.at(b) + static_cast<std::uint64_t>(position), purpose,
+                       static_cast<std::uint32_t>(target.seed.is_array() ? 0 : b));
+  }
 };
 
 /// Enqueues the first kernel: finds requests, and writes the settings of their rows. batch >= 1.

@@ -19,10 +19,10 @@
 // bonus. Determinism: integers throughout; no dependence on order, grid or batch.
 #include <cstdint>
 
-#include "common/philox.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/row_launch.h"
 #include "cuda/speculation/chain_draws.cuh"
+#include "cuda/speculation/chain_end.cuh"
 #include "cuda/speculation/drafted_rows.h"
 #include "cuda/speculation/filtered_distribution.cuh"
 
@@ -35,15 +35,6 @@ constexpr int kThreads = 256;
 struct Shared {
   ChainSums sums;
   BlockScratch<std::uint64_t> reduction;
-};
-
-/// How a position ends. `open`: its totals decide.
-enum class Ending : std::uint32_t { goes_on, fails, stops, open };
-
-struct Position {
-  std::int64_t number;
-  Ending ending;
-  RowStatus status;  ///< of one that fails
 };
 
 class ChainWalk {
@@ -88,10 +79,7 @@ class ChainWalk {
   __device__ std::int64_t row_of(std::int64_t i) const { return state_.request.row + i; }
   __device__ bool by_distribution() const { return state_.by_distribution != 0; }
   __device__ std::uint64_t word(std::int64_t position, Purpose purpose) const {
-    const PerRequest<std::uint64_t>& seed = task_.target.seed;
-    const std::uint64_t offset = task_.target.offset.at(b_) + static_cast<std::uint64_t>(position);
-    return random_word(seed.at(b_), offset, purpose,
-                       static_cast<std::uint32_t>(seed.is_array() ? 0 : b_));
+    return task_.word(b_, position, purpose);
   }
 
   __device__ Distribution<FilteredWeight> target(std::int64_t i) const {
@@ -129,20 +117,9 @@ class ChainWalk {
 
   /// The first position from `begin` on that does not go on, for all threads.
   __device__ Position first_end(std::int64_t begin) {
-    constexpr int kBits = 8;
-    constexpr std::uint64_t kMask = (1U << kBits) - 1U;
-    std::uint64_t first = ~std::uint64_t{0};
-    for (std::int64_t i = begin + threadIdx.x; i <= state_.request.drafts; i += kThreads) {
-      const Position position = look_at(i);
-      if (position.ending == Ending::goes_on) continue;
-      first = (static_cast<std::uint64_t>(i) << (2 * kBits)) |
-              (static_cast<std::uint64_t>(position.ending) << kBits) |
-              static_cast<std::uint64_t>(position.status);
-      break;
-    }
-    first = reduce_block(first, shared_.reduction, Minimum{});
-    return {static_cast<std::int64_t>(first >> (2 * kBits)),
-            static_cast<Ending>((first >> kBits) & kMask), static_cast<RowStatus>(first & kMask)};
+    return cuda::first_end(
+        begin, state_.request.drafts, [this](std::int64_t i) { return look_at(i); },
+        shared_.reduction);
   }
 
   /// The token that ends the chain, in one block's first warp; negative elsewhere. `end`, for all

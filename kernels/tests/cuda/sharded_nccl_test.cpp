@@ -20,6 +20,7 @@
 #include "fairdraw/cuda_sharded.h"
 #include "harness/adapters/sharded.h"
 #include "harness/inputs/dice.h"
+#include "tests/cuda/device_chains.h"
 #include "tests/cuda/device_shard.h"
 #include "tests/cuda/graphs.h"
 
@@ -192,6 +193,36 @@ TEST(CudaShardedNccl, GraphsOfACallAreReplayed) {
     shard.fetch();
     EXPECT_EQ(shard.undecided(), 0);
     EXPECT_EQ(shard.tokens, rows.expected) << "rank " << rank.number;
+  });
+}
+
+TEST(CudaShardedNccl, ChainsAreThoseOfWholeRows) {
+  FAIRDRAW_SKIP_WITHOUT_TWO_GPUS();
+  constexpr std::int64_t kVocab = 5000;
+  const std::vector<std::int64_t> boundaries = {0, 2300, kVocab};
+  std::vector<SpeculationCall> calls;
+  std::vector<SpeculationOutputs> expected;
+  for (std::uint64_t number = 0; number < 40; ++number) {
+    calls.push_back(random_speculation_call(number, kVocab));
+    expected.push_back(expected_of(calls.back()));
+  }
+  run_on_ranks([&](const Rank& rank) {
+    for (std::size_t number = 0; number < calls.size(); ++number) {
+      DeviceChain shard(calls[number], boundaries, rank.number);
+      const Error begun = shard.begin(rank.stream.get());
+      ASSERT_FALSE(begun) << begun.message;
+      const Error error =
+          cuda::verify_sharded(shard.call, {}, rank.communicator, rank.stream.get());
+      ASSERT_FALSE(error) << error.message;
+      constexpr int kMost = 8;
+      for (int more = 0; more < kMost && shard.undecided() > 0; ++more) {
+        ASSERT_FALSE(cuda::continue_sharded(shard.call, {.rounds = 1}, rank.communicator,
+                                            rank.stream.get()));
+      }
+      shard.fetch();
+      EXPECT_EQ(difference(expected[number], shard.outputs), "")
+          << "call " << number << ", rank " << rank.number;
+    }
   });
 }
 

@@ -1,0 +1,202 @@
+// Calls over several shards on one GPU, and chains of drafted tokens: fairdraw/
+// cuda_sharded_speculation.h behind the contract. Blocks travel through host memory here.
+#include "harness/adapters/cuda_shards.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "fairdraw/cuda_sharded_speculation.h"
+#include "harness/adapters/speculation_view.h"
+
+namespace fairdraw::harness {
+namespace {
+
+using cuda::ChainExchange;
+
+/// One shard of a call.
+class ChainShard {
+ public:
+  ChainShard(const fairdraw_verification& given, DeviceState& state)
+      : results_(given), device_(results_.call()), state_(state) {}
+
+  /// boundaries must stay where they are.
+  Error begin(const fairdraw_verification& given, const std::vector<std::int64_t>& boundaries,
+              int number) {
+    if (Error error = device_.upload(state_)) return error;
+    fairdraw_verification& moved = device_.call();
+    keep_host_seed(given, moved);
+    const std::int64_t first = boundaries[static_cast<std::size_t>(number)];
+    const std::int64_t columns = boundaries[static_cast<std::size_t>(number) + 1] - first;
+    const auto split = [&](RowsView& rows) {
+      if (rows.data != nullptr) {
+        rows.data = static_cast<const std::byte*>(rows.data) + first * element_bytes(given.dtype);
+      }
+      rows.vocab = columns;
+    };
+    ShardedChainRequest request;
+    request.chain = chain_request_of(moved);
+    split(request.chain.target.logits);
+    split(request.chain.draft);
+    if (request.chain.target.allowed.given()) {
+      request.chain.target.allowed.data += first / kBitsOfWord;
+    }
+    split_processing(first, request.chain.target.processing);
+    request.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
+    request.shard = number;
+    const VerifyChainResult result = chain_result_of(
+        moved, view_or_none(reinterpret_cast<RowStatus*>(moved.statuses), moved.batch));
+    cuda::Execution execution;
+    const std::int64_t workspace = cuda::workspace_bytes(request, result);
+    if (Error error = prepare(state_, workspace, execution)) return error;
+    return cuda::make_sharded_chain(request, result, execution, call_);
+  }
+
+  /// This shard's block.
+  Error send(ChainExchange exchange, std::vector<std::byte>& block) const {
+    if (Error error = cuda::sharded_send(call_, exchange)) return error;
+    block.resize(static_cast<std::size_t>(call_.bytes(exchange)));
+    return download(call_.send(exchange), block.data(), call_.bytes(exchange));
+  }
+  Error receive(ChainExchange exchange, const std::vector<std::byte>& blocks) const {
+    if (!blocks.empty()) {
+      if (Error error =
+              state_.workspace.upload(place_of(call_.receive(exchange)), blocks.data(),
+                                      static_cast<std::int64_t>(blocks.size()), state_.stream)) {
+        return error;
+      }
+      if (Error error = state_.stream.synchronise()) return error;
+    }
+    return cuda::sharded_receive(call_, exchange);
+  }
+  Error read_undecided(std::int32_t& rows) const {
+    return download(call_.undecided(), &rows, sizeof(rows));
+  }
+  Error finish() const {
+    if (Error error = cuda::finish_sharded(call_)) return error;
+    return device_.download(state_);
+  }
+  int exchanges(int rounds) const { return call_.exchanges(rounds); }
+  const std::deque<std::vector<std::byte>>& arrays() const { return results_.arrays(); }
+
+ private:
+  std::int64_t place_of(const void* at) const {
+    return static_cast<const std::byte*>(at) -
+           static_cast<const std::byte*>(state_.workspace.data());
+  }
+  Error download(const void* at, void* to, std::int64_t bytes) const {
+    if (bytes == 0) return {};
+    if (Error error = state_.workspace.download(to, place_of(at), bytes, state_.stream)) {
+      return error;
+    }
+    return state_.stream.synchronise();
+  }
+
+  OwnResults<fairdraw_verification> results_;
+  DeviceCall<fairdraw_verification> device_;
+  DeviceState& state_;
+  cuda::ShardedChain call_;
+};
+
+Error exchange_blocks(const std::deque<ChainShard>& shards, ChainExchange kind) {
+  std::vector<std::byte> blocks, block;
+  for (const ChainShard& shard : shards) {
+    if (Error error = shard.send(kind, block)) return error;
+    blocks.insert(blocks.end(), block.begin(), block.end());
+  }
+  for (const ChainShard& shard : shards) {
+    if (Error error = shard.receive(kind, blocks)) return error;
+  }
+  return {};
+}
+
+/// The exchanges of rows, until all are decided.
+Error decide_rows(const std::deque<ChainShard>& shards) {
+  constexpr int kMostRounds = 64;  // of windows that shrink to a sixtieth each
+  if (Error error = exchange_blocks(shards, ChainExchange::summary)) return error;
+  for (int round = 0; round < kMostRounds; ++round) {
+    std::int32_t left = 0;
+    if (Error error = shards.front().read_undecided(left)) return error;
+    if (left == 0) return {};
+    if (left < 0) return {ErrorCode::unsupported, "shards disagree about the call"};
+    if (Error error = exchange_blocks(shards, ChainExchange::threshold)) return error;
+    if (Error error = exchange_blocks(shards, ChainExchange::tokens)) return error;
+  }
+  return {ErrorCode::unsupported, "rows are undecided after 64 rounds"};
+}
+
+/// The results of the first shard, if all have the same.
+Error put_together(const std::deque<ChainShard>& shards, const fairdraw_verification& call) {
+  std::size_t number = 0;
+  Error disagreement;
+  each_array(call, [&](const auto& pointer, const CallArray& array) {
+    using Value = std::remove_pointer_t<std::remove_reference_t<decltype(pointer)>>;
+    if constexpr (!std::is_const_v<Value>) {
+      if (pointer == nullptr) return;
+      const std::vector<std::byte>& first = shards.front().arrays()[number];
+      for (const ChainShard& shard : shards) {
+        if (shard.arrays()[number] == first) continue;
+        disagreement = {ErrorCode::unsupported, std::string("shards disagree about ") + array.name};
+      }
+      std::memcpy(pointer, first.data(), first.size());
+      ++number;
+    }
+  });
+  return disagreement;
+}
+
+}  // namespace
+
+void split_processing(std::int64_t first, LogitsProcessing& processing) {
+  if (processing.prompt_mask.given()) processing.prompt_mask.data += first / kBitsOfWord;
+  if (processing.output_counts.given()) processing.output_counts.data += first;
+}
+
+std::vector<std::int64_t> word_boundaries(std::int64_t vocab, int shards) {
+  std::vector<std::int64_t> boundaries;
+  const std::int64_t words = words_for(vocab);
+  for (int shard = 0; shard <= shards; ++shard) {
+    boundaries.push_back(std::min(words * shard / shards * kBitsOfWord, vocab));
+  }
+  boundaries.back() = vocab;
+  return boundaries;
+}
+
+std::string on_devices(int shards,
+                       const std::function<Error(const std::vector<DeviceState*>&)>& call) {
+  std::vector<DeviceState*> states;
+  const std::function<std::string()> with_states = [&] {
+    std::string message;
+    const std::string failed = on_device([&](DeviceState& state) -> Error {
+      states.push_back(&state);
+      if (static_cast<int>(states.size()) == shards) return call(states);
+      message = with_states();
+      return {};
+    });
+    return message.empty() ? failed : message;
+  };
+  return with_states();
+}
+
+Error verify_in_shards(const std::vector<DeviceState*>& states, const fairdraw_verification& call) {
+  const std::vector<std::int64_t> boundaries =
+      word_boundaries(call.vocab, static_cast<int>(states.size()));
+  std::deque<ChainShard> shards;
+  for (DeviceState* state : states) {
+    shards.emplace_back(call, *state);
+    const int number = static_cast<int>(shards.size()) - 1;
+    if (Error error = shards.back().begin(call, boundaries, number)) return error;
+  }
+  if (call.batch > 0) {
+    if (Error error = decide_rows(shards)) return error;
+    for (int number = 2; number < shards.front().exchanges(0); ++number) {
+      if (Error error = exchange_blocks(shards, cuda::chain_exchange(number, 0))) return error;
+    }
+  }
+  for (const ChainShard& shard : shards) {
+    if (Error error = shard.finish()) return error;
+  }
+  return put_together(shards, call);
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,93 @@
+// Chains of drafted tokens over sharded rows, as the device sees them: what a shard says of them,
+// and what a request keeps between exchanges.
+//
+// Private to kernels/cuda. Rows come from the kernels of sharded_task.h, with a record each; a
+// record that is `inactive` is of a row that is not decided, or of ranks that disagree.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cuda/speculation/drafted_rows.h"
+#include "cuda/tiles/filtered_rows.h"
+#include "fairdraw/cuda_sharded.h"
+#include "sharded/exchange.h"
+
+namespace fairdraw::cuda {
+
+/// What a shard's columns weigh in a row of the target, and in the draft's row beside it, and what
+/// the drafted token does: 0 on all shards but its own.
+struct RowWeights {
+  std::uint64_t target, draft;
+  std::uint64_t token_target, token_draft;
+};
+static_assert(sizeof(RowWeights) == 32);
+
+/// What a shard says of its columns of a row of probabilities.
+struct ProbabilityPart {
+  RowStatus status;
+  float max;
+};
+static_assert(sizeof(ProbabilityPart) == 8);
+
+/// Blocks of an exchange: this rank's, and those of all ranks one after the other.
+struct ChainBlocks {
+  std::byte* send;
+  std::byte* receive;
+  std::int64_t bytes;  ///< of a block; 0: there is no such exchange
+
+  template <class Part>
+  __device__ Part* mine() const {
+    return reinterpret_cast<Part*>(send);
+  }
+  template <class Part>
+  __device__ const Part* of(int shard) const {
+    return reinterpret_cast<const Part*>(receive + shard * bytes);
+  }
+};
+
+/// How the chain of a request ends, from when its weights are known.
+struct ChainEnd {
+  std::int64_t number;   ///< of the position
+  std::uint32_t ending;  ///< an Ending
+  RowStatus status;
+  std::uint64_t target_total, draft_total;  ///< of its rows
+};
+
+/// Everything is in range except for what lies in device memory.
+struct ShardedChainTask {
+  DraftTask drafts;     ///< target.logits.vocab is that of all shards
+  FilteredRows target;  ///< of this shard's columns, of which there may be none
+  FilteredRows draft;   ///< likewise; where the distribution is known
+  int shards, shard;
+  int begin;                 ///< of this shard's columns
+  ChainBlocks probs;         ///< ProbabilityPart a place for a draft
+  ChainBlocks weights;       ///< RowWeights a row of the target
+  ChainBlocks left;          ///< Sum128 a request: what is left of the target
+  ChainBlocks last;          ///< int32 a request: the token that ends it, or -1
+  ChainEnd* ends;            ///< [batch], where the distribution is known
+  RowRecord* draft_records;  ///< draft.records
+
+  bool knows_distribution() const { return ends != nullptr; }
+};
+
+/// Enqueues what this shard says of rows of probabilities that are weighed (probability_rows.cu),
+/// and what all ranks have said of them: their records.
+cudaError_t send_probability_rows(const ShardedChainTask& task, cudaStream_t stream);
+cudaError_t merge_probability_rows(const ShardedChainTask& task, cudaStream_t stream);
+
+// sharded_chain.cu; batch in [1, 2^22).
+
+/// Enqueues the block of weights.
+cudaError_t weigh_chains(const ShardedChainTask& task, Path path, cudaStream_t stream);
+/// Enqueues the walks, and the block of what is left.
+cudaError_t walk_sharded_chains(const ShardedChainTask& task, Path path, cudaStream_t stream);
+/// Enqueues the block of last tokens.
+cudaError_t draw_last_tokens(const ShardedChainTask& task, Path path, cudaStream_t stream);
+/// Enqueues the results.
+cudaError_t write_chains(const ShardedChainTask& task, const VerifyChainResult& result,
+                         cudaStream_t stream);
+
+}  // namespace fairdraw::cuda
