@@ -9,7 +9,9 @@
 #include "fairdraw/sampling.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/bindings.h"
+#include "python/bindings/row_operation_arguments.h"
 #include "python/bindings/sample_arguments.h"
+#include "python/bindings/speculation_arguments.h"
 
 namespace fairdraw::python {
 namespace {
@@ -18,13 +20,10 @@ using Handle = nb::handle;
 
 void softmax_rows(Handle logits, Handle temperature, Handle probs, Handle statuses,
                   std::uint64_t stream, Handle workspace) {
-  const Rows rows = rows_of("logits", logits);
-  const Place place = place_of(rows.array, stream, workspace);
-  const auto t = temperature_of(temperature, place);
-  OutputArray keep;
-  const FloatRows out = float_rows("probs", probs, rows.view, place, keep);
-  const Statuses status("statuses", statuses, rows.view.rows, place);
-  run(place, [&](const auto& how) { return softmax(rows.view, t.value, out, status.view, how); });
+  const SoftmaxArguments given(logits, temperature, probs, statuses, stream, workspace);
+  run(given.place, [&](const auto& how) {
+    return softmax(given.rows.view, given.temperature.value, given.probs, given.statuses.view, how);
+  });
 }
 
 /// One token an output. A filter that is None is off; min_p comes alone, and with probabilities.
@@ -58,35 +57,25 @@ void draw(bool from_probs, Handle rows_object, Handle top_k_object, Handle top_p
 
 void top_k_mask_rows(Handle logits, Handle top_k, Handle masked, Handle statuses,
                      std::uint64_t stream, Handle workspace) {
-  const Rows rows = rows_of("logits", logits);
-  const Place place = place_of(rows.array, stream, workspace);
-  const auto k = top_k_of(top_k, place);
-  const OutputArray out =
-      output_array("masked", masked, rows.array.dtype(), rows.view.rows * rows.view.vocab, place);
-  const Statuses status("statuses", statuses, rows.view.rows, place);
-  run(place, [&](const auto& how) {
-    return top_k_mask_logits(rows.view, k.value, out.data(), rows.view.vocab, status.view, how);
+  const TopKMaskArguments given(logits, top_k, masked, statuses, stream, workspace);
+  const RowsView& rows = given.rows.view;
+  run(given.place, [&](const auto& how) {
+    return top_k_mask_logits(rows, given.top_k.value, given.masked.data(), rows.vocab,
+                             given.statuses.view, how);
   });
 }
 
 void renorm_rows(bool by_top_k, Handle probs, Handle parameter, Handle renormalised,
                  Handle statuses, std::uint64_t stream, Handle workspace) {
-  const Rows rows = rows_of("probs", probs);
-  const Place place = place_of(rows.array, stream, workspace);
-  OutputArray keep;
-  const FloatRows out = float_rows("renormalised", renormalised, rows.view, place, keep);
-  const Statuses status("statuses", statuses, rows.view.rows, place);
-  if (by_top_k) {
-    const auto top_k = top_k_of(parameter, place);
-    run(place, [&](const auto& how) {
-      return top_k_renorm_probs(rows.view, top_k.value, out, status.view, how);
-    });
-  } else {
-    const auto top_p = probability("top_p", parameter, place);
-    run(place, [&](const auto& how) {
-      return top_p_renorm_probs(rows.view, top_p.value, out, status.view, how);
-    });
-  }
+  const RenormArguments given(by_top_k, probs, parameter, renormalised, statuses, stream,
+                              workspace);
+  run(given.place, [&](const auto& how) {
+    const RowsView& rows = given.rows.view;
+    return by_top_k ? top_k_renorm_probs(rows, given.top_k.value, given.renormalised,
+                                         given.statuses.view, how)
+                    : top_p_renorm_probs(rows, given.top_p.value, given.renormalised,
+                                         given.statuses.view, how);
+  });
 }
 
 View<const std::int32_t> token_ids_of(Handle object, std::int64_t size, const Place& place,
@@ -133,52 +122,11 @@ std::int64_t workspace_for_reports(std::int64_t rows, std::int64_t vocab) {
 void chain_rows(Handle draft_probs, Handle draft_tokens, Handle target_probs, Handle seed,
                 Handle offset, Handle tokens, Handle accepted, Handle emitted, Handle statuses,
                 std::uint64_t stream, Handle workspace) {
-  const Rows target = rows_of("target_probs", target_probs, 3);
-  const Rows draft = rows_of("draft_probs", draft_probs, 3);
-  const Place place = place_of(target.array, stream, workspace);
-  if (draft.array.device_type() != place.device_type ||
-      draft.array.device_id() != place.device_id) {
-    throw_value_error(fmt::format("draft_probs is on {}; target_probs is on {}",
-                                  device_name(draft.array.device_type(), draft.array.device_id()),
-                                  device_name(place.device_type, place.device_id)));
-  }
-  const InputArray ids = input_array("draft_token_ids", draft_tokens, &place);
-  const std::int64_t batch = draft.batch;
-  const std::int64_t n = draft.positions;
-  if (ids.dtype() != nb::dtype<std::int32_t>() || ids.ndim() != 2) {
-    throw_type_error(
-        fmt::format("draft_token_ids holds {} along {} axes; int32 [batch, n] is "
-                    "needed",
-                    dtype_name(ids.dtype()), ids.ndim()));
-  }
-  const auto axis = [&ids](std::size_t i) { return static_cast<std::int64_t>(ids.shape(i)); };
-  const bool contiguous = ids.size() <= 1 || ((axis(1) <= 1 || ids.stride(1) == 1) &&
-                                              (axis(0) <= 1 || ids.stride(0) == axis(1)));
-  if (axis(0) != batch || axis(1) != n || !contiguous) {
-    throw_value_error(fmt::format("draft_token_ids is [{}, {}]; [{}, {}] is needed, contiguous",
-                                  axis(0), axis(1), batch, n));
-  }
-  if (target.batch != batch || target.positions != n + 1) {
-    throw_value_error(
-        fmt::format("target_probs has {} positions of {} requests; {} of {} are "
-                    "needed (one more than drafted)",
-                    target.positions, target.batch, n + 1, batch));
-  }
-  const Options options(seed, offset, nb::none(), 1, place);
-  ChainSpeculativeRequest request;
-  request.draft_probs = draft.view;
-  request.draft_tokens = {static_cast<const std::int32_t*>(ids.data()), batch * n};
-  request.target_probs = target.view;
-  request.batch = batch;
-  request.num_draft_tokens = n;
-  request.seed = options.draw.seed;
-  request.offset = options.draw.offset;
-  const Output<std::int32_t> out("tokens", tokens, batch * (n + 1), place);
-  const Output<std::int32_t> accept("accepted", accepted, batch, place);
-  const Output<std::int32_t> emit("emitted", emitted, batch, place);
-  const Statuses status("statuses", statuses, batch, place);
-  const ChainSpeculativeResult result{out.view, accept.view, emit.view, status.view};
-  run(place, [&](const auto& how) { return chain_speculative_sampling(request, result, how); });
+  const ChainSamplingArguments arguments(draft_probs, draft_tokens, target_probs, seed, offset,
+                                         tokens, accepted, emitted, statuses, stream, workspace);
+  run(arguments.place(), [&](const auto& how) {
+    return chain_speculative_sampling(arguments.request, arguments.result, how);
+  });
 }
 
 }  // namespace

@@ -1,17 +1,27 @@
-// Sharded calls (fairdraw/sharded.h, fairdraw/cuda_sharded.h), for fairdraw/sharded.py.
+// Sharded calls in host memory (fairdraw/sharded.h, fairdraw/sharded_speculation.h), for
+// fairdraw/sharded.py. Each function takes the boundaries and the shard's number, then what the
+// function of the whole rows takes, and gives a call whose blocks the caller moves.
 #include "fairdraw/sharded.h"
 
 #include <cstddef>
+#include <cstring>
+#include <functional>
+#include <limits>
 #include <memory>
+#include <utility>
+#include <variant>
 #include <vector>
 
-#include "fairdraw/cuda_sharded.h"
+#include "fairdraw/sharded_speculation.h"
+#include "harness/inputs/narrow_floats.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/processing_argument.h"
+#include "python/bindings/row_operation_arguments.h"
 #include "python/bindings/sample_arguments.h"
+#include "python/bindings/sharded_cuda.h"
+#include "python/bindings/speculation_arguments.h"
 
 namespace fairdraw::python {
-namespace {
 
 std::vector<std::int64_t> boundaries_of(const nb::list& boundaries) {
   std::vector<std::int64_t> begins;
@@ -19,163 +29,278 @@ std::vector<std::int64_t> boundaries_of(const nb::list& boundaries) {
   return begins;
 }
 
-/// A call and the arrays that it reads and writes.
+namespace {
+
+using Handle = nb::handle;
+
+/// A call in progress, and the arrays that it reads and writes.
 class ShardedCall {
  public:
-  ShardedCall(std::vector<std::int64_t> boundaries, std::int32_t shard, const SampleInputs& inputs,
-              nb::handle processing, const SampleOutputs& outputs)
-      : boundaries_(std::move(boundaries)),
-        arguments_(inputs, outputs),
-        processing_(processing, arguments_.place()) {
-    if (arguments_.place().on_cuda()) {
-      throw_type_error("logits is on a GPU; ShardedCudaCall is for those");
-    }
-    ShardedRequest request;
-    request.rows = arguments_.request;
-    request.rows.processing = processing_.view;
+  /// `arrays` keeps alive what `request` and `result` are views of. `finish` is called when the
+  /// results are written.
+  template <class Request, class Result>
+  ShardedCall(const nb::list& boundaries, std::int32_t shard, std::shared_ptr<const void> arrays,
+              const Place& place, Request request, const Result& result,
+              std::function<void()> finish = {})
+      : boundaries_(boundaries_of(boundaries)),
+        arrays_(std::move(arrays)),
+        finish_(std::move(finish)) {
+    if (place.on_cuda()) throw_type_error("rows are on a GPU; ShardedCudaCall is for those");
+    if constexpr (!std::is_same_v<Request, ShardedRequest>) call_.emplace<ShardedSpeculation>();
     request.boundaries = {boundaries_.data(), static_cast<std::int64_t>(boundaries_.size())};
     request.shard = shard;
-    run_on_host([&] { return call_.begin(request, arguments_.result, arguments_.place().cpu); });
+    run_on_host([&] { return begin(request, result, place.cpu); });
   }
 
-  std::int64_t block_bytes() const { return call_.block_bytes(); }
-  std::int32_t exchanges() const { return call_.exchanges(); }
-  nb::bytes block() const {
-    return nb::bytes(call_.block(), static_cast<std::size_t>(call_.block_bytes()));
+  std::int64_t block_bytes() const {
+    return std::visit([](const auto& call) { return call.block_bytes(); }, call_);
   }
-  void receive(nb::handle blocks) {
-    const Input<std::uint8_t> bytes("blocks", blocks, arguments_.place());
-    const std::int64_t needed =
-        call_.block_bytes() * (static_cast<std::int64_t>(boundaries_.size()) - 1);
+  std::int32_t exchanges() const {
+    return std::visit([](const auto& call) { return call.exchanges(); }, call_);
+  }
+  nb::bytes block() const {
+    const std::byte* block = std::visit([](const auto& call) { return call.block(); }, call_);
+    return nb::bytes(block, static_cast<std::size_t>(block_bytes()));
+  }
+  void receive(Handle blocks) {
+    const Input<std::uint8_t> bytes("blocks", blocks, Place());
+    const std::int64_t needed = block_bytes() * (static_cast<std::int64_t>(boundaries_.size()) - 1);
     if (bytes.view.size != needed) {
       throw_value_error(fmt::format("blocks has {} bytes; {} are needed", bytes.view.size, needed));
     }
-    run_on_host([&] { return call_.receive(bytes.view.data); });
+    run_on_host([&] {
+      return std::visit([&](auto& call) { return call.receive(bytes.view.data); }, call_);
+    });
+    if (block_bytes() == 0 && finish_) finish_();
   }
 
  private:
-  std::vector<std::int64_t> boundaries_;
-  SampleArguments arguments_;
-  Processing processing_;
-  ShardedSample call_;
-};
-
-/// The same on a GPU: what is exchanged lies in the workspace, which the caller has as an array.
-class ShardedCudaCall {
- public:
-  ShardedCudaCall(std::vector<std::int64_t> boundaries, std::int32_t shard,
-                  const SampleInputs& inputs, const SampleOutputs& outputs, nb::handle allocate)
-      : boundaries_(std::move(boundaries)),
-        arguments_(inputs, outputs),
-        place_(arguments_.place()) {
-    if (!place_.on_cuda()) throw_type_error("logits is in host memory; ShardedCall is for those");
-    ShardedRequest request;
-    request.rows = arguments_.request;
-    request.boundaries = {boundaries_.data(), static_cast<std::int64_t>(boundaries_.size())};
-    request.shard = shard;
-    bring_workspace(place_, allocate, cuda::workspace_bytes(request, arguments_.result));
-    run_on_host(
-        [&] { return cuda::make_sharded_call(request, arguments_.result, place_.cuda, call_); });
+  Error begin(const ShardedRequest& request, const SampleResult& result,
+              const Execution& execution) {
+    return std::get<ShardedSample>(call_).begin(request, result, execution);
   }
-
-  void send(cuda::ShardedExchange exchange) {
-    run_on_host([&] { return cuda::sharded_send(call_, exchange); });
-  }
-  void receive(cuda::ShardedExchange exchange) {
-    run_on_host([&] { return cuda::sharded_receive(call_, exchange); });
-  }
-  /// Bytes from the workspace's beginning on.
-  std::int64_t sent_at(cuda::ShardedExchange exchange) const { return at(call_.send(exchange)); }
-  std::int64_t received_at(cuda::ShardedExchange exchange) const {
-    return at(call_.receive(exchange));
-  }
-  std::int64_t undecided_at() const { return at(call_.undecided()); }
-  std::int64_t block_bytes(cuda::ShardedExchange exchange) const { return call_.bytes(exchange); }
-
- private:
-  std::int64_t at(const void* address) const {
-    return static_cast<const std::byte*>(address) -
-           static_cast<const std::byte*>(place_.cuda.workspace);
+  template <class Request, class Result>
+  Error begin(const Request& request, const Result& result, const Execution& execution) {
+    return std::get<ShardedSpeculation>(call_).begin(request, result, execution);
   }
 
   std::vector<std::int64_t> boundaries_;
-  SampleArguments arguments_;
-  Place place_;
-  cuda::ShardedCall call_;
+  std::shared_ptr<const void> arrays_;
+  std::function<void()> finish_;
+  std::variant<ShardedSample, ShardedSpeculation> call_;
 };
 
-void bind_sharded_on_gpu(nb::module_& module) {
-  using Handle = nb::handle;
-  nb::enum_<cuda::ShardedExchange>(module, "ShardedExchange")
-      .value("summary", cuda::ShardedExchange::summary)
-      .value("threshold", cuda::ShardedExchange::threshold)
-      .value("tokens", cuda::ShardedExchange::tokens);
-  nb::class_<ShardedCudaCall>(module, "ShardedCudaCall")
-      .def(
-          "__init__",
-          [](ShardedCudaCall* self, const nb::list& boundaries, std::int32_t shard, Handle logits,
-             Handle temperature, Handle top_k, Handle top_p, Handle min_p, Handle seed,
-             Handle offset, Handle indices, std::int32_t num_samples, TieRule tie_rule,
-             FilterOrder order, Purpose purpose, Handle allowed, Handle active, Handle tokens,
-             Handle statuses, Handle support_size, Handle logprob, Handle logprob_filtered,
-             Handle mask, Handle probs, Handle reports, std::uint64_t stream, Handle allocate) {
-            new (self) ShardedCudaCall(
-                boundaries_of(boundaries), shard,
-                {logits, temperature, top_k, top_p, min_p, seed, offset, indices, num_samples,
-                 tie_rule, order, purpose, allowed, active, stream, nb::none()},
-                {tokens, statuses, support_size, logprob, logprob_filtered, mask, probs, reports},
-                allocate);
-          },
-          nb::arg("boundaries"), nb::arg("shard"), nb::arg("logits").none(),
-          nb::arg("temperature").none(), nb::arg("top_k").none(), nb::arg("top_p").none(),
-          nb::arg("min_p").none(), nb::arg("seed").none(), nb::arg("offset").none(),
-          nb::arg("indices").none(), nb::arg("num_samples"), nb::arg("tie_rule"),
-          nb::arg("filter_order"), nb::arg("purpose"), nb::arg("allowed").none(),
-          nb::arg("active").none(), nb::arg("tokens").none(), nb::arg("statuses").none(),
-          nb::arg("support_size").none(), nb::arg("logprob").none(),
-          nb::arg("logprob_filtered").none(), nb::arg("mask").none(), nb::arg("probs").none(),
-          nb::arg("reports").none(), nb::arg("stream"), nb::arg("allocate").none())
-      .def("send", &ShardedCudaCall::send)
-      .def("receive", &ShardedCudaCall::receive)
-      .def("sent_at", &ShardedCudaCall::sent_at)
-      .def("received_at", &ShardedCudaCall::received_at)
-      .def("block_bytes", &ShardedCudaCall::block_bytes)
-      .def_prop_ro("undecided_at", &ShardedCudaCall::undecided_at);
+/// A shard without columns has empty arrays, whose views would mean that nothing is asked for.
+FloatRows asked_for(FloatRows rows) {
+  static float nothing;
+  if (rows.data == nullptr) rows.data = &nothing;
+  return rows;
+}
+
+/// Of an operation that draws nothing. Its seed is that of all ranks: a fresh one would be another
+/// on each.
+ShardedRequest request_over(const RowsView& columns) {
+  ShardedRequest request;
+  request.rows.logits = columns;
+  request.rows.seed = std::uint64_t{0};
+  return request;
+}
+
+ShardedCall sample_columns(const nb::list& boundaries, std::int32_t shard, TileInput input,
+                           const SampleInputs& inputs, Handle processing,
+                           const SampleOutputs& outputs) {
+  struct Given {
+    Given(const SampleInputs& read, Handle lists, const SampleOutputs& written)
+        : sample(read, written), processing(lists, sample.place()) {}
+    SampleArguments sample;
+    Processing processing;
+  };
+  const auto given = std::make_shared<const Given>(inputs, processing, outputs);
+  ShardedRequest request;
+  request.rows = given->sample.request;
+  request.rows.processing = given->processing.view;
+  request.input = input;
+  return {boundaries, shard, given, given->sample.place(), request, given->sample.result};
+}
+
+ShardedCall softmax_columns(const nb::list& boundaries, std::int32_t shard, Handle logits,
+                            Handle temperature, Handle probs, Handle statuses, std::uint64_t stream,
+                            Handle workspace) {
+  const auto given = std::make_shared<const SoftmaxArguments>(logits, temperature, probs, statuses,
+                                                              stream, workspace);
+  ShardedRequest request = request_over(given->rows.view);
+  request.rows.temperature = given->temperature.value;
+  SampleResult result;
+  result.probs = asked_for(given->probs);
+  result.statuses = given->statuses.view;
+  return {boundaries, shard, given, given->place, request, result};
+}
+
+ShardedCall log_softmax_columns(const nb::list& boundaries, std::int32_t shard, Handle logits,
+                                Handle log_probs) {
+  struct Given : RowArguments {
+    Given(Handle values, Handle written)
+        : RowArguments("logits", values, nb::none(), 0, nb::none()),
+          log_probs(float_rows("log_probs", written, rows.view, place, keep)) {}
+    OutputArray keep;
+    FloatRows log_probs;
+  };
+  const auto given = std::make_shared<const Given>(logits, log_probs);
+  ShardedRequest request = request_over(given->rows.view);
+  SampleResult result;
+  result.logprobs.mode = LogprobsMode::raw_logprobs;
+  result.logprobs.all = asked_for(given->log_probs);
+  return {boundaries, shard, given, given->place, request, result};
+}
+
+ShardedCall renorm_columns(const nb::list& boundaries, std::int32_t shard, bool by_top_k,
+                           Handle probs, Handle parameter, Handle renormalised, Handle statuses,
+                           std::uint64_t stream, Handle workspace) {
+  const auto given = std::make_shared<const RenormArguments>(
+      by_top_k, probs, parameter, renormalised, statuses, stream, workspace);
+  ShardedRequest request = request_over(given->rows.view);
+  request.rows.top_k = given->top_k.value;
+  request.rows.top_p = given->top_p.value;
+  request.input = TileInput::probs;
+  request.top_k_1_keeps_ties = by_top_k;
+  SampleResult result;
+  result.probs = asked_for(given->renormalised);
+  result.statuses = given->statuses.view;
+  return {boundaries, shard, given, given->place, request, result};
+}
+
+/// The arguments of top_k_mask_logits, and which logits stay.
+struct KeptLogits : TopKMaskArguments {
+  template <class... Given>
+  explicit KeptLogits(const Given&... given)
+      : TopKMaskArguments(given...),
+        words_a_row((rows.view.vocab + 31) / 32),
+        words(static_cast<std::size_t>(rows.view.rows * words_a_row) + 1) {}
+
+  BitRows<std::uint32_t> mask() { return {words.data(), rows.view.rows, words_a_row}; }
+
+  /// The logits, with -inf where the mask has no bit.
+  void write_masked() const {
+    const RowsView& from = rows.view;
+    const bool is_wide = from.dtype == DType::float32;
+    const std::size_t bytes = is_wide ? sizeof(float) : sizeof(std::uint16_t);
+    constexpr float kDropped = -std::numeric_limits<float>::infinity();
+    const std::uint16_t narrow = from.dtype == DType::float16 ? harness::to_float16(kDropped)
+                                                              : harness::to_bfloat16(kDropped);
+    const void* const dropped = is_wide ? static_cast<const void*>(&kDropped) : &narrow;
+    auto* to = static_cast<std::byte*>(masked.data());
+    for (std::int64_t row = 0; row < from.rows; ++row) {
+      const auto* value = static_cast<const std::byte*>(from.data) +
+                          static_cast<std::size_t>(row * from.row_stride) * bytes;
+      const std::uint32_t* const kept = words.data() + row * words_a_row;
+      for (std::int64_t id = 0; id < from.vocab; ++id, value += bytes, to += bytes) {
+        std::memcpy(to, ((kept[id / 32] >> (id % 32)) & 1U) != 0 ? value : dropped, bytes);
+      }
+    }
+  }
+
+  std::int64_t words_a_row;
+  std::vector<std::uint32_t> words;
+};
+
+ShardedCall top_k_mask_columns(const nb::list& boundaries, std::int32_t shard, Handle logits,
+                               Handle top_k, Handle masked, Handle statuses, std::uint64_t stream,
+                               Handle workspace) {
+  const auto given =
+      std::make_shared<KeptLogits>(logits, top_k, masked, statuses, stream, workspace);
+  ShardedRequest request = request_over(given->rows.view);
+  request.rows.top_k = given->top_k.value;
+  request.top_k_1_keeps_ties = true;
+  SampleResult result;
+  result.mask = given->mask();
+  result.statuses = given->statuses.view;
+  return {
+      boundaries, shard, given, given->place, request, result, [given] { given->write_masked(); }};
+}
+
+ShardedCall chain_columns(const nb::list& boundaries, std::int32_t shard, Handle target,
+                          std::int64_t max_draft, Handle draft_tokens, Handle draft_lengths,
+                          Handle draft, Handle tokens, Handle accepted, Handle statuses, Handle) {
+  const auto given = std::make_shared<const ChainArguments>(
+      target, max_draft, draft_tokens, draft_lengths, draft, tokens, accepted, statuses);
+  ShardedChainRequest request;
+  request.chain = given->request;
+  return {boundaries, shard, given, given->place(), request, given->result};
+}
+
+ShardedCall tree_columns(const nb::list& boundaries, std::int32_t shard, Handle target,
+                         std::int64_t max_draft, std::int64_t max_depth, Handle draft_tokens,
+                         Handle parents, Handle draft_lengths, Handle draft,
+                         SiblingSampling siblings, Handle tokens, Handle nodes, Handle accepted,
+                         Handle statuses, Handle) {
+  const auto given = std::make_shared<const TreeArguments>(
+      target, max_draft, max_depth, draft_tokens, parents, draft_lengths, draft, siblings, tokens,
+      nodes, accepted, statuses);
+  ShardedTreeRequest request;
+  request.tree = given->request;
+  return {boundaries, shard, given, given->place(), request, given->result};
+}
+
+ShardedCall chain_sampling_columns(const nb::list& boundaries, std::int32_t shard,
+                                   Handle draft_probs, Handle draft_tokens, Handle target_probs,
+                                   Handle seed, Handle offset, Handle tokens, Handle accepted,
+                                   Handle emitted, Handle statuses, std::uint64_t stream,
+                                   Handle workspace) {
+  const auto given = std::make_shared<const ChainSamplingArguments>(
+      draft_probs, draft_tokens, target_probs, seed, offset, tokens, accepted, emitted, statuses,
+      stream, workspace);
+  ShardedChainSamplingRequest request;
+  request.chain = given->request;
+  return {boundaries, shard, given, given->place(), request, given->result};
 }
 
 }  // namespace
 
 void bind_sharded(nb::module_& module) {
-  using Handle = nb::handle;
   nb::class_<ShardedCall>(module, "ShardedCall")
-      .def(
-          "__init__",
-          [](ShardedCall* self, const nb::list& boundaries, std::int32_t shard, Handle logits,
-             Handle temperature, Handle top_k, Handle top_p, Handle min_p, Handle seed,
-             Handle offset, Handle indices, std::int32_t num_samples, TieRule tie_rule,
-             FilterOrder order, Purpose purpose, Handle allowed, Handle active, Handle processing,
-             Handle tokens, Handle statuses, Handle support_size, Handle logprob,
-             Handle logprob_filtered, Handle mask, Handle probs, Handle reports) {
-            new (self) ShardedCall(
-                boundaries_of(boundaries), shard,
-                {logits, temperature, top_k, top_p, min_p, seed, offset, indices, num_samples,
-                 tie_rule, order, purpose, allowed, active, 0, nb::none()},
-                processing,
-                {tokens, statuses, support_size, logprob, logprob_filtered, mask, probs, reports});
-          },
-          nb::arg("boundaries"), nb::arg("shard"), nb::arg("logits").none(),
-          nb::arg("temperature").none(), nb::arg("top_k").none(), nb::arg("top_p").none(),
-          nb::arg("min_p").none(), nb::arg("seed").none(), nb::arg("offset").none(),
-          nb::arg("indices").none(), nb::arg("num_samples"), nb::arg("tie_rule"),
-          nb::arg("filter_order"), nb::arg("purpose"), nb::arg("allowed").none(),
-          nb::arg("active").none(), nb::arg("processing").none(), nb::arg("tokens").none(),
-          nb::arg("statuses").none(), nb::arg("support_size").none(), nb::arg("logprob").none(),
-          nb::arg("logprob_filtered").none(), nb::arg("mask").none(), nb::arg("probs").none(),
-          nb::arg("reports").none())
       .def_prop_ro("block_bytes", &ShardedCall::block_bytes)
       .def_prop_ro("exchanges", &ShardedCall::exchanges)
       .def("block", &ShardedCall::block)
       .def("receive", &ShardedCall::receive, nb::arg("blocks").none());
+  nb::enum_<TileInput>(module, "TileInput")
+      .value("logits", TileInput::logits)
+      .value("probs", TileInput::probs);
+  define(
+      module, "sharded_sample",
+      [](const nb::list& boundaries, std::int32_t shard, TileInput input, Handle logits,
+         Handle temperature, Handle top_k, Handle top_p, Handle min_p, Handle seed, Handle offset,
+         Handle indices, std::int32_t num_samples, TieRule tie_rule, FilterOrder order,
+         Purpose purpose, Handle allowed, Handle active, Handle processing, Handle tokens,
+         Handle statuses, Handle support_size, Handle logprob, Handle logprob_filtered, Handle mask,
+         Handle probs, Handle reports) {
+        return sample_columns(
+            boundaries, shard, input,
+            {logits, temperature, top_k, top_p, min_p, seed, offset, indices, num_samples, tie_rule,
+             order, purpose, allowed, active, 0, nb::none()},
+            processing,
+            {tokens, statuses, support_size, logprob, logprob_filtered, mask, probs, reports});
+      },
+      "boundaries", "shard", "input", "logits", "temperature", "top_k", "top_p", "min_p", "seed",
+      "offset", "indices", "num_samples", "tie_rule", "filter_order", "purpose", "allowed",
+      "active", "processing", "tokens", "statuses", "support_size", "logprob", "logprob_filtered",
+      "mask", "probs", "reports");
+  define(module, "sharded_softmax", &softmax_columns, "boundaries", "shard", "logits",
+         "temperature", "probs", "statuses", "stream", "workspace");
+  define(module, "sharded_log_softmax", &log_softmax_columns, "boundaries", "shard", "logits",
+         "log_probs");
+  define(module, "sharded_top_k_mask_logits", &top_k_mask_columns, "boundaries", "shard", "logits",
+         "top_k", "masked", "statuses", "stream", "workspace");
+  define(module, "sharded_renorm_probs", &renorm_columns, "boundaries", "shard", "by_top_k",
+         "probs", "parameter", "renormalised", "statuses", "stream", "workspace");
+  define(module, "sharded_verify_chain", &chain_columns, "boundaries", "shard", "target",
+         "max_draft", "draft_tokens", "draft_lengths", "draft", "tokens", "accepted", "statuses",
+         "allocate");
+  define(module, "sharded_verify_tree", &tree_columns, "boundaries", "shard", "target", "max_draft",
+         "max_depth", "draft_tokens", "parents", "draft_lengths", "draft", "siblings", "tokens",
+         "nodes", "accepted", "statuses", "allocate");
+  define(module, "sharded_chain_speculative_sampling", &chain_sampling_columns, "boundaries",
+         "shard", "draft_probs", "draft_tokens", "target_probs", "seed", "offset", "tokens",
+         "accepted", "emitted", "statuses", "stream", "workspace");
   bind_sharded_on_gpu(module);
 }
 

@@ -9,10 +9,14 @@ from typing import Any
 
 from . import _core
 from ._arguments import _joined, _leading, _one_each
-from ._arrays import backend_of, length
+from ._arrays import length
+from ._operations import BackendFor, operation
 
 
-def softmax(logits: Any, temperature: Any = None, enable_pdl: Any = None) -> Any:
+@operation
+def softmax(
+    backend_for: BackendFor, logits: Any, temperature: Any = None, enable_pdl: Any = None
+) -> Any:
     """softmax(logits / temperature) as float32; temperature 0 is one-hot at the argmax.
 
     Rows that cannot be normalised (NaN, +inf, nothing but -inf) are zero. `enable_pdl` is a hint
@@ -20,7 +24,7 @@ def softmax(logits: Any, temperature: Any = None, enable_pdl: Any = None) -> Any
     """
     leading = _leading("logits", logits)
     rows, temperature = _joined(logits, leading), _one_each(temperature, leading)
-    backend = backend_of(rows, "logits")
+    backend = backend_for(rows, "logits")
     probs = backend.empty(tuple(logits.shape), "float32")
     backend.call(
         _core.softmax,
@@ -34,11 +38,12 @@ def softmax(logits: Any, temperature: Any = None, enable_pdl: Any = None) -> Any
     return probs
 
 
-def top_k_mask_logits(logits: Any, top_k: Any) -> Any:
+@operation
+def top_k_mask_logits(backend_for: BackendFor, logits: Any, top_k: Any) -> Any:
     """The logits, in their dtype, with -inf below the k-th largest. Ties of the k-th stay."""
     leading = _leading("logits", logits)
     rows = _joined(logits, leading)
-    backend = backend_of(rows, "logits")
+    backend = backend_for(rows, "logits")
     masked = backend.empty_like(logits)
     backend.call(
         _core.top_k_mask_logits,
@@ -52,10 +57,10 @@ def top_k_mask_logits(logits: Any, top_k: Any) -> Any:
     return masked
 
 
-def _renorm(by_top_k: bool, probs: Any, parameter: Any) -> Any:
+def _renorm(backend_for: BackendFor, by_top_k: bool, probs: Any, parameter: Any) -> Any:
     leading = _leading("probs", probs)
     rows, parameter = _joined(probs, leading), _one_each(parameter, leading)
-    backend = backend_of(rows, "probs")
+    backend = backend_for(rows, "probs")
     renormalised = backend.empty(tuple(probs.shape), "float32")
     backend.call(
         _core.renorm_probs,
@@ -70,14 +75,18 @@ def _renorm(by_top_k: bool, probs: Any, parameter: Any) -> Any:
     return renormalised
 
 
-def top_k_renorm_probs(probs: Any, top_k: Any) -> Any:
+@operation
+def top_k_renorm_probs(backend_for: BackendFor, probs: Any, top_k: Any) -> Any:
     """The k largest probabilities (ties stay), scaled to sum to 1; 0 elsewhere."""
-    return _renorm(True, probs, top_k)
+    return _renorm(backend_for, True, probs, top_k)
 
 
-def top_p_renorm_probs(probs: Any, top_p: Any, is_deterministic: bool = False) -> Any:
+@operation
+def top_p_renorm_probs(
+    backend_for: BackendFor, probs: Any, top_p: Any, is_deterministic: bool = False
+) -> Any:
     """The probabilities of the nucleus, scaled to sum to 1; 0 elsewhere."""
-    return _renorm(False, probs, top_p)
+    return _renorm(backend_for, False, probs, top_p)
 
 
 top_k_renorm_prob = top_k_renorm_probs

@@ -47,6 +47,7 @@ from ._arguments import Purpose as Purpose
 from ._arguments import TieRule as TieRule
 from ._arrays import Backend, backend_of, length, width
 from ._device_arrays import small_arrays
+from ._operations import BackendFor, operation
 from .logprobs import MOST_LOGPROBS as MOST_LOGPROBS
 from .logprobs import Logprobs as Logprobs
 from .logprobs import LogprobsMode as LogprobsMode
@@ -390,7 +391,9 @@ def _add(name: str, total: Any, counted: Any) -> Any:
     return total
 
 
+@operation
 def chain_speculative_sampling(
+    backend_for: BackendFor,
     draft_probs: Any,
     draft_token_ids: Any,
     target_probs: Any,
@@ -408,7 +411,7 @@ def chain_speculative_sampling(
     test, and the number of drafted tokens that were emitted. The counts are added to the
     `maybe_output_*` arrays where these are given. Position i of a chain uses offset + i.
     """
-    backend = backend_of(target_probs, "target_probs")
+    backend = backend_for(target_probs, "target_probs")
     if len(draft_probs.shape) != 3:
         raise TypeError(
             f"draft_probs has {len(draft_probs.shape)} axes; 3 are needed: [batch, n, vocab]"

@@ -1,8 +1,9 @@
-"""Sampling of vocabularies that are split over ranks: what a tensor-parallel engine calls on its
-local logits (fairdraw/sharded.h has the exchange and why it is exact).
+"""Sampling and speculation of vocabularies that are split over ranks: what a tensor-parallel engine
+calls on its local logits (fairdraw/sharded.h has the exchange and why it is exact).
 
     sampler = fairdraw.torch.ShardedSampler(group)     # once; a torch.distributed process group
     tokens = sampler(local_logits, temperature, top_k, top_p, seed=seeds, offset=offsets)
+    found = sampler.verify_chain(local_logits, draft_ids, temperature=0.7, seed=seeds, offset=offsets)
 
 Every rank makes the same call with its own columns of the logits, and gets the same tokens: those
 of `fairdraw.sample` over the whole rows, bit for bit, whatever the number of ranks. No row is
@@ -10,14 +11,16 @@ gathered: a rank sends 1.3 KB a row without filters and 3.4 KB with, for 128256 
 
 Logits on a GPU stay there (fairdraw/cuda_sharded.h), and so do the blocks, with NCCL. Such a call
 waits for the GPU once, to see whether rows need more exchanges; with `rounds` it does not, and can be
-captured in a CUDA graph.
+captured in a CUDA graph. With `peers`, memory that all ranks of a machine address, their kernels
+exchange blocks themselves, and nothing else runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import torch
 import torch.distributed
@@ -30,16 +33,102 @@ from ._arguments import (
     FilterOrder,
     Purpose,
     TieRule,
+    _joined,
+    _leading,
     _member,
+    _seed_and_offset,
 )
-from ._arrays import TorchBackend, length
+from ._arrays import Backend, TorchBackend, length, width
+from ._operations import over
+from ._peer_memory import PeerLimits as PeerLimits
+from ._peer_memory import PeerMemory
 from .logprobs import Logprobs, LogprobsMode, RankRule, _reports
 from .request_processing import RequestProcessing, rows_processing
-from .sampling import SampleDetails, _detail_arrays
+from .row_operations import (
+    softmax,
+    top_k_mask_logits,
+    top_k_renorm_probs,
+    top_p_renorm_probs,
+)
+from .sampling import SampleDetails, _detail_arrays, chain_speculative_sampling
+from .speculative import verify_chain, verify_tree
+
+RowsHold = Literal["logits", "probs"]
+
+#: What is called over columns in place of the function over whole rows, with the same arguments.
+_OVER_COLUMNS = {
+    _core.softmax: _core.sharded_softmax,
+    _core.top_k_mask_logits: _core.sharded_top_k_mask_logits,
+    _core.renorm_probs: _core.sharded_renorm_probs,
+    _core.verify_chain: _core.sharded_verify_chain,
+    _core.verify_tree: _core.sharded_verify_tree,
+    _core.chain_speculative_sampling: _core.sharded_chain_speculative_sampling,
+}
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+class _ColumnsBackend(TorchBackend):
+    """Tensors of a rank's columns: calls are exchanges of all ranks, and so are fresh seeds."""
+
+    def __init__(self, sampler: ShardedSampler, rows: Any) -> None:
+        super().__init__(rows)
+        self._sampler = sampler
+
+    def fresh_seed(self, generator: Any) -> int:
+        """One that the first rank has drawn."""
+        fresh = super().fresh_seed(generator)
+        signed = fresh - 2**64 if fresh >= 2**63 else fresh
+        return int(self._sampler._gathered(torch.tensor([signed]))[0]) & (2**64 - 1)
+
+    def call(self, operation: Any, *arguments: Any) -> Any:
+        if operation not in _OVER_COLUMNS:
+            return super().call(operation, *arguments)
+        return self._sampler._exchange(_OVER_COLUMNS[operation], *arguments)
+
+
+def _on_device(parts: Any, backend: TorchBackend) -> Any:
+    """Arrays of a tuple, and of tuples in it, as the backend lends them on its GPU."""
+    if isinstance(parts, tuple):
+        return tuple(_on_device(part, backend) for part in parts)
+    return backend.lend(torch.as_tensor(parts).to(backend.device))
+
+
+def _given_words(allowed: Any) -> Any:
+    """Packed words of a rank without columns: an array without values would be none."""
+    if isinstance(allowed, torch.Tensor) and allowed.ndim > 0 and allowed.shape[-1] == 0:
+        return allowed.new_zeros((*allowed.shape[:-1], 1))
+    return allowed
+
+
+def _over_columns(
+    public: Callable[_Arguments, _Result],
+) -> Callable[Concatenate[ShardedSampler, _Arguments], _Result]:
+    """An operation as a method."""
+
+    def method(
+        self: ShardedSampler, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> _Result:
+        if "allowed" in kwargs:
+            kwargs["allowed"] = _given_words(kwargs["allowed"])
+        return over(self._backend_for, public)(*args, **kwargs)
+
+    signature = inspect.signature(public)
+    myself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    vars(method)["__signature__"] = signature.replace(
+        parameters=[myself, *signature.parameters.values()]
+    )
+    method.__name__ = public.__name__
+    method.__doc__ = (
+        f"`fairdraw.{public.__name__}`, its arguments and results, bit for bit, of which those with a "
+        f"value a token are of this rank's columns. In host memory.\n\n{public.__doc__}"
+    )
+    return method
 
 
 class ShardedSampler:
-    """`sample` over the columns that the ranks of a group have.
+    """`sample`, speculation and operations on rows, over the columns that the ranks of a group have.
 
     Rank r has the columns in front of those of rank r + 1, in the order of the group; they need not
     be as many on each, and a rank may have none. Columns that only pad a weight matrix are to be
@@ -48,11 +137,25 @@ class ShardedSampler:
     `group`: a process group of torch.distributed with any backend; None is the default one.
     `columns`: how many each rank has; without it the first call asks all ranks, and later ones
     expect the same. Blocks of logits in host memory travel as the group's backend wants them; logits
-    on a GPU need a backend for GPUs. What is missing there: `indices`, `processing`, probs among the
-    details, more than 8 ranks, and of `logprobs` ranks (None), whole rows, and raw modes with `allowed`.
+    on a GPU need a backend for GPUs, or peers.
+
+    `peers`, of logits on a GPU, with `columns`: the ranks, of one machine, each give a piece of
+    memory of their current GPU (torch's symmetric memory, without multicast), for calls up to these
+    limits; a larger call is a ValueError, on every rank. Their kernels then write blocks there, and
+    wait for each other's: all ranks make the same calls in the same order, each on one stream, and
+    a rank that does not come, or comes with another number of rows, is waited for forever.
+
+    What is missing on GPUs: `indices`, probs among the details and as input, the other methods than the
+    call itself, and more than 8 ranks.
     """
 
-    def __init__(self, group: Any = None, *, columns: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        group: Any = None,
+        *,
+        columns: Sequence[int] | None = None,
+        peers: PeerLimits | None = None,
+    ) -> None:
         self._group = group
         self._rank = torch.distributed.get_rank(group)
         self._ranks = torch.distributed.get_world_size(group)
@@ -63,7 +166,13 @@ class ShardedSampler:
                 f"columns has {len(columns)} entries; {self._ranks} are needed, one a rank"
             )
         self._boundaries = None if columns is None else [0, *accumulate(map(int, columns))]
-        #: Of the last call: how often ranks exchanged blocks, and the bytes of all blocks.
+        self._peers: PeerMemory | None = None
+        if peers is not None:
+            if self._boundaries is None:
+                raise ValueError("columns: are not given; with peers they are needed")
+            self._peers = PeerMemory(group, self._boundaries, peers, self._gathered)
+        #: Of the last call: how often ranks exchanged blocks, and the bytes of all blocks that the
+        #: group moved.
         self.exchanges = 0
         self.exchanged_bytes = 0
         #: Of the last call on a GPU, an int32 there: rows without a result, 0 but where `rounds` were
@@ -77,19 +186,25 @@ class ShardedSampler:
         torch.distributed.all_gather(blocks, mine, group=self._group)
         return torch.cat(blocks).cpu()
 
-    def _agreed_boundaries(self, logits: Any) -> list[int]:
+    def _agreed_boundaries(self, columns: int) -> list[int]:
         if self._boundaries is None:
-            widths = self._gathered(torch.tensor([logits.shape[1]], dtype=torch.int64))
+            widths = self._gathered(torch.tensor([columns], dtype=torch.int64))
             self._boundaries = [0, *accumulate(widths.tolist())]
         return self._boundaries
 
-    def _agreed_seed(self, backend: TorchBackend, generator: Any) -> int:
-        """One that the first rank has drawn."""
-        fresh = backend.fresh_seed(generator)
-        signed = fresh - 2**64 if fresh >= 2**63 else fresh
-        return int(self._gathered(torch.tensor([signed], dtype=torch.int64))[0]) & (2**64 - 1)
+    def _backend_for(self, rows: Any, name: str) -> Backend:
+        """Of an operation that is there in host memory alone."""
+        if not isinstance(rows, torch.Tensor) or rows.ndim < 2:
+            raise TypeError(f"{name}: a tensor [..., columns] is needed")
+        if rows.is_cuda:
+            raise ValueError(f"{name} is on {rows.device}; allowed: host memory, over columns")
+        self._agreed_boundaries(width(rows))
+        return _ColumnsBackend(self, rows)
 
-    def _run_on_host(self, call: _core.ShardedCall) -> None:
+    def _exchange(self, operation: Callable[..., _core.ShardedCall], *arguments: Any) -> None:
+        """A call in host memory, from its first block to its results."""
+        self.exchanges = self.exchanged_bytes = 0
+        call = operation(self._boundaries, self._rank, *arguments)
         while call.block_bytes > 0:
             block = torch.frombuffer(bytearray(call.block()), dtype=torch.uint8)
             blocks = self._gathered(block)
@@ -104,7 +219,7 @@ class ShardedSampler:
         results: tuple[Any, ...],
         rounds: int | None,
     ) -> None:
-        """Exchanges lie in the call's workspace."""
+        self.exchanges = self.exchanged_bytes = 0
         workspace: Any = None
 
         def allocate(size: int) -> Any:
@@ -112,7 +227,23 @@ class ShardedSampler:
             workspace = backend.empty((max(size, 1),), "uint8")
             return backend.lend(workspace)
 
-        call = _core.ShardedCudaCall(*arguments, *results, backend.stream, allocate)
+        call = _core.ShardedCudaCall(
+            self._boundaries, self._rank, *arguments, *results, backend.stream, allocate
+        )
+        self.undecided = workspace[call.undecided_at :][:4].view(torch.int32)
+        if self._peers is None:
+            self._run_through_group(call, workspace, rounds)
+        else:
+            self._run_through_peers(call, self._peers, rounds)
+        if rounds is None and int(self.undecided) < 0:
+            raise ValueError(
+                "ranks disagree: columns, parameters, seeds, offsets and results must be the same"
+            )
+
+    def _run_through_group(
+        self, call: _core.ShardedCudaCall, workspace: Any, rounds: int | None
+    ) -> None:
+        """Blocks lie in the call's workspace."""
 
         def exchange(what: _core.ShardedExchange) -> None:
             call.send(what)
@@ -132,22 +263,31 @@ class ShardedSampler:
 
         what = _core.ShardedExchange
         exchange(what.summary)
-        self.undecided = workspace[call.undecided_at :][:4].view(torch.int32)
         for _ in range(rounds or 0):
             exchange(what.threshold)
         if rounds is not None:
             exchange(what.tokens)
-            return
-        left = int(self.undecided)
-        if left > 0:  # rows without filters need no more than this
-            exchange(what.tokens)
-        while left > 0 and (left := int(self.undecided)) > 0:
-            exchange(what.threshold)
-            exchange(what.tokens)
-        if left < 0:
-            raise ValueError(
-                "ranks disagree: columns, parameters, seeds, offsets and results must be the same"
-            )
+        else:
+            left = int(self.undecided)
+            if left > 0:  # rows without filters need no more than this
+                exchange(what.tokens)
+            while left > 0 and (left := int(self.undecided)) > 0:
+                exchange(what.threshold)
+                exchange(what.tokens)
+        if call.block_bytes(what.ranks) > 0:
+            exchange(what.ranks)
+
+    def _run_through_peers(
+        self, call: _core.ShardedCudaCall, peers: PeerMemory, rounds: int | None
+    ) -> None:
+        """Tokens that a row asks one rank for are exchanged as it is merged, in no exchange of
+        their own but after later rounds."""
+        call.use_peers(peers.addresses, peers.bytes, peers.limits.rows)
+        call.sample(rounds or 0)
+        self.exchanges = 1 + (rounds or 0)
+        while rounds is None and int(self.undecided) > 0:
+            call.narrow_on(1)
+            self.exchanges += 2
 
     def __call__(
         self,
@@ -172,6 +312,7 @@ class ShardedSampler:
         logprobs_mode: LogprobsMode = "raw_logprobs",
         rank_rule: RankRule = "position",
         purpose: Purpose = "draw",
+        input: RowsHold = "logits",
         rounds: int | None = None,
     ) -> Any:
         """The arguments and results of `fairdraw.sample`, all but logits and `allowed` the same on
@@ -183,6 +324,10 @@ class ShardedSampler:
         this rank's columns; everything else is the same on every rank. ValueError where ranks
         disagree on arguments.
 
+        `input` "probs": the rows hold probabilities, in any scale, as those of
+        `fairdraw.sampling_from_probs` and its like. They have every filter, `allowed` and details
+        but the log-probabilities (None); no temperature, `processing` and `logprobs`.
+
         `rounds`, of logits on a GPU: how often thresholds are narrowed, whether rows need it or not;
         0 where survivors are among the 256 largest of each rank, 4 is enough for all but adversarial
         rows. Nothing is waited for then, and `undecided` says whether it was enough: rows that are
@@ -192,24 +337,16 @@ class ShardedSampler:
             raise TypeError("logits: a tensor [rows, columns] is needed")
         if rounds is not None and (rounds < 0 or not logits.is_cuda):
             raise ValueError(f"rounds is {rounds}; allowed: >= 0, of logits on a GPU")
-        if logits.is_cuda and processing is not None:
-            raise ValueError("processing: is given; allowed: None, of logits on a GPU")
-        backend = TorchBackend(logits)
+        hold = _member("input", input, _core.TileInput.__members__)
+        rows = logits.shape[0]
+        if logits.is_cuda:
+            self._expect_on_gpu(logits, processing, input, num_samples, logprobs)
+        backend = _ColumnsBackend(self, logits)
         if rounds is None and backend.is_captured():
             raise RuntimeError("rounds: is needed while a CUDA graph is captured; allowed: >= 0")
-        boundaries = self._agreed_boundaries(logits)
+        self._agreed_boundaries(width(logits))
         outputs = length(logits) if indices is None else length(indices)
-        if seed is None:
-            if offset is not None:
-                raise ValueError("offset: is given without a seed")
-            seed, offset = self._agreed_seed(backend, generator), 0
-        else:
-            seed = backend.seed("seed", seed, outputs)
-            offset = 0 if offset is None else backend.seed("offset", offset, outputs)
-        rows, columns = logits.shape
-        if columns == 0:  # an array without values is none
-            logits = logits.new_empty((rows, 1))[:, :0]
-            allowed = None if allowed is None else allowed.new_zeros((rows, 1))
+        seed, offset = _seed_and_offset(backend, generator, seed, offset, outputs)
         shape = (outputs,) if num_samples == 1 else (outputs, max(num_samples, 0))
         tokens = backend.empty(shape, "int32")
         report: Logprobs | None = None
@@ -218,14 +355,16 @@ class ShardedSampler:
             report, reports = _reports(
                 backend, logits, outputs, shape, logprobs, logprobs_mode, rank_rule
             )
-            if logits.is_cuda:
-                report = report._replace(ranks=None)
-                reports = (*reports[:4], None, *reports[5:])
-        details = (None,) * 6
+        statuses = support = logprob = filtered = mask = probs = None
         if return_details:
-            details = _detail_arrays(backend, logits, outputs, shape)
+            statuses, support, logprob, filtered, mask, probs = _detail_arrays(
+                backend, logits, outputs, shape
+            )
             if logits.is_cuda:
-                details = (*details[:-1], None)
+                probs = None
+            if input == "probs":
+                logprob = filtered = None
+        details = (statuses, support, logprob, filtered, mask, probs)
         processed = None
         if processing is not None:
             if len(processing) != rows:
@@ -233,9 +372,9 @@ class ShardedSampler:
                     f"processing has {len(processing)} entries; {rows} are needed, one a row"
                 )
             processed = rows_processing(processing, [(row, ()) for row in range(rows)])
+            if logits.is_cuda:
+                processed = _on_device(processed, backend)
         arguments = (
-            boundaries,
-            self._rank,
             backend.lend(logits),
             backend.parameter(temperature, "float32"),
             backend.parameter(top_k, "int32"),
@@ -248,15 +387,57 @@ class ShardedSampler:
             _member("tie_rule", tie_rule, _TIE_RULES),
             _member("filter_apply_order", filter_apply_order, _FILTER_ORDERS),
             _member("purpose", purpose, _PURPOSES),
-            backend.lend(allowed),
+            backend.lend(_given_words(allowed)),
             backend.lend(active),
         )
         results = (backend.lend(tokens), *(backend.lend(array) for array in details), reports)
-        self.exchanges = self.exchanged_bytes = 0
         if logits.is_cuda:
-            backend.call(self._run_on_gpu, backend, arguments, results, rounds)
+            backend.call(self._run_on_gpu, backend, (*arguments, processed), results, rounds)
         else:
-            self._run_on_host(_core.ShardedCall(*arguments, processed, *results))
+            self._exchange(_core.sharded_sample, hold, *arguments, processed, *results)
         if return_details:
             return SampleDetails(tokens, *details, report, seed)
         return tokens if report is None else (tokens, report)
+
+    def _expect_on_gpu(
+        self,
+        logits: Any,
+        processing: Any,
+        input: RowsHold,
+        num_samples: int,
+        logprobs: int | None,
+    ) -> None:
+        if processing is not None and torch.cuda.is_current_stream_capturing():
+            raise ValueError(
+                "processing: is given; allowed: None, while a CUDA graph is captured: its lists are "
+                "copied to the GPU"
+            )
+        if input != "logits":
+            raise ValueError(f"input is {input!r}; allowed: 'logits', of rows on a GPU")
+        if self._peers is not None:
+            if logits.device != self._peers.device:
+                raise ValueError(
+                    f"logits is on {logits.device}; allowed: {self._peers.device}, with the peers "
+                    "that were made there"
+                )
+            self._peers.limits.expect(len(logits), num_samples, logprobs)
+
+    verify_chain = _over_columns(verify_chain)
+    verify_tree = _over_columns(verify_tree)
+    chain_speculative_sampling = _over_columns(chain_speculative_sampling)
+    softmax = _over_columns(softmax)
+    top_k_mask_logits = _over_columns(top_k_mask_logits)
+    top_k_renorm_probs = _over_columns(top_k_renorm_probs)
+    top_p_renorm_probs = _over_columns(top_p_renorm_probs)
+
+    def log_softmax(self, logits: Any) -> Any:
+        """The natural logarithm of softmax(logits), float32, of this rank's columns: `all` of
+        `fairdraw.sample(logits, logprobs=-1)`, bit for bit. In host memory."""
+        leading = _leading("logits", logits)
+        rows = _joined(logits, leading)
+        backend = self._backend_for(rows, "logits")
+        log_probs = backend.empty(tuple(logits.shape), "float32")
+        log_probs[...] = -float("inf")  # of rows that fail, too
+        lent = backend.lend(rows), backend.lend(_joined(log_probs, leading))
+        self._exchange(_core.sharded_log_softmax, *lent)
+        return log_probs

@@ -26,6 +26,7 @@ not while a graph is captured.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -37,6 +38,7 @@ from ._arguments import _FILTER_ORDERS, _TIE_RULES, FilterOrder, TieRule, _membe
 from ._arrays import Backend, backend_of
 from ._device_arrays import small_arrays
 from ._host_arrays import array, expect_shape, shaped
+from ._operations import BackendFor, operation
 from .request_processing import RequestProcessing, rows_processing
 
 SiblingSampling = Literal["with_replacement", "without_replacement"]
@@ -88,9 +90,14 @@ class _Drafted:
     """Requests with drafts in one of the two layouts."""
 
     def __init__(
-        self, logits: Any, draft_token_ids: Any, row_begins: Any, max_draft: int | None
+        self,
+        backend: Backend,
+        logits: Any,
+        draft_token_ids: Any,
+        row_begins: Any,
+        max_draft: int | None,
     ) -> None:
-        self.backend = backend_of(logits, "logits")
+        self.backend = backend
         self.small = small_arrays(self.backend)
         self.axes = 3 if row_begins is None else 2
         if len(logits.shape) != self.axes:
@@ -200,7 +207,7 @@ class _Drafted:
         if allowed is not None:
             backend_of(allowed, "allowed")  # TypeError where it is no array
             if self.axes == 3 and len(allowed.shape) == 3:
-                allowed = allowed.reshape(-1, allowed.shape[-1])
+                allowed = allowed.reshape(math.prod(allowed.shape[:2]), allowed.shape[-1])
         if active is not None:
             active = self.small.each("active", active, "uint8", self.batch)
         return (
@@ -217,7 +224,9 @@ class _Drafted:
         )
 
 
+@operation
 def verify_chain(
+    backend_for: BackendFor,
     logits: Any,
     draft_token_ids: Any,
     *,
@@ -253,13 +262,13 @@ def verify_chain(
     row i sees the first i drafted tokens after the output. `active` [batch]: False for padding.
     `max_draft` (packed rows): most drafted tokens of a request, which shapes the result.
     """
-    drafted = _Drafted(logits, draft_token_ids, row_begins, max_draft)
+    backend = backend_for(logits, "logits")
+    drafted = _Drafted(backend, logits, draft_token_ids, row_begins, max_draft)
     draft = drafted.draft(draft_probs, draft_logits, draft_filters, drafted.places)
     rows = drafted.processing(processing, lambda first, ids: [ids[:i] for i in range(len(ids) + 1)])
     filters = LawFilters(temperature, top_k, top_p, min_p, tie_rule, filter_apply_order)
     target = drafted.target(filters, allowed, rows, active, generator, seed, offset)
     result = VerifiedChains(drafted.empty(drafted.max_draft + 1), drafted.empty(), drafted.empty())
-    backend = drafted.backend
     backend.call(
         _core.verify_chain,
         target,
@@ -284,7 +293,9 @@ def _paths(ids: Any, parents: Any) -> list[Any]:
     return paths
 
 
+@operation
 def verify_tree(
+    backend_for: BackendFor,
     logits: Any,
     draft_token_ids: Any,
     parents: Any,
@@ -323,7 +334,8 @@ def verify_tree(
     ("without_replacement"). Trees of the largest probabilities, or pruned by them, have no such
     distribution. The rest as in verify_chain.
     """
-    drafted = _Drafted(logits, draft_token_ids, row_begins, max_draft)
+    backend = backend_for(logits, "logits")
+    drafted = _Drafted(backend, logits, draft_token_ids, row_begins, max_draft)
     draft = drafted.draft(draft_probs, draft_logits, draft_filters, tuple(logits.shape[:-1]))
     drawn = _member("siblings", siblings, _core.SiblingSampling.__members__)
     links = drafted.small.shaped("parents", parents, "int32", tuple(drafted.ids.shape))
@@ -339,7 +351,6 @@ def verify_tree(
     result = VerifiedTrees(
         drafted.empty(depth + 1), drafted.empty(depth), drafted.empty(), drafted.empty()
     )
-    backend = drafted.backend
     backend.call(
         _core.verify_tree,
         target,

@@ -29,6 +29,7 @@ from ._arrays import cuda_generator_place, torch_words
 from .logprobs import LogprobsMode
 from .replay import replay_logprobs as replay_logprobs
 from .sampling import sample
+from .sharded import PeerLimits as PeerLimits
 from .sharded import ShardedSampler as ShardedSampler
 
 #: Of a request's custom_params in SGLang: the offset of the last draw.

@@ -107,6 +107,15 @@ def run(rank, ranks, folder):
         distributed.destroy_process_group()
 
 
+def same_reports(got, expected):
+    """Of a GPU, whose logarithm is another one: floats one unit apart are 2^-23 of them apart."""
+    for name in ("ranks", "top_ids"):
+        same(name, getattr(got, name).cpu(), getattr(expected, name).cpu())
+    for name in ("values", "top_values"):
+        mine, theirs = (getattr(each, name).cpu() for each in (got, expected))
+        assert torch.allclose(mine, theirs, rtol=2**-23, atol=0), name
+
+
 def check_calls_on_gpu(sampler, rank, widths):
     """Logits of the ranks on a GPU each: eagerly, with rounds, and in a graph."""
     begin = sum(widths[:rank])
@@ -135,11 +144,7 @@ def check_calls_on_gpu(sampler, rank, widths):
             same("mask", got.mask.cpu(),
                  columns_of(expected.mask, begin, begin + widths[rank]))  # fmt: skip
             if "logprobs" in call:
-                same("top_ids", got.logprobs.top_ids.cpu(), expected.logprobs.top_ids)
-                # The device's logarithm is another one: floats one unit apart are 2^-23 of them apart.
-                for name in ("values", "top_values"):
-                    mine, theirs = (getattr(each.logprobs, name) for each in (got, expected))
-                    assert torch.allclose(mine.cpu(), theirs, rtol=2**-23, atol=0), name
+                same_reports(got.logprobs, expected.logprobs)
                 continue
             tokens = sampler(local, **call, seed=seeds.cuda(), rounds=4)
             same("tokens", tokens.cpu(), expected.tokens)
@@ -147,6 +152,21 @@ def check_calls_on_gpu(sampler, rank, widths):
         banned = fairdraw.sample(logits, top_k=9, seed=seeds, allowed=packed)
         mine = columns_of(packed, begin, begin + widths[rank]).cuda()
         same("tokens", sampler(local, top_k=9, seed=seeds.cuda(), allowed=mine).cpu(), banned)
+        # What the caller's logits say of masked rows, and processed rows.
+        expected = fairdraw.sample(logits, seed=seeds, allowed=packed, logprobs=7)
+        got = sampler(local, seed=seeds.cuda(), allowed=mine, logprobs=7)
+        same("tokens", got[0].cpu(), expected[0])
+        same_reports(got[1], expected[1])
+        processing = [
+            fairdraw.RequestProcessing(output=[row, 5, 5, 290], prompt=[7, 900], bias={11: 3.0},
+                                       repetition_penalty=1.3, frequency_penalty=0.4)
+            for row in range(rows)
+        ]  # fmt: skip
+        filters = {"top_k": 20, "processing": processing, "logprobs": 4}
+        expected = sampler(local.cpu(), **filters, seed=seeds)
+        got = sampler(local, **filters, seed=seeds.cuda())
+        same("tokens", got[0].cpu(), expected[0])
+        same_reports(got[1], expected[1])
     graph = torch.cuda.CUDAGraph()
     captured = seeds.cuda()
     with torch.cuda.graph(graph):

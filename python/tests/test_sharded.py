@@ -6,6 +6,8 @@ torch = pytest.importorskip("torch")
 if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
     pytest.skip("torch without gloo", allow_module_level=True)
 
+import sharded_method_ranks  # noqa: E402
+import sharded_peer_ranks  # noqa: E402
 import sharded_ranks  # noqa: E402
 import torch.multiprocessing  # noqa: E402
 
@@ -17,12 +19,51 @@ def test_every_rank_gets_the_tokens_of_the_whole_rows(ranks, tmp_path):
     torch.multiprocessing.spawn(sharded_ranks.run, (ranks, tmp_path), nprocs=ranks)
 
 
-@pytest.mark.skipif(
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_methods_over_columns_are_the_functions_over_whole_rows(ranks, tmp_path):
+    torch.multiprocessing.spawn(sharded_method_ranks.run, (ranks, tmp_path), nprocs=ranks)
+
+
+needs_two_gpus = pytest.mark.skipif(
     torch.cuda.device_count() < 2 or not torch.distributed.is_nccl_available(),
     reason="needs two GPUs and torch with NCCL",
 )
+
+
+@needs_two_gpus
 def test_ranks_with_a_gpu_each_get_the_tokens_of_the_whole_rows(tmp_path):
     torch.multiprocessing.spawn(sharded_ranks.run_on_gpu, (2, tmp_path), nprocs=2)
+
+
+@needs_two_gpus
+@pytest.mark.parametrize("backend", ["nccl", "gloo"])
+def test_ranks_exchange_blocks_through_their_own_memory(backend, tmp_path):
+    torch.multiprocessing.spawn(sharded_peer_ranks.run, (2, tmp_path, backend), nprocs=2)
+
+
+@pytest.mark.parametrize(
+    "limits, said",
+    [
+        ({"rows": 0}, "rows is 0; allowed: 1 to 2147483647"),
+        ({"rows": 1, "num_samples": 0}, "num_samples is 0; allowed: 1 to 2147483647"),
+        ({"rows": 1, "logprobs": 129}, "logprobs is 129; allowed: 0 to 128"),
+    ],
+)
+def test_limits_of_peers_are_checked(limits, said):
+    with pytest.raises(ValueError, match=said):
+        fairdraw.torch.PeerLimits(**limits)
+
+
+def test_calls_beyond_the_limits_of_peers_are_named():
+    limits = fairdraw.torch.PeerLimits(rows=4, num_samples=2)
+    limits.expect(0, 1, None)
+    limits.expect(4, 2, None)
+    with pytest.raises(ValueError, match="logits has 5 rows; allowed: 0 to 4 through peers"):
+        limits.expect(5, 1, None)
+    with pytest.raises(ValueError, match="num_samples is 3; allowed: 1 to 2 through peers"):
+        limits.expect(1, 3, None)
+    with pytest.raises(ValueError, match="logprobs is 0; allowed: None through peers"):
+        limits.expect(1, 1, 0)
 
 
 def test_wrong_arguments_are_named(tmp_path):
@@ -43,6 +84,13 @@ def test_wrong_arguments_are_named(tmp_path):
         assert sampler.exchanges == 2 and sampler.exchanged_bytes > 0
         with pytest.raises(ValueError, match="logits.vocab is 4; allowed: 3"):
             sampler(torch.zeros(2, 4), seed=1)
+        for method in ("softmax", "log_softmax", "top_k_mask_logits"):
+            with pytest.raises(TypeError, match=r"logits: a tensor \[..., columns\] is needed"):
+                getattr(sampler, method)([[1.0]], *([1] if "top_k" in method else []))
+        with pytest.raises(ValueError, match="input is 'weights'; allowed: 'logits', 'probs'"):
+            sampler(torch.zeros(2, 3), input="weights", seed=1)
+        with pytest.raises(ValueError, match="columns: are not given; with peers they are needed"):
+            fairdraw.torch.ShardedSampler(peers=fairdraw.torch.PeerLimits(rows=1))
         with pytest.raises(ValueError, match="processing has 0 entries; 2 are needed, one a row"):
             sampler(torch.zeros(2, 3), processing=[], seed=1)
     finally:

@@ -1,0 +1,183 @@
+// Sharded calls on GPUs (fairdraw/cuda_sharded.h), for fairdraw/sharded.py.
+#include "python/bindings/sharded_cuda.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "common/arguments.h"
+#include "fairdraw/cuda_sharded.h"
+#include "python/bindings/processing_argument.h"
+#include "python/bindings/sample_arguments.h"
+
+namespace fairdraw::python {
+namespace {
+
+using Handle = nb::handle;
+
+/// A call whose exchanges go through memory of the ranks, or lie in the workspace, which the caller
+/// has as an array.
+class ShardedCudaCall {
+ public:
+  ShardedCudaCall(std::vector<std::int64_t> boundaries, std::int32_t shard,
+                  const SampleInputs& inputs, Handle processing, const SampleOutputs& outputs,
+                  Handle allocate)
+      : boundaries_(std::move(boundaries)),
+        arguments_(inputs, outputs),
+        place_(arguments_.place()),
+        processing_(processing, place_) {
+    if (!place_.on_cuda()) throw_type_error("logits is in host memory; sharded_sample is for it");
+    ShardedRequest request;
+    request.rows = arguments_.request;
+    request.rows.processing = processing_.view;
+    request.boundaries = {boundaries_.data(), static_cast<std::int64_t>(boundaries_.size())};
+    request.shard = shard;
+    bring_workspace(place_, allocate, cuda::workspace_bytes(request, arguments_.result));
+    run_on_host(
+        [&] { return cuda::make_sharded_call(request, arguments_.result, place_.cuda, call_); });
+  }
+
+  void send(cuda::ShardedExchange exchange) {
+    run_on_host([&] { return cuda::sharded_send(call_, exchange); });
+  }
+  void receive(cuda::ShardedExchange exchange) {
+    run_on_host([&] { return cuda::sharded_receive(call_, exchange); });
+  }
+  /// `memory`: the address of each shard's, as this process has it.
+  void use_peers(const nb::list& memory, std::int64_t bytes, std::int64_t most_rows) {
+    cuda::ShardedPeers peers;
+    if (memory.size() > static_cast<std::size_t>(cuda::kMaxDeviceShards)) {
+      throw_value_error(fmt::format("memory has {} addresses; allowed: 1 to {}", memory.size(),
+                                    cuda::kMaxDeviceShards));
+    }
+    std::byte** next = peers.memory;
+    for (const Handle address : memory) {
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): Python has pointers as integers
+      *next++ = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(address));
+    }
+    peers.bytes = bytes;
+    peers.most_rows = most_rows;
+    run_on_host([&] { return cuda::use_peers(call_, peers); });
+  }
+  void sample(int rounds) {
+    run_on_host([&] { return cuda::sample_sharded(call_, {.rounds = rounds}); });
+  }
+  void narrow_on(int rounds) {
+    run_on_host([&] { return cuda::continue_sharded(call_, {.rounds = rounds}); });
+  }
+  /// Bytes from the workspace's beginning on.
+  std::int64_t sent_at(cuda::ShardedExchange exchange) const { return at(call_.send(exchange)); }
+  std::int64_t received_at(cuda::ShardedExchange exchange) const {
+    return at(call_.receive(exchange));
+  }
+  std::int64_t undecided_at() const { return at(call_.undecided()); }
+  std::int64_t block_bytes(cuda::ShardedExchange exchange) const { return call_.bytes(exchange); }
+
+ private:
+  std::int64_t at(const void* address) const {
+    return static_cast<const std::byte*>(address) -
+           static_cast<const std::byte*>(place_.cuda.workspace);
+  }
+
+  std::vector<std::int64_t> boundaries_;
+  SampleArguments arguments_;
+  Place place_;
+  Processing processing_;
+  cuda::ShardedCall call_;
+};
+
+/// Bytes of each rank's memory that calls of up to so many rows, samples and reported tokens take
+/// (-1: no reports). It is asked of the largest such call: filtered, and with the reports that take
+/// most, which are raw ones of masked rows. Nothing of that call runs, so its workspace serves as
+/// all of its arrays.
+std::int64_t most_peer_bytes(const nb::list& boundary_list, std::int32_t shard,
+                             std::int64_t most_rows, std::int32_t most_samples,
+                             std::int32_t most_logprobs, Handle allocate) {
+  const std::vector<std::int64_t> boundaries = boundaries_of(boundary_list);
+  static float nothing;  // asks for the size alone
+  const auto call_over = [&](void* memory) {
+    const std::int64_t columns = boundaries.at(static_cast<std::size_t>(shard) + 1) -
+                                 boundaries[static_cast<std::size_t>(shard)];
+    const std::int64_t tokens = most_rows * most_samples;
+    std::pair<ShardedRequest, SampleResult> call;
+    auto& [request, result] = call;
+    request.rows.logits = {memory, DType::float32, most_rows, columns, columns};
+    request.rows.top_p = 0.5F;
+    request.rows.seed = std::uint64_t{0};
+    request.rows.num_samples = most_samples;
+    request.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
+    request.shard = shard;
+    result.tokens = {static_cast<std::int32_t*>(memory), tokens};
+    if (most_logprobs >= 0) {
+      LogprobsResult& reports = result.logprobs;
+      reports.mode = LogprobsMode::raw_logprobs;
+      reports.top_n = most_logprobs;
+      reports.values = {static_cast<float*>(memory), tokens};
+      reports.ranks = {static_cast<std::int32_t*>(memory), tokens};
+      request.rows.allowed = {static_cast<const std::uint32_t*>(memory), most_rows,
+                              std::max<std::int64_t>(words_of(columns), 1)};
+      reports.top_ids = {static_cast<std::int32_t*>(memory), most_rows * most_logprobs};
+      reports.top_values = {static_cast<float*>(memory), most_rows * most_logprobs};
+    }
+    return call;
+  };
+  const auto [sized, sized_result] = call_over(&nothing);
+  Place place;
+  place.device_type = nb::device::cuda::value;
+  bring_workspace(place, allocate, cuda::workspace_bytes(sized, sized_result));
+  const auto [request, result] =
+      call_over(place.cuda.workspace == nullptr ? &nothing : place.cuda.workspace);
+  cuda::ShardedCall call;
+  run_on_host([&] { return cuda::make_sharded_call(request, result, place.cuda, call); });
+  return cuda::peer_bytes(call, most_rows);
+}
+
+}  // namespace
+
+void bind_sharded_on_gpu(nb::module_& module) {
+  nb::enum_<cuda::ShardedExchange>(module, "ShardedExchange")
+      .value("summary", cuda::ShardedExchange::summary)
+      .value("threshold", cuda::ShardedExchange::threshold)
+      .value("tokens", cuda::ShardedExchange::tokens)
+      .value("ranks", cuda::ShardedExchange::ranks);
+  nb::class_<ShardedCudaCall>(module, "ShardedCudaCall")
+      .def(
+          "__init__",
+          [](ShardedCudaCall* self, const nb::list& boundaries, std::int32_t shard, Handle logits,
+             Handle temperature, Handle top_k, Handle top_p, Handle min_p, Handle seed,
+             Handle offset, Handle indices, std::int32_t num_samples, TieRule tie_rule,
+             FilterOrder order, Purpose purpose, Handle allowed, Handle active, Handle processing,
+             Handle tokens, Handle statuses, Handle support_size, Handle logprob, Handle logprob_filtered,
+             Handle mask, Handle probs, Handle reports, std::uint64_t stream, Handle allocate) {
+            new (self) ShardedCudaCall(
+                boundaries_of(boundaries), shard,
+                {logits, temperature, top_k, top_p, min_p, seed, offset, indices, num_samples,
+                 tie_rule, order, purpose, allowed, active, stream, nb::none()},
+                processing,
+                {tokens, statuses, support_size, logprob, logprob_filtered, mask, probs, reports},
+                allocate);
+          },
+          nb::arg("boundaries"), nb::arg("shard"), nb::arg("logits").none(),
+          nb::arg("temperature").none(), nb::arg("top_k").none(), nb::arg("top_p").none(),
+          nb::arg("min_p").none(), nb::arg("seed").none(), nb::arg("offset").none(),
+          nb::arg("indices").none(), nb::arg("num_samples"), nb::arg("tie_rule"),
+          nb::arg("filter_order"), nb::arg("purpose"), nb::arg("allowed").none(),
+          nb::arg("active").none(), nb::arg("processing").none(), nb::arg("tokens").none(),
+          nb::arg("statuses").none(),
+          nb::arg("support_size").none(), nb::arg("logprob").none(),
+          nb::arg("logprob_filtered").none(), nb::arg("mask").none(), nb::arg("probs").none(),
+          nb::arg("reports").none(), nb::arg("stream"), nb::arg("allocate").none())
+      .def("send", &ShardedCudaCall::send)
+      .def("receive", &ShardedCudaCall::receive)
+      .def("use_peers", &ShardedCudaCall::use_peers)
+      .def("sample", &ShardedCudaCall::sample)
+      .def("narrow_on", &ShardedCudaCall::narrow_on)
+      .def("sent_at", &ShardedCudaCall::sent_at)
+      .def("received_at", &ShardedCudaCall::received_at)
+      .def("block_bytes", &ShardedCudaCall::block_bytes)
+      .def_prop_ro("undecided_at", &ShardedCudaCall::undecided_at);
+  module.def("sharded_peer_bytes", &most_peer_bytes, nb::arg("boundaries"), nb::arg("shard"),
+             nb::arg("most_rows"), nb::arg("most_samples"), nb::arg("most_logprobs"),
+             nb::arg("allocate"));
+}
+
+}  // namespace fairdraw::python

@@ -1,0 +1,117 @@
+"""Memory of all ranks of a machine, through which their kernels exchange blocks (ShardedPeers of
+fairdraw/cuda_sharded.h): torch's symmetric memory, which maps each rank's piece into all processes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed
+
+from . import _core
+from .logprobs import MOST_LOGPROBS
+
+_NO_MULTICAST = "TORCH_SYMM_MEM_DISABLE_MULTICAST"
+
+
+@dataclass(frozen=True)
+class PeerLimits:
+    """The largest calls that go through memory of the ranks. What is larger is a ValueError."""
+
+    rows: int
+    num_samples: int = 1
+    logprobs: int | None = None  #: None: no call has log-probabilities
+
+    def __post_init__(self) -> None:
+        self._expect("rows", self.rows, 1, 2**31 - 1)
+        self._expect("num_samples", self.num_samples, 1, 2**31 - 1)
+        if self.logprobs is not None:
+            self._expect("logprobs", self.logprobs, 0, MOST_LOGPROBS)
+
+    @staticmethod
+    def _expect(name: str, value: int, least: int, most: int) -> None:
+        if not least <= value <= most:
+            raise ValueError(f"{name} is {value}; allowed: {least} to {most}")
+
+    def expect(self, rows: int, num_samples: int, logprobs: int | None) -> None:
+        """ValueError for a call beyond these limits, the same on all ranks."""
+        through = "through peers (PeerLimits)"
+        if rows > self.rows:
+            raise ValueError(f"logits has {rows} rows; allowed: 0 to {self.rows} {through}")
+        if num_samples > self.num_samples:
+            raise ValueError(
+                f"num_samples is {num_samples}; allowed: 1 to {self.num_samples} {through}"
+            )
+        if logprobs is not None and logprobs > (-1 if self.logprobs is None else self.logprobs):
+            allowed = "None" if self.logprobs is None else f"None, 0 to {self.logprobs}"
+            raise ValueError(f"logprobs is {logprobs}; allowed: {allowed} {through}")
+
+
+@contextmanager
+def _without_multicast() -> Iterator[None]:
+    """torch maps a piece of multicast memory beside each one, where the machine has that. Nothing
+    here uses it, and machines that say so but may not give it fail."""
+    before = os.environ.get(_NO_MULTICAST)
+    os.environ[_NO_MULTICAST] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_NO_MULTICAST]
+        else:
+            os.environ[_NO_MULTICAST] = before
+
+
+class PeerMemory:
+    """A piece on the current GPU of each rank. All ranks make it together."""
+
+    def __init__(
+        self,
+        group: Any,
+        boundaries: Sequence[int],
+        limits: PeerLimits,
+        gathered: Callable[[Any], Any],
+    ) -> None:
+        """`gathered`: a tensor of all ranks, one after the other, in host memory."""
+        try:
+            from torch.distributed import _symmetric_memory as symmetric
+        except ImportError:
+            symmetric = None
+        if not hasattr(symmetric, "empty") or not hasattr(symmetric, "rendezvous"):
+            raise RuntimeError(
+                f"peers: torch is {torch.__version__}; one with symmetric memory (2.6) is needed"
+            )
+        self.limits = limits
+        self.device = torch.device("cuda", torch.cuda.current_device())
+        rank = torch.distributed.get_rank(group)
+        self.bytes = _core.sharded_peer_bytes(
+            list(boundaries), rank, limits.rows, limits.num_samples,
+            -1 if limits.logprobs is None else limits.logprobs, self._allocate,
+        )  # fmt: skip
+        sizes = gathered(torch.tensor([self.bytes], dtype=torch.int64)).tolist()
+        if len(set(sizes)) > 1:
+            raise ValueError(
+                f"peers: ranks would have pieces of {sizes} bytes; the same limits and columns are "
+                "needed on all of them"
+            )
+        with _without_multicast():
+            self._piece = symmetric.empty(self.bytes, dtype=torch.uint8, device=self.device)
+            self._handle = symmetric.rendezvous(
+                self._piece, torch.distributed.group.WORLD if group is None else group
+            )
+        #: Of each rank's piece, as this process has it.
+        self.addresses = [
+            self._handle.get_buffer(each, (self.bytes,), torch.uint8).data_ptr()
+            for each in range(len(sizes))
+        ]
+        self._piece.zero_()
+        torch.cuda.synchronize(self.device)
+        gathered(torch.zeros(1))  # a barrier: no rank begins a call before all pieces are zeros
+
+    def _allocate(self, size: int) -> Any:
+        return torch.empty(size, dtype=torch.uint8, device=self.device).__dlpack__(stream=-1)

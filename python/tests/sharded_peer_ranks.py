@@ -1,0 +1,160 @@
+"""What one rank of test_sharded.py does on a GPU of its own, whose kernels exchange blocks through memory
+of all ranks: tokens are those of `fairdraw.sample` over the whole rows on one GPU.
+
+It is a program, too, for machines without pytest: all GPUs, or 2 where there are more than 8.
+
+    python3 python/tests/sharded_peer_ranks.py [nccl | gloo]
+"""
+
+import sys
+import tempfile
+from itertools import accumulate
+
+import torch
+import torch.distributed as distributed
+from sharded_ranks import columns_of, same, same_reports
+
+import fairdraw
+import fairdraw.torch
+
+LIMITS = fairdraw.torch.PeerLimits(rows=16, num_samples=3, logprobs=20)
+CALLS = [
+    {},
+    {"temperature": 0.7, "top_k": 50, "top_p": 0.9},
+    {"min_p": 0.05},
+    {"top_p": 0.95},
+    {"top_k": 2000, "top_p": 0.99},
+    {"temperature": 0.0},
+    {"top_k": 40, "num_samples": 3, "filter_apply_order": "joint"},
+    {"temperature": 0.5, "logprobs": 20},
+    {"top_k": 9, "logprobs": 3, "logprobs_mode": "processed_logprobs"},
+]
+
+
+class Rows:
+    """Batches of whole rows, the same on every rank, and this rank's columns of them."""
+
+    def __init__(self, widths, rank):
+        self.vocab = sum(widths)
+        self.begin = sum(widths[:rank])
+        self.end = self.begin + widths[rank]
+        self._numbers = torch.Generator().manual_seed(11)
+
+    def batch(self, rows, dtype=torch.float32):
+        whole = torch.randn(rows, self.vocab, generator=self._numbers) * 2
+        whole[-1] = whole[-1].round()  # ties
+        seeds = torch.randint(2**62, (rows,), generator=self._numbers)
+        return whole.to(dtype).cuda(), seeds.cuda()
+
+    def of(self, whole):
+        return whole[:, self.begin : self.end]
+
+
+def check_batches(sampler, rows):
+    for count, dtype in ((1, torch.float32), (3, torch.bfloat16), (LIMITS.rows, torch.float32),
+                         (2, torch.float16), (8, torch.bfloat16)):  # fmt: skip
+        whole, seeds = rows.batch(count, dtype)
+        for call in CALLS:
+            expected = fairdraw.sample(whole, **call, seed=seeds, offset=3, return_details=True)
+            got = sampler(rows.of(whole), **call, seed=seeds, offset=3, return_details=True)
+            for name in ("tokens", "statuses", "support_size"):
+                same(f"{name} of {call}", getattr(got, name), getattr(expected, name))
+            same("mask", got.mask.cpu(), columns_of(expected.mask.cpu(), rows.begin, rows.end))
+            if "logprobs" in call:
+                same_reports(got.logprobs, expected.logprobs)
+            tokens = sampler(rows.of(whole), **call, seed=seeds, offset=3, rounds=4)
+            same(f"tokens of {call}, with rounds", tokens[0] if "logprobs" in call else tokens,
+                 expected.tokens)  # fmt: skip
+            assert int(sampler.undecided) == 0
+            assert sampler.exchanges == 5 and sampler.exchanged_bytes == 0
+
+
+def check_graphs(sampler, rows):
+    """Two graphs of batches of two sizes, and calls without a graph, take turns in one memory."""
+    filters = {"temperature": 0.8, "top_k": 50, "top_p": 0.9}
+    graphs = []
+    for count in (2, LIMITS.rows):
+        whole, seeds = rows.batch(count)
+        local = rows.of(whole).clone()
+        sampler(local, **filters, seed=seeds, rounds=0)
+        torch.cuda.synchronize()
+        distributed.barrier()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            tokens = sampler(local, **filters, seed=seeds, rounds=0)
+        graphs.append((count, graph, local, seeds, tokens, sampler.undecided))
+    for _ in range(3):
+        for count, graph, local, seeds, tokens, undecided in graphs:
+            whole, fresh = rows.batch(count)
+            local.copy_(rows.of(whole))
+            seeds.copy_(fresh)
+            graph.replay()
+            same("tokens of a graph", tokens, fairdraw.sample(whole, **filters, seed=seeds))
+            assert int(undecided) == 0
+            eager = sampler(local, top_p=0.95, seed=seeds)
+            same("tokens between graphs", eager, fairdraw.sample(whole, top_p=0.95, seed=seeds))
+
+
+def refused(kind, part, call):
+    try:
+        call()
+    except kind as error:
+        assert part in str(error), error
+    else:
+        raise AssertionError(f"{part!r} was not said")
+
+
+def check_refusals(sampler, rows, rank):
+    whole, _ = rows.batch(LIMITS.rows + 1)
+    few = rows.of(whole)[:2]
+    refused(ValueError, "logits has 17 rows; allowed: 0 to 16 through peers",
+            lambda: sampler(rows.of(whole), seed=1))  # fmt: skip
+    refused(ValueError, "num_samples is 4; allowed: 1 to 3 through peers",
+            lambda: sampler(few, num_samples=4, seed=1))  # fmt: skip
+    refused(ValueError, "logprobs is 21; allowed: None, 0 to 20 through peers",
+            lambda: sampler(few, logprobs=21, seed=1))  # fmt: skip
+    refused(ValueError, "ranks disagree", lambda: sampler(few, seed=rank))
+    # And the memory goes on as it was.
+    same("tokens", sampler(few, seed=1), fairdraw.sample(whole[:2], seed=1))
+
+
+def run(rank, ranks, folder, backend):
+    torch.cuda.set_device(rank)
+    distributed.init_process_group(
+        backend, init_method=f"file://{folder}/store", rank=rank, world_size=ranks
+    )
+    try:
+        refused(ValueError, "columns: are not given; with peers they are needed",
+                lambda: fairdraw.torch.ShardedSampler(peers=LIMITS))  # fmt: skip
+        uneven = [20000, 0, 300, 900, 40, 1, 5000, 7][:ranks]
+        for widths in ([-(-128256 // ranks)] * ranks, uneven):
+            sampler = fairdraw.torch.ShardedSampler(columns=widths, peers=LIMITS)
+            assert not getattr(sampler._peers._handle, "multicast_ptr", 0)
+            rows = Rows(widths, rank)
+            check_batches(sampler, rows)
+            check_graphs(sampler, rows)
+            check_refusals(sampler, rows, rank)
+            torch.cuda.synchronize()
+            distributed.barrier()  # no rank frees what another one still reads
+            if rank == 0:
+                ends = list(accumulate(widths))
+                print(f"{backend}: columns end at {ends}; {sampler._peers.bytes} bytes a rank: ok")
+    finally:
+        distributed.destroy_process_group()
+
+
+def main(arguments):
+    gpus = torch.cuda.device_count()
+    if gpus < 2:
+        print(f"SKIPPED: {gpus} GPUs; 2 are needed")
+        return
+    for backend in arguments or ["nccl", "gloo"]:
+        with tempfile.TemporaryDirectory() as folder:
+            ranks = gpus if gpus <= 8 else 2
+            torch.multiprocessing.spawn(run, (ranks, folder, backend), nprocs=ranks)
+
+
+if __name__ == "__main__":
+    import torch.multiprocessing
+
+    main(sys.argv[1:])
