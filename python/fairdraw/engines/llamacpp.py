@@ -15,6 +15,7 @@ import numpy as np
 
 from .._core import Batch
 from ._engine import (
+    STANDALONE,
     TENSOR_ABILITIES,
     Engine,
     Sampler,
@@ -116,4 +117,5 @@ ENGINE = Engine(
     make=make,
     arrays="numpy",
     abilities=TENSOR_ABILITIES,
+    standalone=STANDALONE / "llamacpp.py",
 )
