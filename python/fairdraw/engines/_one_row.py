@@ -33,6 +33,11 @@ class Row:
     def vocab(self) -> int:
         return len(self.logits)
 
+    def filters(self) -> list[str]:
+        """Names of those that it asks for."""
+        asked = {"top_k": self.top_k != 0, "top_p": self.top_p != 1, "min_p": self.min_p != 0}
+        return [name for name, on in asked.items() if on]
+
     def parameters(self) -> tuple[float, int, float, float]:
         return self.temperature, self.top_k, self.top_p, self.min_p
 

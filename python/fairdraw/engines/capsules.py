@@ -69,21 +69,25 @@ class Capsule:
     version: str
 
     @property
-    def key(self) -> tuple[str, str, str, str]:
+    def key(self) -> tuple[str, str, str, str, str]:
+        """What red cases have in common that are one capsule."""
+        wrong = self.wrong
         return (
-            self.wrong.engine.name,
-            self.wrong.profile,
-            self.wrong.symptom,
-            trait(self.wrong.row),
+            wrong.engine.name,
+            wrong.profile,
+            wrong.symptom,
+            trait(wrong.row),
+            "+".join(wrong.row.filters()),
         )
 
     @property
     def name(self) -> str:
         """Of its folder."""
-        engine, profile, symptom, unusual = self.key
+        engine, profile, symptom, unusual, filters = self.key
         words = re.findall("[a-z0-9]+", unusual.lower())[:4]
         other = "" if self.wrong.profile == self.wrong.engine.semantics else f"-{profile}"
-        return f"{engine}{other}-{symptom}-{'_'.join(words)}"
+        ends = f"-{filters}" if filters else ""
+        return f"{engine}{other}-{symptom}-{'_'.join(words)}{ends}"
 
 
 def _named_parameters(message: str) -> tuple[float, int, float, float] | None:

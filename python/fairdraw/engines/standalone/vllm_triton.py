@@ -1,7 +1,8 @@
-"""vLLM's Triton kernel (vllm/v1/sample/ops/topk_topp_triton.py), for capsules. Needs a CUDA device.
+"""vLLM's Triton kernel (vllm/v1/sample/ops/topk_topp_triton.py), for capsules.
 
-Uses an installed vllm, or the wheel that the environment variable VLLM_WHEEL names: the one file of
-it, with stand-ins for what it imports of the rest.
+Needs a CUDA device, or TRITON_INTERPRET=1 for Triton's interpreter. Uses an installed vllm, or the
+wheel that the environment variable VLLM_WHEEL names (with the interpreter always): the one file of it,
+with stand-ins for what it imports of the rest.
 """
 
 import contextlib
@@ -17,6 +18,7 @@ import numpy as np
 import torch
 
 MODULE = "vllm.v1.sample.ops.topk_topp_triton"
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def dispatcher(kernel, **_):
@@ -53,9 +55,12 @@ def load():
 
     class Platform:
         def __getattr__(self, name):
-            return lambda *_: name in ("is_cuda", "is_cuda_alike")
+            mine = ("is_cuda", "is_cuda_alike") if DEVICE == "cuda" else ("is_cpu",)
+            return lambda *_: name in mine
 
     def units(*_):
+        if DEVICE == "cpu":
+            return 1
         return torch.cuda.get_device_properties(0).multi_processor_count
 
     helper = "vllm.model_executor.warmup.jit_warmup"
@@ -81,6 +86,8 @@ def load():
         sys.modules[name].__dict__.update(content)
     with zipfile.ZipFile(os.environ["VLLM_WHEEL"]) as wheel:
         source = wheel.read(MODULE.replace(".", "/") + ".py").decode()
+    if DEVICE == "cpu":  # in the interpreter the number of a loop is a Python integer
+        source = source.replace("row_id.to(tl.int64)", "row_id")
     module = types.ModuleType("vllm_triton")
     # Triton reads a kernel's text again, by the name of its file.
     linecache.cache["vllm_triton"] = (len(source), None, source.splitlines(True), "vllm_triton")
@@ -92,7 +99,7 @@ def answer(logits, temperature, top_k, top_p, min_p, draws):
     """(ids that the filters keep, tokens drawn): the steps of vLLM's Sampler in their order."""
     module = load()
     vocab = len(logits)
-    rows = torch.tensor(np.array(logits, np.float32), device="cuda")[None, :]
+    rows = torch.tensor(np.array(logits, np.float32), device=DEVICE)[None, :]
     if temperature < 1e-5:
         largest = int(rows.argmax())
         return {largest}, [largest] * draws
@@ -103,8 +110,8 @@ def answer(logits, temperature, top_k, top_p, min_p, draws):
         rows[probs < least] = -float("inf")
     k = None
     if 0 < top_k < vocab:
-        k = torch.tensor([top_k], dtype=torch.int32, device="cuda")
-    p = torch.tensor([top_p], dtype=torch.float32, device="cuda") if top_p < 1 else None
+        k = torch.tensor([top_k], dtype=torch.int32, device=DEVICE)
+    p = torch.tensor([top_p], dtype=torch.float32, device=DEVICE) if top_p < 1 else None
     if k is not None or p is not None:
         rows = module.apply_top_k_top_p_triton(rows, k, p)
     kept = set(torch.nonzero(rows[0] > -float("inf")).flatten().tolist())
