@@ -168,7 +168,8 @@ def test_merge_puts_records_in_the_place_of_older_ones(tmp_path, capsys):
     files = [tmp_path / name for name in ("all.json", "one.json", "two.json")]
     matrix.write(matrix.updated(None, [record("a", "old"), record("b", "old")]), files[0])
     matrix.write(matrix.updated(None, [record("b", "new")]), files[1])
-    matrix.write(matrix.updated(None, [record("c", "new")]), files[2])
+    absent = {**record("a", "new"), "skipped_because": "no such package"}
+    matrix.write(matrix.updated(None, [record("c", "new"), absent]), files[2])
     assert __main__.main(["merge", *map(str, files)]) == 0
     merged = json.loads(files[0].read_text())
     found = [(r["engine"], r["date"]) for r in merged["engines"]]

@@ -85,7 +85,8 @@ def _matrix(arguments: argparse.Namespace) -> int:
 def _merge(arguments: argparse.Namespace) -> int:
     made = json.loads(arguments.matrix.read_text()) if arguments.matrix.exists() else None
     for part in arguments.parts:
-        made = updated(made, json.loads(part.read_text())["engines"])
+        ran = [r for r in json.loads(part.read_text())["engines"] if not r["skipped_because"]]
+        made = updated(made, ran)
     print(write(made or updated(None, []), arguments.matrix))
     return 0
 
@@ -121,7 +122,7 @@ def main(words: Sequence[str] | None = None) -> int:
                 default=math.inf,
                 help="an engine: no case begins after these",
             )
-    sub = verbs.add_parser("merge", help="puts records of other matrices into one")
+    sub = verbs.add_parser("merge", help="puts what other matrices ran into one")
     sub.add_argument("matrix", type=Path, metavar="MATRIX.json", help="is written, with its page")
     sub.add_argument("parts", type=Path, metavar="PART.json", nargs="+")
     sub = verbs.add_parser("capsules", help="red cases of a matrix as rows and scripts for issues")
