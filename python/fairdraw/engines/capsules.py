@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ._engine import Engine, Sampler
+from ._engine import Engine, OperationEngine, Sampler
 from ._one_row import (
     Answer,
     Array,
@@ -339,6 +339,8 @@ def collect(
             try:
                 if engine is None:
                     raise NotReduced("there is no such engine")
+                if isinstance(engine, OperationEngine):
+                    raise NotReduced("an operation on rows, which has neither mask nor draws")
                 if engine.standalone is None:
                     raise NotReduced("written from its description: no package to show it with")
                 version = engine.version()
