@@ -208,6 +208,13 @@ def _array(values: Iterable[float]) -> str:
     return " + ".join(f"[{text}]" + (f" * {count}" if count > 1 else "") for text, count in parts)
 
 
+def _ids(ids: Sequence[int]) -> str:
+    """A Python expression for ascending ids."""
+    if len(ids) > 8 and ids[-1] - ids[0] == len(ids) - 1:
+        return f"list(range({ids[0]}, {ids[-1] + 1}))"
+    return str(list(ids))
+
+
 def sentence(capsule: Capsule) -> str:
     """What is wrong, in one sentence of plain English."""
     wrong = capsule.wrong
@@ -248,8 +255,8 @@ def script(capsule: Capsule, text: str) -> str:
         "TOP_P": as_text(row.top_p),
         "MIN_P": as_text(row.min_p),
         "DRAWS": wrong.draws,
-        "KEPT": expected["kept"] if judged else None,
-        "MAY_BE_KEPT": expected["may_be_kept"],
+        "KEPT": _ids(expected["kept"]) if judged else None,
+        "MAY_BE_KEPT": _ids(expected["may_be_kept"]),
         "FEWEST": expected["fewest"],
         "MOST": expected["most"],
         "MUST_FAIL": expected["must_fail"],
