@@ -136,7 +136,7 @@ def test_what_does_not_show_again_is_said(tmp_path):
     assert f"| planted | `{MASK}` | run again it is passed |" in index.read_text()
     described = dataclasses.replace(wrong, standalone=None)
     index = capsules.write_all(made, {"planted": described}, tmp_path / "out")
-    assert "written from its description" in index.read_text()
+    assert "no script calls its package" in index.read_text()
 
 
 def test_a_script_that_shows_nothing_is_not_kept(tmp_path):

@@ -72,12 +72,14 @@ class Capsule:
     def key(self) -> tuple[str, str, str, str, str]:
         """What red cases have in common that are one capsule."""
         wrong = self.wrong
+        # A draw that leaves its mask does so whatever made the mask.
+        filters = [] if wrong.symptom == "leaves_mask" else wrong.row.filters()
         return (
             wrong.engine.name,
             wrong.profile,
             wrong.symptom,
             trait(wrong.row),
-            "+".join(wrong.row.filters()),
+            "+".join(filters),
         )
 
     @property
@@ -157,8 +159,6 @@ def reduced(
     engine: Engine, profile: str, suite: Any, red: Record, seed: int, seconds: float
 ) -> Wrong:
     """The red case as one small row. NotReduced where one row alone does not show it."""
-    if red["verdict"] != "failed":
-        raise NotReduced(red["verdict"])
     rows = _row_of(engine, profile, suite, red, seed)
     sampler = engine.make(seed)
     for draws in DRAWS:
@@ -346,10 +346,12 @@ def collect(
             try:
                 if engine is None:
                     raise NotReduced("there is no such engine")
+                if red["verdict"] != "failed":
+                    raise NotReduced(red["verdict"])
                 if isinstance(engine, OperationEngine):
                     raise NotReduced("an operation on rows, which has neither mask nor draws")
                 if engine.standalone is None:
-                    raise NotReduced("written from its description: no package to show it with")
+                    raise NotReduced("no script calls its package without fairdraw, if it has one")
                 version = engine.version()
                 arguments = (record["semantics"], record["suite"], red, record["seed"], seconds)
                 capsule = Capsule(reduced(engine, *arguments), [red], version)
@@ -416,7 +418,7 @@ def write_all(
     processes may write different engines' capsules into one folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    names = [record["engine"] for record in matrix["engines"]]
+    names = [r["engine"] for r in matrix["engines"] if not r["skipped_because"]]
     for old in folder.iterdir():
         if old.is_dir() and old.name.partition("-")[0] in names:
             shutil.rmtree(old)
