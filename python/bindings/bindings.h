@@ -18,6 +18,7 @@ void bind_kept_sets(nanobind::module_& module);           ///< fairdraw/kept_set
 void bind_sharded(nanobind::module_& module);             ///< fairdraw/sharded.py
 void bind_speculative(nanobind::module_& module);         ///< fairdraw/speculative.py
 void bind_fuzz(nanobind::module_& module);                ///< fairdraw/fuzzing.py
+void bind_expected_row(nanobind::module_& module);        ///< fairdraw/engines/capsules.py
 void bind_verify(nanobind::module_& module);              ///< the gate, the command line, the model
 
 }  // namespace fairdraw::python

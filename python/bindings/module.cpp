@@ -19,5 +19,6 @@ NB_MODULE(_core, module) {
   fairdraw::python::bind_sharded(module);
   fairdraw::python::bind_speculative(module);
   fairdraw::python::bind_fuzz(module);
+  fairdraw::python::bind_expected_row(module);
   fairdraw::python::bind_verify(module);
 }

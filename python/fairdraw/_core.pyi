@@ -285,6 +285,16 @@ def fuzz(
     seed: str | None,
     seed_from: str | None,
 ) -> dict[str, Any]: ...
+def expected_row(
+    semantics: str, logits: Any, temperature: float, top_k: int, top_p: float, min_p: float
+) -> dict[str, Any]:
+    """What a profile says of a row of float32 logits, as it judges samplers that work in float32.
+
+    defined, must_fail; kept: ids that have to stay; may_be_kept: these and those so close to a
+    boundary that either is right; fewest, most: how many stay; probability [vocab]: -1 where the
+    profile gives none; total_variation_bound: how far a right sampler may be from it.
+    """
+
 def case_ids(suite: str, logits: list[tuple[str, str]]) -> list[str]: ...
 def profile_names() -> list[str]: ...
 def ability_names() -> list[str]: ...

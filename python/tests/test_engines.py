@@ -152,6 +152,32 @@ def test_matrix_counts_every_case_and_says_why_some_were_left_out(tmp_path):
     assert [r["skipped_because"] for r in again["engines"]] == ["", "still none"]
 
 
+def test_time_ends_an_engines_cases_and_says_so():
+    globs = ["chi_squared/*", "replay/*"]
+    record = matrix.run_engine(engine_of(tilted), "smoke", globs, SEED, seconds=0)
+    cases = len(matrix.matching_cases("smoke", globs))
+    assert record["skip_reasons"] == {matrix.OUT_OF_TIME: cases}
+    assert not record["red"]
+
+
+def test_merge_puts_records_in_the_place_of_older_ones(tmp_path, capsys):
+    def record(engine, date):
+        made = matrix.run_engine(engine_of(tilted), "smoke", ["replay/*"], SEED, seconds=0)
+        return {**made, "engine": engine, "date": date}
+
+    files = [tmp_path / name for name in ("all.json", "one.json", "two.json")]
+    matrix.write(matrix.updated(None, [record("a", "old"), record("b", "old")]), files[0])
+    matrix.write(matrix.updated(None, [record("b", "new")]), files[1])
+    absent = {**record("a", "new"), "skipped_because": "no such package"}
+    matrix.write(matrix.updated(None, [record("c", "new"), absent]), files[2])
+    assert __main__.main(["merge", *map(str, files)]) == 0
+    merged = json.loads(files[0].read_text())
+    found = [(r["engine"], r["date"]) for r in merged["engines"]]
+    assert found == [("a", "old"), ("b", "new"), ("c", "new")]
+    assert files[0].with_suffix(".md").read_text() == matrix.to_markdown(merged)
+    assert str(files[0].with_suffix(".md")) in capsys.readouterr().out
+
+
 def test_masks_are_written_where_the_judge_reads_them():
     vocab, rows = 70, 3
     kept = np.random.default_rng(1).random((rows, vocab)) < 0.5

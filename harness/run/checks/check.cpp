@@ -178,6 +178,19 @@ reference::WeightBound weight_bound(const CheckInput& input) {
   return bound;
 }
 
+JudgedBy judged_by(const reference::Semantics& profile, bool exact_integer, std::int64_t vocab) {
+  if (exact_integer) return {profile, {}};
+  JudgedBy by = {profile, reference::kFloat32Weights};
+  if (profile.relative_weight_error == 0) {
+    // A profile that says nothing of rounding, because its own arithmetic has none: what another
+    // sampler that follows it may do is usual float32 with sums by halves, or integer weights.
+    const std::size_t additions = reference::tree_additions(static_cast<std::size_t>(vocab));
+    by.semantics = reference::in_float32(profile, {.additions = additions});
+    by.bound.constant = reference::WeightBound{}.constant;
+  }
+  return by;
+}
+
 reference::RealDistribution distribution_under(const reference::Semantics& profile,
                                                const CheckInput& input, const Request& request,
                                                std::int64_t row) {
@@ -187,19 +200,8 @@ reference::RealDistribution distribution_under(const reference::Semantics& profi
         request.parameters[static_cast<std::size_t>(row)], profile,
         input.sampler->description().exact_integer);
   }
-  reference::Semantics semantics = profile;
-  reference::WeightBound bound;
-  if (!input.sampler->description().exact_integer) {
-    bound = reference::kFloat32Weights;
-    if (semantics.relative_weight_error == 0) {
-      // A profile that says nothing of rounding, because its own arithmetic has none: what another
-      // sampler that follows it may do is usual float32 with sums by halves, or integer weights.
-      const std::size_t additions =
-          reference::tree_additions(static_cast<std::size_t>(request.vocab));
-      semantics = reference::in_float32(semantics, {.additions = additions});
-      bound.constant = reference::WeightBound{}.constant;
-    }
-  }
+  const auto [semantics, bound] =
+      judged_by(profile, input.sampler->description().exact_integer, request.vocab);
   const reference::RowParameters& parameters = request.parameters[static_cast<std::size_t>(row)];
   if (!request.processing.empty()) {
     const reference::ProcessedRow processed = processed_row(request, row);

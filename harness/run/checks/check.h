@@ -84,6 +84,14 @@ reference::RealDistribution distribution_of(const CheckInput& input, const Reque
 /// for exact integers, else what float32 or integer weights may be off by, whichever is more.
 reference::WeightBound weight_bound(const CheckInput& input);
 
+/// The profile as the real-number oracle judges a sampler of logits by it, and with which bound on
+/// weights: the specification's for exact integers, else with what float32 arithmetic may do.
+struct JudgedBy {
+  reference::Semantics semantics;
+  reference::WeightBound bound;
+};
+JudgedBy judged_by(const reference::Semantics& profile, bool exact_integer, std::int64_t vocab);
+
 /// The row after its processing, the bitmask included. Only where the request has processing.
 reference::ProcessedRow processed_row(const Request& request, std::int64_t row);
 

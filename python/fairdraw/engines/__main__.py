@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from .._core import profile_names, suite_names
-from . import ENGINES, Engine, Unavailable, why_not
+from . import ENGINES, Engine, Unavailable, capsules, why_not
 from .matrix import (
     is_about,
     is_of_kind,
@@ -66,13 +67,35 @@ def _matrix(arguments: argparse.Namespace) -> int:
     records = []
     for engine in _chosen(arguments.engines):
         record = run_engine(
-            engine, arguments.suite, arguments.case, arguments.seed, arguments.semantics
+            engine,
+            arguments.suite,
+            arguments.case,
+            arguments.seed,
+            arguments.semantics,
+            arguments.seconds,
         )
         if record["version"] and "reports_mask" in engine.abilities and engine.cases == ("*",):
             record["masks_by_profile"] = masks_by_profile(engine, profile_names(), arguments.seed)
         records.append(record)
     before = json.loads(arguments.add.read_text()) if arguments.add else None
     print(write(updated(before, records), arguments.add or arguments.out))
+    return 0
+
+
+def _merge(arguments: argparse.Namespace) -> int:
+    made = json.loads(arguments.matrix.read_text()) if arguments.matrix.exists() else None
+    for part in arguments.parts:
+        ran = [r for r in json.loads(part.read_text())["engines"] if not r["skipped_because"]]
+        made = updated(made, ran)
+    print(write(made or updated(None, []), arguments.matrix))
+    return 0
+
+
+def _capsules(arguments: argparse.Namespace) -> int:
+    made = json.loads(arguments.matrix.read_text())
+    chosen = {engine.name for engine in _chosen(arguments.engines)}
+    made["engines"] = [record for record in made["engines"] if record["engine"] in chosen]
+    print(capsules.write_all(made, ENGINES, arguments.out, arguments.seconds))
     return 0
 
 
@@ -93,9 +116,28 @@ def main(words: Sequence[str] | None = None) -> int:
         if verb == "matrix":
             sub.add_argument("--out", type=Path, default="conformance.json", metavar="FILE")
             sub.add_argument("--add", type=Path, metavar="FILE", help="a matrix to add these to")
+            sub.add_argument(
+                "--seconds",
+                type=float,
+                default=math.inf,
+                help="an engine: no case begins after these",
+            )
+    sub = verbs.add_parser("merge", help="puts what other matrices ran into one")
+    sub.add_argument("matrix", type=Path, metavar="MATRIX.json", help="is written, with its page")
+    sub.add_argument("parts", type=Path, metavar="PART.json", nargs="+")
+    sub = verbs.add_parser("capsules", help="red cases of a matrix as rows and scripts for issues")
+    sub.add_argument("matrix", type=Path, metavar="MATRIX.json")
+    sub.add_argument("--out", type=Path, default=Path("capsules"), metavar="DIR")
+    sub.add_argument("--engines", default="all", help="names, separated by commas, or all")
+    sub.add_argument("--seconds", type=float, default=20, help="for making one row small")
     arguments = parser.parse_args(words)
     if arguments.verb == "list":
         return _list()
+    if arguments.verb in ("capsules", "merge"):
+        try:
+            return _capsules(arguments) if arguments.verb == "capsules" else _merge(arguments)
+        except (OSError, ValueError) as error:
+            parser.error(str(error))
     arguments.case = arguments.case or ["*"]
     if arguments.semantics and arguments.semantics not in profile_names():
         parser.error(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,10 @@ class Engine:
     abilities: Sequence[Ability] = ()
     #: Globs of the case ids that are about something it does; others are skipped by name.
     cases: Sequence[str] = ("*",)
+    #: For capsules: a file that calls the engine without fairdraw, by a function `answer`, and
+    #: constants that it needs. None where no package is called: there is nobody to send one to.
+    standalone: Path | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,8 @@ class OperationEngine(Engine):
     device: str = "cpu"
     dtypes: Sequence[DTypeName] = ("float32",)
 
+
+STANDALONE = Path(__file__).parent / "standalone"
 
 #: What an adapter on float32 tensors can do: other dtypes are read as float32, as engines do;
 #: excluded tokens get -inf; a row is filtered once, and any number of tokens drawn from it one by

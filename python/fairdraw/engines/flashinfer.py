@@ -18,7 +18,7 @@ from typing import Any
 
 from .._core import Batch
 from .._judged import Ability
-from ._engine import Engine, Sampler
+from ._engine import STANDALONE, Engine, Sampler
 from ._packages import Unavailable, package, version_of
 from ._tensors import CHUNK, float32_logits, generator_of, places_in_range, rows_of
 
@@ -113,6 +113,8 @@ def _engine(name: str, semantics: str, calls: str, draw: Any, order: str, cases:
         make=partial(make, draw, order),
         abilities=ABILITIES,
         cases=cases,
+        standalone=STANDALONE / "flashinfer.py",
+        settings={"FUNCTION": draw.__name__.removeprefix("_from_").strip("_"), "ORDER": order},
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from .._core import Batch
 from ._engine import (
+    STANDALONE,
     TENSOR_ABILITIES,
     Engine,
     Sampler,
@@ -89,7 +90,8 @@ def make(seed: int) -> Sampler:
         tokens = np.full((batch.outputs, batch.num_samples), -1, np.int64)
         outputs_of: dict[int, list[int]] = {}
         for output, row in enumerate(rows.tolist()):
-            outputs_of.setdefault(row, []).append(output)
+            if 0 <= row < batch.rows:  # an index may be none
+                outputs_of.setdefault(row, []).append(output)
         for row, outputs in outputs_of.items():
             candidates, memory = filtered(library, logits[row], tuple(c[row] for c in columns))
             left = memory[: candidates.size]  # the samplers move survivors to the front
@@ -116,4 +118,5 @@ ENGINE = Engine(
     make=make,
     arrays="numpy",
     abilities=TENSOR_ABILITIES,
+    standalone=STANDALONE / "llamacpp.py",
 )

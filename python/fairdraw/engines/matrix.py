@@ -5,10 +5,12 @@ from __future__ import annotations
 import datetime
 import fnmatch
 import json
+import math
 import os
 import platform
 import re
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -23,6 +25,7 @@ from ._packages import Unavailable
 
 VERDICTS = ("passed", "failed", "underpowered", "skipped", "error")
 Record = dict[str, Any]
+OUT_OF_TIME = "not run: the time given to the engine was over"
 #: Of the suite smoke: rows on which profiles differ.
 MASKS = ("mask/*/partial_sums", "mask/gaussian/v1000/edges", "mask/ties_at_k/v1000/edges")
 
@@ -104,13 +107,20 @@ def _new_record(
 
 
 def run_engine(
-    engine: Engine, suite: Suite, globs: Sequence[str], seed: int, semantics: str | None = None
+    engine: Engine,
+    suite: Suite,
+    globs: Sequence[str],
+    seed: int,
+    semantics: str | None = None,
+    seconds: float = math.inf,
 ) -> Record:
     """The engine's record: counts by check and verdict, reasons of skips, and the red cases.
 
     Of the cases of the suite that match one of the globs. An engine that is not to be had here has
-    the reason in `skipped_because`, and no checks.
+    the reason in `skipped_because`, and no checks. Cases that would begin after `seconds` are counted
+    as skipped, with that reason.
     """
+    end = time.monotonic() + seconds
     cases = [case for case in matching_cases(suite, globs) if is_of_kind(engine, case)]
     profile = semantics or engine.semantics
     record = _new_record(engine, suite, globs, seed, profile)
@@ -126,6 +136,10 @@ def run_engine(
         if not is_about(engine, case):
             counts["skipped"] += 1
             reasons["about filters that the engine does not have"] += 1
+            continue
+        if time.monotonic() >= end:
+            counts["skipped"] += 1
+            reasons[OUT_OF_TIME] += 1
             continue
         (result,) = judge(engine, profile, suite, case, seed).cases
         print(f"{engine.name} {profile} {result.verdict} {case}", file=sys.stderr, flush=True)

@@ -104,7 +104,8 @@ def make(seed: int) -> Sampler:
         temperature = batch.temperature.astype(np.float32)
         taken = (top_k >= -1) & (top_p >= 0) & (top_p <= 1) & (temperature >= 0)
         tokens = np.full(len(rows), -1, np.int64)
-        asked = np.flatnonzero(taken[rows])
+        there = (rows >= 0) & (rows < batch.rows)  # an index may be none
+        asked = np.flatnonzero(there & taken[np.where(there, rows, 0)])
         if len(asked) > 0:
             chosen = rows[asked]
             tokens[asked] = draw(logits[chosen], top_k[chosen], temperature[chosen], top_p[chosen])

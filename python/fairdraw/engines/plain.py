@@ -47,8 +47,8 @@ def make_numpy(seed: int) -> Sampler:
         probs = np.exp(logits - logits.max(axis=1, keepdims=True))
         probs /= probs.sum(axis=1, keepdims=True)
         rows = np.arange(batch.rows) if batch.indices is None else np.asarray(batch.indices)
-        tokens = np.empty((batch.outputs, batch.num_samples), np.int64)
-        for row in np.unique(rows):
+        tokens = np.full((batch.outputs, batch.num_samples), -1, np.int64)
+        for row in np.unique(rows[(rows >= 0) & (rows < batch.rows)]):
             shape = (np.count_nonzero(rows == row), batch.num_samples)
             tokens[rows == row] = random.choice(batch.vocab, size=shape, p=probs[row])
         return tokens

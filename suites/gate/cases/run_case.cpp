@@ -62,8 +62,10 @@ CheckOutcome run_on_rows(const Case& entry, harness::Sampler& sampler,
     if (!entry.literal && !off_is_zero && parameters.top_k == 0) {
       parameters.top_k = static_cast<std::int32_t>(entry.input.vocab);
     }
-    const bool refused = !fails_by_row && harness::must_fail(parameters, semantics, input.row_input,
-                                                             entry.input.vocab);
+    // An operation on rows takes one of the parameters, and judges rows by it alone.
+    const bool refused =
+        !fails_by_row && !is_row_operation(entry.check) &&
+        harness::must_fail(parameters, semantics, input.row_input, entry.input.vocab);
     (refused ? input.refused : input.parameters).push_back(parameters);
   }
   input.tie_rule = entry.operations.front().tie_rule;

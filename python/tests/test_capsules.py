@@ -1,0 +1,208 @@
+"""Capsules of red cases: small rows, and scripts that show a defect without fairdraw."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from fairdraw.engines import ENGINES, Engine, __main__, _one_row, _shrink_row, capsules, matrix
+from fairdraw.engines._engine import STANDALONE, report_kept
+
+SEED = 1
+MASK = "mask/gaussian/v1000/edges"
+DRAWS = "chi_squared/gaussian_wide/v1000/none/t1/n100000"
+
+#: A sampler in NumPy by fairdraw's profile, and what is WRONG with it: "nothing", a top_k of one
+#: token more, or weights of odd ids that are too small by half.
+SAMPLER = '''"""A sampler of a test."""
+
+import numpy as np
+
+RANDOM = np.random.default_rng(1)
+
+
+def answer(logits, temperature, top_k, top_p, min_p, draws):
+    values = np.asarray(logits, np.float32).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        if not np.isfinite(values.max()):
+            return set(), [-1] * draws
+    if temperature == 0 or top_k == 1 or top_p == 0:
+        return {int(values.argmax())}, [int(values.argmax())] * draws
+    weights = np.exp((values - values.max()) / temperature)
+    stays = (values > -np.inf) & (weights >= min_p)
+    if WRONG == "top_k" and top_k > 0:
+        top_k += 1
+    if 0 < top_k < stays.sum():
+        stays &= values >= np.sort(values[stays])[-top_k]
+    weights[~stays] = 0
+    if top_p < 1:
+        above = np.array([weights[values > value].sum() for value in values])
+        stays &= above < top_p * weights.sum()
+    weights[~stays] = 0
+    kept = set(np.flatnonzero(stays).tolist())
+    if WRONG == "odd":
+        weights[1::2] /= 2
+    law = weights / weights.sum()
+    return kept, RANDOM.choice(len(values), size=draws, p=law).tolist()
+'''
+
+
+def planted(tmp_path, wrong):
+    """An engine of the sampler, whose standalone file is the same."""
+    file = tmp_path / "sampler.py"
+    file.write_text(SAMPLER)
+    namespace = {"WRONG": wrong}
+    exec(SAMPLER, namespace)
+
+    def sample(batch):
+        logits, rows = _one_row.call_of(batch)
+        kept = np.zeros((batch.rows, batch.vocab), bool)
+        tokens = np.full((batch.outputs, batch.num_samples), -1, np.int64)
+        for row in range(batch.rows):
+            columns = (batch.temperature, batch.top_k, batch.top_p, batch.min_p)
+            parameters = [column[row].item() for column in columns]
+            outputs = np.flatnonzero(rows == row)
+            draws = len(outputs) * batch.num_samples
+            ids, drawn = namespace["answer"](logits[row], *parameters, draws)
+            kept[row, sorted(ids)] = True
+            tokens[outputs] = np.reshape(drawn, (len(outputs), batch.num_samples))
+        report_kept(batch, kept)
+        return tokens
+
+    return Engine(
+        name="planted", semantics="fairdraw", calls="a test's sampler", version=lambda: "planted 1",
+        make=lambda seed: sample, arrays="numpy", standalone=file, settings={"WRONG": wrong},
+        abilities=("indices", "num_samples", "reports_mask", "reports_support"),
+    )  # fmt: skip
+
+
+def matrix_of(engine, case):
+    return matrix.updated(None, [matrix.run_engine(engine, "smoke", [case], SEED)])
+
+
+def run(file):
+    return subprocess.run(
+        [sys.executable, "-I", "-B", file], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong, case, symptom, most_tokens",
+    [
+        # k + 1 tokens stay: two tokens show it for k = 1, which this sampler takes for greedy, so 3.
+        ("top_k", MASK, "keeps", 3),
+        # An odd id, and an even one: the least that a weight too small by half shows in.
+        ("odd", DRAWS, "counts", 2),
+    ],
+)
+def test_a_wrong_sampler_gets_a_script_that_shows_it(tmp_path, wrong, case, symptom, most_tokens):
+    engine = planted(tmp_path, wrong)
+    made = matrix_of(engine, case)
+    assert [red["verdict"] for red in made["engines"][0]["red"]] == ["failed"]
+    index = capsules.write_all(made, {"planted": engine}, tmp_path / "out", seconds=20)
+    (folder,) = [entry for entry in index.parent.iterdir() if entry.is_dir()]
+    assert symptom in folder.name and folder.name in index.read_text()
+    assert "without a capsule" not in index.read_text()
+    page, script = (folder / "issue.md").read_text(), (folder / "show.py").read_text()
+    assert made["engines"][0]["red"][0]["replay"] in page and "planted 1" in page
+    assert "fairdraw" not in script
+
+    (capsule,), left = capsules.collect(made, {"planted": engine}, seconds=20)
+    assert not left and capsule.wrong.row.vocab <= most_tokens
+
+    ran = run(folder / "show.py")
+    assert ran.returncode == 1 and ran.stdout
+    assert all(line in page for line in ran.stdout.splitlines())
+    mended = script.replace(f"WRONG = '{wrong}'", "WRONG = 'nothing'")
+    assert mended != script
+    (folder / "show.py").write_text(mended)
+    ran = run(folder / "show.py")
+    assert (ran.returncode, ran.stdout) == (0, "right\n")
+
+
+def test_the_right_sampler_has_no_red_case(tmp_path):
+    engine = planted(tmp_path, "nothing")
+    for case in (MASK, DRAWS):
+        assert matrix_of(engine, case)["engines"][0]["red"] == []
+
+
+def test_what_does_not_show_again_is_said(tmp_path):
+    wrong, right = planted(tmp_path, "top_k"), planted(tmp_path, "nothing")
+    made = matrix_of(wrong, MASK)
+    index = capsules.write_all(made, {"planted": right}, tmp_path / "out")
+    assert f"| planted | `{MASK}` | run again it is passed |" in index.read_text()
+    described = dataclasses.replace(wrong, standalone=None)
+    index = capsules.write_all(made, {"planted": described}, tmp_path / "out")
+    assert "no script calls its package" in index.read_text()
+
+
+def test_a_script_that_shows_nothing_is_not_kept(tmp_path):
+    # The engine is wrong, and its standalone file is not: what an issue must never get.
+    wrong = planted(tmp_path, "top_k")
+    made = matrix_of(wrong, MASK)
+    untrue = dataclasses.replace(wrong, settings={"WRONG": "nothing"})
+    index = capsules.write_all(made, {"planted": untrue}, tmp_path / "out")
+    assert "its script ended with 0" in index.read_text()
+    assert [entry.name for entry in index.parent.iterdir()] == ["README.md"]
+
+
+def test_command(tmp_path, monkeypatch, capsys):
+    engine = planted(tmp_path, "top_k")
+    monkeypatch.setitem(ENGINES, "planted", engine)
+    file = tmp_path / "m.json"
+    matrix.write(matrix_of(engine, MASK), file)
+    out = tmp_path / "out"
+    words = ["capsules", str(file), "--out", str(out), "--engines", "planted", "--seconds", "5"]
+    assert __main__.main(words) == 0
+    assert str(out / "README.md") in capsys.readouterr().out
+    assert len(list(out.glob("*/show.py"))) == 1
+    with pytest.raises(SystemExit):
+        __main__.main(["capsules", str(tmp_path / "none.json")])
+
+
+def test_shrinking_ends_at_the_row_that_matters():
+    row = _one_row.Row(np.linspace(-3, 3, 257).astype(np.float32), 0.7, 50, 0.9, 0.01)
+    small = _shrink_row.shrink(row, lambda one: one.logits.max() > 1 and one.top_k > 0, 20)
+    assert small.vocab == 1 and small.parameters() == (1.0, 1, 1.0, 0.0)
+    assert small.logits[0] > 1 and len(_shrink_row.as_text(small.logits[0])) == 1
+
+
+def test_counts_of_a_right_sampler_are_allowed():
+    # Of two tokens of 1/2: n/2 within 6 sigma, which is rarer than 1e-8, and more than 1e-12.
+    expected = {"probability": [0.5, 0.5], "total_variation_bound": 0.0}
+    draws = 1 << 16
+    low, high = _one_row.counts_allowed(expected, draws)[0]
+    sigma = (draws / 4) ** 0.5
+    assert low + high == draws and 6 * sigma < high - draws / 2 < 9 * sigma
+
+
+@pytest.mark.parametrize("file", sorted(STANDALONE.glob("*.py")), ids=lambda file: file.stem)
+def test_standalone_files_do_not_use_fairdraw(file):
+    text = file.read_text()
+    compile(text, str(file), "exec")
+    assert "fairdraw" not in text
+    if file.stem != "check":
+        named = {engine.standalone for engine in ENGINES.values()}
+        assert (
+            file in named and "def answer(logits, temperature, top_k, top_p, min_p, draws)" in text
+        )
+
+
+def test_every_committed_capsule_has_its_script():
+    from test_engines import BASELINE
+
+    folder = BASELINE.parent / "capsules"
+    index = (folder / "README.md").read_text()
+    names = sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
+    assert names and all(f"[{name}]({name}/issue.md)" in index for name in names)
+    commands = {
+        red["replay"] for r in json.loads(BASELINE.read_text())["engines"] for red in r["red"]
+    }
+    for name in names:
+        compile((folder / name / "show.py").read_text(), name, "exec")
+        page = (folder / name / "issue.md").read_text()
+        replays = [line.strip() for line in page.splitlines() if line.startswith("    python")]
+        assert replays and set(replays) <= commands
