@@ -146,8 +146,9 @@ void bind_sharded_on_gpu(nb::module_& module) {
              Handle temperature, Handle top_k, Handle top_p, Handle min_p, Handle seed,
              Handle offset, Handle indices, std::int32_t num_samples, TieRule tie_rule,
              FilterOrder order, Purpose purpose, Handle allowed, Handle active, Handle processing,
-             Handle tokens, Handle statuses, Handle support_size, Handle logprob, Handle logprob_filtered,
-             Handle mask, Handle probs, Handle reports, std::uint64_t stream, Handle allocate) {
+             Handle tokens, Handle statuses, Handle support_size, Handle logprob,
+             Handle logprob_filtered, Handle mask, Handle probs, Handle reports,
+             std::uint64_t stream, Handle allocate) {
             new (self) ShardedCudaCall(
                 boundaries_of(boundaries), shard,
                 {logits, temperature, top_k, top_p, min_p, seed, offset, indices, num_samples,
@@ -162,8 +163,7 @@ void bind_sharded_on_gpu(nb::module_& module) {
           nb::arg("indices").none(), nb::arg("num_samples"), nb::arg("tie_rule"),
           nb::arg("filter_order"), nb::arg("purpose"), nb::arg("allowed").none(),
           nb::arg("active").none(), nb::arg("processing").none(), nb::arg("tokens").none(),
-          nb::arg("statuses").none(),
-          nb::arg("support_size").none(), nb::arg("logprob").none(),
+          nb::arg("statuses").none(), nb::arg("support_size").none(), nb::arg("logprob").none(),
           nb::arg("logprob_filtered").none(), nb::arg("mask").none(), nb::arg("probs").none(),
           nb::arg("reports").none(), nb::arg("stream"), nb::arg("allocate").none())
       .def("send", &ShardedCudaCall::send)
