@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "common/arguments.h"
 #include "fairdraw/cuda_sharded.h"
 #include "python/bindings/processing_argument.h"
 #include "python/bindings/sample_arguments.h"
@@ -114,7 +113,7 @@ std::int64_t most_peer_bytes(const nb::list& boundary_list, std::int32_t shard,
       reports.values = {static_cast<float*>(memory), tokens};
       reports.ranks = {static_cast<std::int32_t*>(memory), tokens};
       request.rows.allowed = {static_cast<const std::uint32_t*>(memory), most_rows,
-                              std::max<std::int64_t>(words_of(columns), 1)};
+                              std::max<std::int64_t>((columns + 31) / 32, 1)};
       reports.top_ids = {static_cast<std::int32_t*>(memory), most_rows * most_logprobs};
       reports.top_values = {static_cast<float*>(memory), most_rows * most_logprobs};
     }
