@@ -329,8 +329,8 @@ class ShardedSampler:
         but the log-probabilities (None); no temperature, `processing` and `logprobs`.
 
         `rounds`, of logits on a GPU: how often thresholds are narrowed, whether rows need it or not;
-        0 where survivors are among the 256 largest of each rank, 4 is enough for all but adversarial
-        rows. Nothing is waited for then, and `undecided` says whether it was enough: rows that are
+        0 where survivors are among the 256 largest of each rank; for all but adversarial rows 4 are
+        enough of one filter, and 8 of top_k together with top_p. Nothing is waited for then, and `undecided` says whether it was enough: rows that are
         left have no token. Needed while a CUDA graph is captured, with `seed`.
         """
         if not isinstance(logits, torch.Tensor) or logits.ndim != 2:
