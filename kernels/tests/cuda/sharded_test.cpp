@@ -310,39 +310,52 @@ TEST(CudaSharded, WideRowsAreTheCpus) {
   EXPECT_GT(seen.blocks, 0);
 }
 
-/// A wide nucleus, top_k and min_p of flat rows: what the default number of rounds is for.
-TEST(CudaSharded, FourRoundsAreEnoughForFlatRows) {
-  FAIRDRAW_SKIP_WITHOUT_GPU();
-  constexpr std::int64_t kRows = 3, kVocab = 128256;
+/// Flat rows of a language model's shape, whose survivors are far beyond the candidates: their
+/// tokens are there after so many rounds.
+void expect_enough(int rounds, const std::vector<std::int32_t>& top_k,
+                   const std::vector<float>& top_p, const std::vector<float>& min_p) {
+  constexpr std::int64_t kVocab = 128256;
+  const auto rows = static_cast<std::int64_t>(top_k.size());
   Dice dice(3);
   std::vector<float> logits;
-  for (std::int64_t i = 0; i < kRows * kVocab; ++i) {
+  for (std::int64_t i = 0; i < rows * kVocab; ++i) {
     logits.push_back(static_cast<float>(2 * dice.bell()));
   }
-  const std::vector<float> top_p = {0.9F, 1.0F, 1.0F}, min_p = {0.0F, 0.0F, 0.02F};
-  const std::vector<std::int32_t> top_k = {0, 1000, 0};
-  const std::vector<std::uint64_t> seeds = {5, 6, 7};
+  std::vector<std::uint64_t> seeds(top_k.size());
+  for (std::uint64_t& seed : seeds) seed = dice.bits();
   SampleRequest request;
-  request.logits = {logits.data(), DType::float32, kRows, kVocab, kVocab};
-  request.top_p = {top_p.data(), kRows};
-  request.top_k = {top_k.data(), kRows};
-  request.min_p = {min_p.data(), kRows};
-  request.seed = {seeds.data(), kRows};
-  std::vector<std::int32_t> expected(kRows), on_host(kRows);
+  request.logits = {logits.data(), DType::float32, rows, kVocab, kVocab};
+  request.top_p = {top_p.data(), rows};
+  request.top_k = {top_k.data(), rows};
+  request.min_p = {min_p.data(), rows};
+  request.seed = {seeds.data(), rows};
+  std::vector<std::int32_t> expected(top_k.size()), on_host(top_k.size());
   SampleResult result;
-  result.tokens = {expected.data(), kRows};
+  result.tokens = {expected.data(), rows};
   ASSERT_FALSE(sample(request, result, {CpuTarget::best, 1}));
-  result.tokens = {on_host.data(), kRows};
+  result.tokens = {on_host.data(), rows};
   Comparison both;
   const std::vector<std::int64_t> boundaries = harness::equal_boundaries(kVocab, 2);
   ASSERT_FALSE(both.run_on_host(request, result, boundaries, /*wants_mask=*/false));
   ASSERT_FALSE(both.device.begin());
-  for (int number = 0; number < 6; ++number) {
-    ASSERT_FALSE(both.device.exchange(cuda::sharded_exchange(number, 4)));
+  for (int number = 0; number < 2 + rounds; ++number) {
+    ASSERT_FALSE(both.device.exchange(cuda::sharded_exchange(number, rounds)));
   }
   EXPECT_EQ(both.device.undecided(), 0);
   both.device.fetch();
   for (int shard = 0; shard < 2; ++shard) EXPECT_EQ(both.device.at(shard).tokens, expected);
+}
+
+/// What the default number of rounds is for.
+TEST(CudaSharded, FourRoundsAreEnoughForFlatRows) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  expect_enough(4, {0, 1000, 0}, {0.9F, 1.0F, 1.0F}, {0.0F, 0.0F, 0.02F});
+}
+
+/// top_k's threshold, then that of the nucleus.
+TEST(CudaSharded, EightRoundsAreEnoughForTwoThresholds) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  expect_enough(8, {2000, 20000}, {0.99F, 0.9F}, {0.0F, 0.0F});
 }
 
 // --- Graphs --------------------------------------------------------------------------------------
