@@ -77,12 +77,12 @@ def check_graphs(sampler, rows):
     for count in (2, LIMITS.rows):
         whole, seeds = rows.batch(count)
         local = rows.of(whole).clone()
-        sampler(local, **filters, seed=seeds, rounds=0)
+        sampler(local, **filters, seed=seeds, rounds=ROUNDS)
         torch.cuda.synchronize()
         distributed.barrier()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            tokens = sampler(local, **filters, seed=seeds, rounds=0)
+            tokens = sampler(local, **filters, seed=seeds, rounds=ROUNDS)  # of ties, too
         graphs.append((count, graph, local, seeds, tokens, sampler.undecided))
     for _ in range(3):
         for count, graph, local, seeds, tokens, undecided in graphs:
