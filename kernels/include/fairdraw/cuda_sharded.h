@@ -143,8 +143,8 @@ Error use_peers(ShardedCall& call, const ShardedPeers& peers);
 /// Which exchanges a call enqueues after the summary; ranks follow where they are wanted. Rows that
 /// need more are left undecided (ShardedCall::undecided), and further exchanges go on with them.
 struct ShardedPlan {
-  /// Of thresholds. 0: survivors are among the candidates. For all but adversarial rows 4 are enough
-  /// of one filter, and 8 of top_k together with top_p, which has two thresholds.
+  /// Of thresholds. 0: survivors are among the candidates. For all but adversarial rows 4 are
+  /// enough of one filter, and 8 of top_k together with top_p, which has two thresholds.
   int rounds = 4;
   /// Tokens of rows without filters, and of those that took rounds.
   bool tokens = true;
