@@ -55,7 +55,7 @@ class CountedRow {
     }
 #pragma unroll 1
     for (int i = static_cast<int>(threadIdx.x); i < place_.cut_values(); i += kEndThreads) {
-      const int column = i < place_.head() ? i : i + place_.whole();
+      const int column = place_.cut_column(i);
       const float value = columns_.values[column];
       if (columns_.is_allowed(column, value)) see(place_.begin + column, value);
     }

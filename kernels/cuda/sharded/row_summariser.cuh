@@ -206,10 +206,6 @@ class RowSummariser {
 
   // --- Cut tiles
 
-  /// Column of the shard that has its i-th value of cut tiles.
-  __device__ int cut_column(int i) const {
-    return i < place_.head() ? i : place_.whole_end - place_.begin + (i - place_.head());
-  }
   __device__ bool is_column_allowed(int column) const {
     if (!task_.allowed.given()) return true;
     const std::uint32_t word = task_.allowed.data[number_ * task_.allowed.row_stride + column / 32];
@@ -221,7 +217,7 @@ class RowSummariser {
     std::int32_t largest = kEmptyTileKey;
 #pragma unroll 1
     for (int i = thread(); i < place_.cut_values(); i += kEndThreads) {
-      const int column = cut_column(i);
+      const int column = place_.cut_column(i);
       const float x = values[column];
       std::int32_t key = is_column_allowed(column) ? order_key(x) : kEmptyTileKey;
       if (x == INFINITY) key = kInfiniteKey;
@@ -234,7 +230,7 @@ class RowSummariser {
     const RowValues values = RowValues::of(task_.columns, number_);
 #pragma unroll 1
     for (int i = thread(); i < place_.cut_values(); i += kEndThreads) {
-      const int column = cut_column(i);
+      const int column = place_.cut_column(i);
       const float x = is_column_allowed(column) ? values[column] : -INFINITY;
       word_of(part_, sizeof(sharded::RowSummary) + 4 * static_cast<unsigned>(i)) =
           std::bit_cast<std::uint32_t>(x);
@@ -495,7 +491,7 @@ class RowSummariser {
 #pragma unroll 1
     for (int i = thread(); i < place_.cut_values(); i += kEndThreads) {
       word_of(part_, static_cast<std::size_t>(raw.cut_at) + 4 * static_cast<unsigned>(i)) =
-          std::bit_cast<std::uint32_t>(values[cut_column(i)]);
+          std::bit_cast<std::uint32_t>(values[place_.cut_column(i)]);
     }
     const auto at = static_cast<std::size_t>(task_.raw_at);
     std::int32_t largest = kEmptyTileKey;

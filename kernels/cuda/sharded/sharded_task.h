@@ -26,6 +26,8 @@ struct ShardPart {
   __host__ __device__ int tail() const { return end - whole_end; }
   __host__ __device__ int cut_values() const { return head() + tail(); }
   __host__ __device__ int whole() const { return whole_end - whole_begin; }
+  /// Column of the shard that has its i-th value of cut tiles.
+  __host__ __device__ int cut_column(int i) const { return i < head() ? i : i + whole(); }
 };
 
 /// A tile that boundaries cut: its ids, and where its values are among those of all cut tiles.
