@@ -16,14 +16,13 @@
 #include "cuda/device/read_value.cuh"
 #include "cuda/device/row_launch.h"
 #include "cuda/processing/apply_edits.h"
+#include "cuda/tiles/filtered_row.cuh"
 
 namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 256;
 constexpr int kTokens = 8;  ///< of a thread: enough blocks for the GPU, of enough work each
-
-__device__ bool is_set(std::uint32_t word, int number) { return ((word >> number) & 1U) != 0; }
 
 /// A block for each kThreads * kTokens tokens of each row.
 __global__ void __launch_bounds__(kThreads)
@@ -42,9 +41,9 @@ __global__ void __launch_bounds__(kThreads)
     if (token >= vocab) return;
     float x = raw[token];
     if (x < INFINITY) {
-      if (is_set(edits.edited[token / 32], token % 32)) x = edits.values[token];
+      if (FilteredRow::is_set(edits.edited[token / 32], token)) x = edits.values[token];
       const bool fails = !(x < INFINITY);
-      if (fails || !is_set(edits.allowed[token / 32], token % 32)) x = -INFINITY;
+      if (fails || !FilteredRow::is_set(edits.allowed[token / 32], token)) x = -INFINITY;
     }
     values[row * stride + token] = x;
   }

@@ -208,8 +208,8 @@ class RowSummariser {
 
   __device__ bool is_column_allowed(int column) const {
     if (!task_.allowed.given()) return true;
-    const std::uint32_t word = task_.allowed.data[number_ * task_.allowed.row_stride + column / 32];
-    return ((word >> (column % 32)) & 1U) != 0;
+    const std::uint32_t* words = task_.allowed.data + number_ * task_.allowed.row_stride;
+    return FilteredRow::is_set(words[column / 32], column);
   }
   /// Of this thread's values; a fault counts at a banned id, too.
   __device__ std::int32_t largest_of_cut() const {

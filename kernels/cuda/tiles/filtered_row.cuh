@@ -107,13 +107,15 @@ struct FilteredRow {
   /// What read() gives for a token that is not allowed: it weighs nothing.
   __device__ float nothing() const { return smallest > 0.0F ? 0.0F : -INFINITY; }
 
+  /// The bit of a token in the word that has it.
+  __device__ static bool is_set(std::uint32_t word, std::int64_t number) {
+    return ((word >> (number % 32)) & 1U) != 0;
+  }
+
  private:
   __device__ __forceinline__ float edited(std::int64_t token, float x) const {
     if (edit_bits == nullptr) return x;
     return is_set(edit_bits[token / 32], token) ? edited_values[token] : x;
-  }
-  __device__ static bool is_set(std::uint32_t word, std::int64_t number) {
-    return ((word >> (number % 32)) & 1U) != 0;
   }
 };
 
