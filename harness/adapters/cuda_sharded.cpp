@@ -8,7 +8,6 @@
 #include "fairdraw/cuda_sharded.h"
 
 #include <algorithm>
-#include <cstring>
 #include <deque>
 #include <memory>
 #include <string>
@@ -237,23 +236,8 @@ class CudaShardedSampler final : public Sampler {
   /// log-probabilities the columns of each.
   static Error put_together(std::deque<Shard>& shards, const std::vector<std::int64_t>& boundaries,
                             const fairdraw_batch& batch) {
-    std::size_t number = 0;
-    Error disagreement;
-    each_array(batch, [&](const auto& pointer, const CallArray& array) {
-      using Value = std::remove_pointer_t<std::remove_reference_t<decltype(pointer)>>;
-      if constexpr (!std::is_const_v<Value>) {
-        if (pointer == nullptr) return;
-        const std::vector<std::byte>& first = shards.front().arrays()[number];
-        const void* const place = pointer;
-        const bool is_of_columns = place == batch.mask || place == batch.report_all;
-        for (Shard& shard : shards) {
-          if (is_of_columns || shard.arrays()[number] == first) continue;
-          disagreement = {ErrorCode::unsupported,
-                          std::string("shards disagree about ") + array.name};
-        }
-        if (!is_of_columns) std::memcpy(pointer, first.data(), first.size());
-        ++number;
-      }
+    Error disagreement = copy_agreed_results(shards, batch, [&batch](const void* place) {
+      return place == batch.mask || place == batch.report_all;
     });
     if (disagreement) return disagreement;
     int number_of_shard = 0;

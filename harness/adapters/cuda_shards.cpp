@@ -3,7 +3,6 @@
 #include "harness/adapters/cuda_shards.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "fairdraw/cuda_sharded_speculation.h"
@@ -125,26 +124,6 @@ Error decide_rows(const std::deque<ChainShard>& shards) {
   return {ErrorCode::unsupported, "rows are undecided after 64 rounds"};
 }
 
-/// The results of the first shard, if all have the same.
-Error put_together(const std::deque<ChainShard>& shards, const fairdraw_verification& call) {
-  std::size_t number = 0;
-  Error disagreement;
-  each_array(call, [&](const auto& pointer, const CallArray& array) {
-    using Value = std::remove_pointer_t<std::remove_reference_t<decltype(pointer)>>;
-    if constexpr (!std::is_const_v<Value>) {
-      if (pointer == nullptr) return;
-      const std::vector<std::byte>& first = shards.front().arrays()[number];
-      for (const ChainShard& shard : shards) {
-        if (shard.arrays()[number] == first) continue;
-        disagreement = {ErrorCode::unsupported, std::string("shards disagree about ") + array.name};
-      }
-      std::memcpy(pointer, first.data(), first.size());
-      ++number;
-    }
-  });
-  return disagreement;
-}
-
 }  // namespace
 
 void split_processing(std::int64_t first, LogitsProcessing& processing) {
@@ -196,7 +175,7 @@ Error verify_in_shards(const std::vector<DeviceState*>& states, const fairdraw_v
   for (const ChainShard& shard : shards) {
     if (Error error = shard.finish()) return error;
   }
-  return put_together(shards, call);
+  return copy_agreed_results(shards, call, [](const void*) { return false; });
 }
 
 }  // namespace fairdraw::harness

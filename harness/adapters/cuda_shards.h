@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <string>
@@ -57,5 +58,29 @@ class OwnResults {
   Call call_;
   std::deque<std::vector<std::byte>> arrays_;
 };
+
+/// Copies the results of the first shard into those of a call, if all shards have the same. Arrays
+/// for which is_of_columns(place) holds are left to the caller: each shard has its columns of them.
+template <class Shard, class Call, class IsOfColumns>
+Error copy_agreed_results(const std::deque<Shard>& shards, const Call& call,
+                          const IsOfColumns& is_of_columns) {
+  std::size_t number = 0;
+  Error disagreement;
+  each_array(call, [&](const auto& pointer, const CallArray& array) {
+    using Value = std::remove_pointer_t<std::remove_reference_t<decltype(pointer)>>;
+    if constexpr (!std::is_const_v<Value>) {
+      if (pointer == nullptr) return;
+      const std::size_t mine = number++;
+      if (is_of_columns(static_cast<const void*>(pointer))) return;
+      const std::vector<std::byte>& first = shards.front().arrays()[mine];
+      for (const Shard& shard : shards) {
+        if (shard.arrays()[mine] == first) continue;
+        disagreement = {ErrorCode::unsupported, std::string("shards disagree about ") + array.name};
+      }
+      std::memcpy(pointer, first.data(), first.size());
+    }
+  });
+  return disagreement;
+}
 
 }  // namespace fairdraw::harness
