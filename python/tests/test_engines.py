@@ -5,6 +5,7 @@ An engine whose package or device is not there is skipped, and says what is miss
 
 import importlib
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -158,6 +159,37 @@ def test_time_ends_an_engines_cases_and_says_so():
     cases = len(matrix.matching_cases("smoke", globs))
     assert record["skip_reasons"] == {matrix.OUT_OF_TIME: cases}
     assert not record["red"]
+
+
+def judged_and_skipped(record):
+    return sum(sum(counts.values()) for counts in record["checks"].values())
+
+
+def test_a_process_that_dies_leaves_what_it_has_found(tmp_path, monkeypatch):
+    cases = matrix.matching_cases("smoke", [CASES[2], CASES[5]])
+    made = []
+
+    def dies_in_its_second_case(seed):
+        made.append(seed)
+        return tilted(seed) if len(made) == 1 else lambda batch: os._exit(7)
+
+    engine = engine_of(dies_in_its_second_case)
+    monkeypatch.setitem(ENGINES, engine.name, engine)
+    file = tmp_path / "part.json"
+    globs = [word for case in cases for word in ("--case", case)]
+    child = os.fork()
+    if child == 0:
+        __main__.main(["matrix", engine.name, "--suite", "smoke", *globs, "--out", str(file)])
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    (left,) = json.loads(file.read_text())["engines"]
+    assert left["running"] == cases[1]
+    assert judged_and_skipped(left) == 1
+    record = matrix.ended(left)
+    assert record["running"] == "" and matrix.ended(record) == record
+    assert judged_and_skipped(record) == 2
+    assert record["skip_reasons"][matrix.NOT_ENDED + cases[1]] == 1
+    assert cases[1] in matrix.to_markdown(matrix.updated(None, [record]))
 
 
 def test_merge_puts_records_in_the_place_of_older_ones(tmp_path, capsys):

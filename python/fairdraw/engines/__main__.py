@@ -12,6 +12,8 @@ from pathlib import Path
 from .._core import profile_names, suite_names
 from . import ENGINES, Engine, Unavailable, capsules, why_not
 from .matrix import (
+    Record,
+    ended,
     is_about,
     is_of_kind,
     judge,
@@ -64,7 +66,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _matrix(arguments: argparse.Namespace) -> int:
-    records = []
+    before = json.loads(arguments.add.read_text()) if arguments.add else None
+    file = arguments.add or arguments.out
+    records: list[Record] = []
     for engine in _chosen(arguments.engines):
         record = run_engine(
             engine,
@@ -73,12 +77,13 @@ def _matrix(arguments: argparse.Namespace) -> int:
             arguments.seed,
             arguments.semantics,
             arguments.seconds,
+            lambda unfinished: write(updated(before, [*records, unfinished]), file),
         )
+        write(updated(before, [*records, record]), file)  # what comes now may take long
         if record["version"] and "reports_mask" in engine.abilities and engine.cases == ("*",):
             record["masks_by_profile"] = masks_by_profile(engine, profile_names(), arguments.seed)
         records.append(record)
-    before = json.loads(arguments.add.read_text()) if arguments.add else None
-    print(write(updated(before, records), arguments.add or arguments.out))
+    print(write(updated(before, records), file))
     return 0
 
 
@@ -86,7 +91,7 @@ def _merge(arguments: argparse.Namespace) -> int:
     made = json.loads(arguments.matrix.read_text()) if arguments.matrix.exists() else None
     for part in arguments.parts:
         ran = [r for r in json.loads(part.read_text())["engines"] if not r["skipped_because"]]
-        made = updated(made, ran)
+        made = updated(made, map(ended, ran))
     print(write(made or updated(None, []), arguments.matrix))
     return 0
 

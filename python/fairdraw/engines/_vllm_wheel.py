@@ -12,6 +12,7 @@ Imports nothing else of fairdraw.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import inspect
 import linecache
@@ -162,8 +163,9 @@ def _facts(device: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def _triton_module_of_wheel(name: str, device: str) -> Any:
-    source, _ = wheel_source(path_of(name))
+@functools.cache
+def _triton_module_of(name: str, source: str, device: str) -> Any:
+    """One module for all calls: a new one would have all of its kernels compiled again."""
     if device == "cpu":
         # In Triton's interpreter the number of a loop is a Python integer.
         source = source.replace("row_id.to(tl.int64)", "row_id")
@@ -182,12 +184,10 @@ def _triton_module_of_wheel(name: str, device: str) -> Any:
 def triton_module(name: str) -> Any:
     """A module of Triton kernels: of an installed vllm, or of the wheel."""
     device = triton_device()
-    if device == "cpu":
-        return _triton_module_of_wheel(name, device)
-    try:
-        return importlib.import_module(name)
-    except Exception:  # a package for CUDA may raise anything here
-        return _triton_module_of_wheel(name, device)
+    if device != "cpu":
+        with contextlib.suppress(Exception):  # a package for CUDA may raise anything here
+            return importlib.import_module(name)
+    return _triton_module_of(name, wheel_source(path_of(name))[0], device)
 
 
 def version_with(module: str, *others: str) -> str:

@@ -12,7 +12,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from ._packages import Unavailable
 VERDICTS = ("passed", "failed", "underpowered", "skipped", "error")
 Record = dict[str, Any]
 OUT_OF_TIME = "not run: the time given to the engine was over"
+NOT_ENDED = "had not ended when its process was stopped: "
 #: Of the suite smoke: rows on which profiles differ.
 MASKS = ("mask/*/partial_sums", "mask/gaussian/v1000/edges", "mask/ties_at_k/v1000/edges")
 
@@ -102,8 +103,29 @@ def _new_record(
         "skip_reasons": {},
         "red": [],
         "masks_by_profile": {},
+        "running": "",
         "seconds": 0.0,
     }
+
+
+class _Counts:
+    """Verdicts by check, and reasons of skips, as a record has them."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, Counter[str]] = {}
+        self._reasons: Counter[str] = Counter()
+
+    def add(self, case: str, verdict: str, reason: str = "") -> None:
+        self._checks.setdefault(case.partition("/")[0], Counter())[verdict] += 1
+        if verdict == "skipped":
+            self._reasons[reason] += 1
+
+    def write_to(self, record: Record) -> None:
+        record["checks"] = {
+            check: {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
+            for check, counts in sorted(self._checks.items())
+        }
+        record["skip_reasons"] = dict(self._reasons.most_common())
 
 
 def run_engine(
@@ -113,12 +135,14 @@ def run_engine(
     seed: int,
     semantics: str | None = None,
     seconds: float = math.inf,
+    keep: Callable[[Record], object] = lambda record: None,
 ) -> Record:
     """The engine's record: counts by check and verdict, reasons of skips, and the red cases.
 
     Of the cases of the suite that match one of the globs. An engine that is not to be had here has
     the reason in `skipped_because`, and no checks. Cases that would begin after `seconds` are counted
-    as skipped, with that reason.
+    as skipped, with that reason. `keep` is given the record before each case, with that case as
+    `running`: a process that is stopped, or dies, leaves what it has found (see `ended`).
     """
     end = time.monotonic() + seconds
     cases = [case for case in matching_cases(suite, globs) if is_of_kind(engine, case)]
@@ -129,25 +153,22 @@ def run_engine(
     except Unavailable as reason:
         record["skipped_because"] = str(reason)
         return record
-    checks: dict[str, Counter[str]] = {}
-    reasons: Counter[str] = Counter()
+    counts = _Counts()
     for case in cases:
-        counts = checks.setdefault(case.partition("/")[0], Counter())
         if not is_about(engine, case):
-            counts["skipped"] += 1
-            reasons["about filters that the engine does not have"] += 1
+            counts.add(case, "skipped", "about filters that the engine does not have")
             continue
         if time.monotonic() >= end:
-            counts["skipped"] += 1
-            reasons[OUT_OF_TIME] += 1
+            counts.add(case, "skipped", OUT_OF_TIME)
             continue
+        record["running"] = case
+        counts.write_to(record)
+        keep(record)
         (result,) = judge(engine, profile, suite, case, seed).cases
         print(f"{engine.name} {profile} {result.verdict} {case}", file=sys.stderr, flush=True)
-        counts[result.verdict] += 1
-        record["seconds"] += result.seconds
-        if result.verdict == "skipped":
-            reasons[result.message] += 1
-        elif result.red:
+        counts.add(case, result.verdict, result.message)
+        record["seconds"] = round(record["seconds"] + result.seconds, 1)
+        if result.red:
             record["red"].append(
                 {
                     "case": case,
@@ -156,13 +177,28 @@ def run_engine(
                     "replay": replay_command(engine.name, profile, suite, case, seed),
                 }
             )
-    record["seconds"] = round(record["seconds"], 1)
-    record["checks"] = {
-        check: {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
-        for check, counts in sorted(checks.items())
-    }
-    record["skip_reasons"] = dict(reasons.most_common())
+    record["running"] = ""
+    counts.write_to(record)
     return record
+
+
+def ended(record: Record) -> Record:
+    """The record, whose process was perhaps stopped: a case that was running counts as skipped.
+
+    It is named in the reason. Cases after it are not counted.
+    """
+    case = record.get("running", "")
+    if not case:
+        return record
+    check = case.partition("/")[0]
+    counts = dict(record["checks"].get(check, {}))
+    counts["skipped"] = counts.get("skipped", 0) + 1
+    return {
+        **record,
+        "running": "",
+        "checks": dict(sorted({**record["checks"], check: counts}.items())),
+        "skip_reasons": {**record["skip_reasons"], NOT_ENDED + case: 1},
+    }
 
 
 def masks_by_profile(engine: Engine, profiles: Iterable[str], seed: int) -> Record:
@@ -301,9 +337,14 @@ def to_markdown(matrix: Record) -> str:
 
 
 def write(matrix: Record, json_file: str | os.PathLike[str]) -> Path:
-    """Writes the JSON, and the page next to it under the same name; returns the page's path."""
+    """Writes the JSON, and the page next to it under the same name; returns the page's path.
+
+    Each file as a whole or not at all, whenever the process is stopped.
+    """
     path = Path(json_file)
-    path.write_text(json.dumps(matrix, indent=1) + "\n")
     page = path.with_suffix(".md")
-    page.write_text(to_markdown(matrix))
+    for file, text in ((path, json.dumps(matrix, indent=1) + "\n"), (page, to_markdown(matrix))):
+        unfinished = file.with_name(f".{file.name}.{os.getpid()}")
+        unfinished.write_text(text)
+        unfinished.replace(file)
     return page

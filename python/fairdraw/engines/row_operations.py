@@ -44,8 +44,10 @@ def make_flashinfer(seed: int) -> Operations:
     sampling = package("flashinfer.sampling")
 
     def dense(function: Callable[..., Any]) -> Callable[..., Any]:
-        """Its kernels take rows without gaps."""
-        return lambda rows, parameter: function(rows.contiguous(), parameter)
+        """Its kernels take rows without gaps, and one row at least (python/engines.md)."""
+        return lambda rows, parameter: (
+            function(rows.contiguous(), parameter) if len(rows) > 0 else rows.clone()
+        )
 
     names = ("softmax", "top_k_mask_logits", "top_k_renorm_probs", "top_p_renorm_probs")
     return {name: dense(getattr(sampling, name)) for name in names}
