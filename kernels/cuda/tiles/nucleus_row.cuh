@@ -115,6 +115,7 @@ class NucleusRow {
   static constexpr float kNarrow = 2.75F;  ///< deviations to each side: a miss in some 170 rows
   static constexpr float kWide = 9.0F;     ///< after a miss: what is beside the narrow bracket
   static constexpr float kRoom = 0.5F;     ///< of the list, that a wide one may fill from the start
+  static constexpr float kFull = 0.8F;     ///< of the list, that any may: blocks have unequal parts
   static constexpr float kHeavy = 0x1p-8F;   ///< of the mass
   static constexpr float kModel = 0x1p-15F;  ///< of the target: what sums of floats are wrong by
   static constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
@@ -429,9 +430,9 @@ class NucleusRow {
               share * share * (prefix.total.of_sample - upto.of_sample) + upto.of_bins) +
         kModel * wanted;
     // The first bins with which the sum passes the target's neighbourhood.
-    constexpr float kPlaces[4] = {-kWide, -kNarrow, kNarrow, kWide};
+    constexpr float kPlaces[5] = {-kWide, -kNarrow, kNarrow, kWide, 0.0F};
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 5; ++i) {
       const unsigned passed = __ballot_sync(kAllLanes, upto.mass > wanted + kPlaces[i] * deviation);
       if (passed != 0 && lane_of_thread() == 0) {
         atomicMin(&memory_.edges[i], thread + __ffs(static_cast<int>(passed)) - 1);
@@ -442,20 +443,46 @@ class NucleusRow {
     const int end_of_wide = memory_.edges[3] < bins.count - 1 ? memory_.edges[3] : memory_.edges[2];
     if (thread == memory_.edges[0]) memory_.of_wide[0] = prefix.before.values;
     if (thread == end_of_wide) memory_.of_wide[1] = upto.values;
+    if (thread == memory_.edges[1]) memory_.of_narrow[0] = prefix.before.values;
+    if (thread == memory_.edges[2]) memory_.of_narrow[1] = upto.values;
+    if (thread == memory_.edges[4]) {  // which has a mass, since the sum passes the target in it
+      const float part = (wanted - prefix.before.mass) / mine.mass;
+      memory_.middle = static_cast<float>(thread) + fminf(fmaxf(part, 0.0F), 1.0F);
+      memory_.deviation = deviation / mine.mass;
+      memory_.values_of_bin = mine.mass / weight;
+    }
     if (thread < 2) {
       const int first = memory_.edges[1 - thread];
       KeyInterval& bracket = thread == 0 ? memory_.bracket : memory_.wide;
-      bracket.high = first == 0 ? bins.largest_key : bins.key_of(first);
-      bracket.low = bins.key_of((thread == 0 ? memory_.edges[2] : end_of_wide) + 1);
+      bracket.high = first == 0 ? bins.largest_key : bins.key_of(static_cast<float>(first));
+      const int last = thread == 0 ? memory_.edges[2] : end_of_wide;
+      bracket.low = bins.key_of(static_cast<float>(last + 1));
     }
     __syncthreads();
-    // Where few values weigh much the sample may have missed one: then there is room.
-    const float of_wide = memory_.of_wide[1] - memory_.of_wide[0];
-    if (thread == 0 && of_wide < kRoom * static_cast<float>(place_.nucleus_capacity<kForm>())) {
-      memory_.bracket = memory_.wide;
-    }
+    if (thread == 0) fit_bracket(bins);
     __syncthreads();
     return true;
+  }
+
+  /// By one thread: the bracket that the list has room for. Where few values weigh much the sample
+  /// may have missed one: then there is room for the wide one. Where there is not even room for
+  /// whole bins it ends within them, as if their values were spread evenly, and where that is too
+  /// long for the list, too, it is shorter, and the next pass goes on beside it.
+  __device__ __forceinline__ void fit_bracket(const Bins& bins) const {
+    const auto capacity = static_cast<float>(place_.nucleus_capacity<kForm>());
+    memory_.step = INFINITY;
+    if (memory_.of_wide[1] - memory_.of_wide[0] < kRoom * capacity) {
+      memory_.bracket = memory_.wide;
+    } else if (memory_.of_narrow[1] - memory_.of_narrow[0] > kFull * capacity) {
+      const float reach = fminf(kNarrow * memory_.deviation,
+                                0.5F * kFull * capacity / memory_.values_of_bin);
+      const float first = memory_.middle - reach;
+      if (first > 0.0F) {
+        memory_.bracket.high = min(bins.key_of(first), memory_.wide.high);
+      }
+      memory_.bracket.low = max(bins.key_of(memory_.middle + reach), memory_.wide.low);
+      memory_.step = 2.0F * reach / bins.bins_of_distance;
+    }
   }
 
   // --- The pass ----------------------------------------------------------------------------------
@@ -733,10 +760,32 @@ __device__ __noinline__ void draw_from_nucleus(const RowsTask& task, int blocks_
       .draw(threshold, word);
 }
 
+/// What comes after a bracket that was wrong by more than is usual: what is beside it, as far as the
+/// list has room. Empty where that is all of the wide one.
+template <bool kFromProbs>
+__device__ __forceinline__ KeyInterval beside(const KeyInterval& bracket, bool above,
+                                              const NucleusMemory& memory) {
+  // Distances are those of value_bins.cuh. A float of them rounds, and a step by none would not end.
+  const auto moved = [&](std::int32_t key, float step) {
+    if constexpr (kFromProbs) return key + static_cast<std::int32_t>(step);
+    return order_key(from_order_key(key) + step);
+  };
+  const bool any = memory.step == INFINITY;
+  if (above) {
+    const std::int32_t low = bracket.high + 1;
+    const std::int32_t high = memory.wide.high;
+    return {low, any ? high : min(high, max(low, moved(low, memory.step)))};
+  }
+  const std::int32_t high = bracket.low - 1;
+  const std::int32_t low = memory.wide.low;
+  return {any ? low : max(low, min(high, moved(high, -memory.step))), high};
+}
+
 /// For all threads of all blocks. word: the first thread's of the first block.
 template <RowForm kForm, bool kFromProbs>
 __device__ __forceinline__ NucleusOutcome end_with_nucleus(const SharedRow& place, float scale,
                                                            float top_p, std::uint64_t word) {
+  constexpr int kMostTurns = 7;  // then the list was ever too short: 8 passes are what others take
   const RowsTask& task = place.task;
   const int log2 = place.blocks_log2;
   if (!guess_nucleus<kForm, kFromProbs>(task, log2, place.dynamic, scale, top_p)) {
@@ -767,10 +816,8 @@ __device__ __forceinline__ NucleusOutcome end_with_nucleus(const SharedRow& plac
                                            memory.word);
       return NucleusOutcome::drawn;
     }
-    if (turn > 0 || found.place == NucleusPlace::unknown) return NucleusOutcome::missed;
-    // The guess was wrong by more than is usual: what is beside it.
-    bracket = found.place == NucleusPlace::above ? KeyInterval{bracket.high + 1, memory.wide.high}
-                                                 : KeyInterval{memory.wide.low, bracket.low - 1};
+    if (turn == kMostTurns || found.place == NucleusPlace::unknown) return NucleusOutcome::missed;
+    bracket = beside<kFromProbs>(bracket, found.place == NucleusPlace::above, memory);
     if (bracket.low > bracket.high) return NucleusOutcome::missed;
     tell_all({PassKind::nucleus, {}, bracket.low, bracket.high});
     cluster.sync();

@@ -38,9 +38,9 @@ struct BinRule {
   __device__ __forceinline__ int bin_of(float distance) const {
     return static_cast<int>(fminf(distance * bins_of_distance, static_cast<float>(count - 1)));
   }
-  /// A key about which a bin begins.
-  __device__ std::int32_t key_of(int bin) const {
-    const float distance = static_cast<float>(bin) / bins_of_distance;
+  /// A key about which a bin begins, or a part of it ends.
+  __device__ std::int32_t key_of(float bin) const {
+    const float distance = bin / bins_of_distance;
     if constexpr (kFromProbs) return largest_key - static_cast<std::int32_t>(distance);
     return order_key(fmaxf(largest - distance, from_order_key(kEmptyTileKey + 1)));
   }

@@ -355,6 +355,34 @@ TEST(CudaFilterTiles, RowsWhoseSurvivorsNoListHolds) {
   compare("flat", kMaxVocab, {500000, 0.5F, TieRule::lowest_id});
 }
 
+/// Nuclei whose threshold a sample of the row knows less well than a list has room for. With one or
+/// two blocks a bin holds up to 1500 of these values, one deviation of what is sampled is up to a bin,
+/// and the list has room for 2814: it takes a part of the bracket, and for some of these rows the
+/// threshold is in another.
+TEST(CudaFilterTiles, NucleiOfWhichAListHoldsAPart) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  FilterTilesRows rows;
+  harness::Dice dice(15);
+  for (const char* kind : {"flat", "spread", "bfloat16"}) {
+    const std::vector<float> logits = wide_logits(kind, 262144);
+    std::vector<float> probs(logits.size());
+    std::transform(logits.begin(), logits.end(), probs.begin(),
+                   [](float x) { return std::exp(x) * 0x1p-20F; });
+    const RandomTileRow of_logits = tile_row_of(logits, 1.0F);
+    RandomTileRow of_probs = tile_row_of(probs, 1.0F);
+    of_probs.input = TileInput::probs;
+    for (const float top_p : {0.4F, 0.7F, 0.8F, 0.9F, 0.95F}) {
+      for (const RandomTileRow& row : {of_logits, of_probs}) {
+        const Survivors expected(row, {0, top_p});
+        for (const cuda::TileSpread& spread : {cuda::TileSpread{1, 512}, {2, 512}, {16, 512}}) {
+          rows.compare(row, {0, top_p}, expected, {dice.bits()}, spread);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
 /// Rows of k and of p that lists hold, of each length of list, and the first and last words.
 TEST(CudaFilterTiles, ListsOfEveryLengthAndTheFirstAndLastWords) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
