@@ -69,14 +69,15 @@ struct NucleusMemory {
   TileDrawMemory<std::uint64_t> drawn;
   std::uint64_t word, above;
   std::uint32_t listed;  ///< by this block
-  int edges[5];  ///< bins: where the wide bracket begins, the narrow one, where they end; the middle
+  int edges[5];        ///< bins: where the wide bracket begins, the narrow one, where they end; the
+                       ///< middle
   float of_wide[2];    ///< values above the wide bracket, and with it
   float of_narrow[2];  ///< the same of the narrow one
   KeyInterval bracket, wide;
-  float middle;          ///< of the bracket, in bins
-  float deviation;       ///< in bins
-  float values_of_bin;   ///< about the middle
-  float step;            ///< distance that a bracket with room in the list may cover; inf: any
+  float middle;         ///< of the bracket, in bins
+  float deviation;      ///< in bins
+  float values_of_bin;  ///< about the middle
+  float step;           ///< distance that a bracket with room in the list may cover; inf: any
   std::int32_t largest_key;
   int drop;  ///< bits by which weights relative to the largest value are finer than the unit
   std::uint64_t target;  ///< in the unit

@@ -356,9 +356,9 @@ TEST(CudaFilterTiles, RowsWhoseSurvivorsNoListHolds) {
 }
 
 /// Nuclei whose threshold a sample of the row knows less well than a list has room for. With one or
-/// two blocks a bin holds up to 1500 of these values, one deviation of what is sampled is up to a bin,
-/// and the list has room for 2814: it takes a part of the bracket, and for some of these rows the
-/// threshold is in another.
+/// two blocks a bin holds up to 1500 of these values, one deviation of what is sampled is up to a
+/// bin, and the list has room for 2814: it takes a part of the bracket, and for some of these rows
+/// the threshold is in another.
 TEST(CudaFilterTiles, NucleiOfWhichAListHoldsAPart) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   FilterTilesRows rows;

@@ -1,0 +1,492 @@
+// Where the threshold of a row with top_p alone is guessed to lie: a bracket, by all blocks of the
+// row.
+//
+// Contract. All blocks have the row's whole index; all threads of all blocks take part, and agree
+// on the answer: whether there is a bracket, and which. What lies in it is measured after
+// (nucleus_row.cuh), and any bracket is right.
+//
+// Algorithm and cost. Every block works out the row's mass and the target for itself. Each counts
+// values in bins, by their distance to the largest one: all of its part of the row where that is in
+// its ring, else eight tiles a warp, spread over the row. Then all blocks read all counts.
+//
+// One unit. A token that is e octaves below the row's largest one, e <= 32, weighs m 2^(80 - e)
+// exactly (common/tile_weights.h): neither shift has cut anything. So all that reaches the bracket
+// has weights that are multiples of that of its lowest octave, and in this unit the mass of the
+// nucleus fits into 64 bits. That is tested before the pass: where the bracket is deeper, or the
+// mass larger, or float arithmetic not exact, there is no token.
+//
+// The sample. Largest values of tiles are known from the index. Tiles of which the rest weighs more
+// than a 256th of the mass are read whatever their place. All these stand for themselves alone, and
+// each counts what it weighs; the others count what the middle of their bin does. The others'
+// rest is what the sampled ones' is, by mass. The bracket is so many standard deviations wide.
+// Since the mass L of all that is sampled is known, the variance is that of W(>= v) - s L, with s
+// the part of L above v: what is above v counts 1 - s in it, the rest s.
+//
+// The list has room for so many values: where the bracket would have more it is made of parts of
+// bins, and shorter than it should be.
+//
+// Determinism: the guess is made by floats, by every block in the same order, so that blocks agree;
+// but for the bracket nothing of it shows.
+#pragma once
+
+#include <cstdint>
+
+#include "common/wide_integers.h"
+#include "cuda/device/shared_sums.cuh"
+#include "cuda/tiles/block_draw.cuh"
+#include "cuda/tiles/shared_row.cuh"
+#include "cuda/tiles/value_bins.cuh"
+
+namespace fairdraw::cuda {
+
+/// `change` of each member of one estimate, or of two.
+template <class Change>
+__device__ __forceinline__ Estimate each_of(const Estimate& a, const Change& change) {
+  return {change(a.values), change(a.mass), change(a.sampled), change(a.of_sample),
+          change(a.of_bins)};
+}
+template <class Change>
+__device__ __forceinline__ Estimate each_of(const Estimate& a, const Estimate& b,
+                                            const Change& change) {
+  return {change(a.values, b.values), change(a.mass, b.mass), change(a.sampled, b.sampled),
+          change(a.of_sample, b.of_sample), change(a.of_bins, b.of_bins)};
+}
+__device__ __forceinline__ Estimate operator+(const Estimate& a, const Estimate& b) {
+  return each_of(a, b, [](float x, float y) { return x + y; });
+}
+__device__ __forceinline__ Estimate operator-(const Estimate& a, const Estimate& b) {
+  return each_of(a, b, [](float x, float y) { return x - y; });
+}
+__device__ __forceinline__ Estimate warp_inclusive_sum(const Estimate& mine) {
+  return each_of(mine, [](float x) { return warp_inclusive_sum(x); });
+}
+__device__ __forceinline__ Estimate value_of_lane(const Estimate& mine, int lane) {
+  return each_of(mine, [lane](float x) { return value_of_lane(x, lane); });
+}
+
+/// What each phase of a row with top_p alone knows of the row and of this block's part.
+template <RowForm kForm, bool kFromProbs>
+class NucleusPart {
+ protected:
+  using Row = TileRow<kForm>;
+  using Ring = TileRing<kForm>;
+  using Pass = TilePass<kForm, kFromProbs>;
+  using Weights = TileWeights<kFromProbs>;
+  static constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
+
+  __device__ __forceinline__ NucleusPart(const SharedRow& place, const TileRule& rule)
+      : place_(place),
+        row_(place.task.rows, place.task.allowed, place.number(), kFromProbs, place.task.edits),
+        ring_(place.dynamic),
+        blocks_(place.blocks<kForm>(row_.tiles())),
+        memory_(*place.nucleus<kForm>()),
+        rule_(rule) {}
+
+  /// Whether the rings of all warps hold all of the row.
+  __device__ bool has_all_in_ring() const {
+    return row_.tiles() <= blocks_.warps() * Ring::kStages;
+  }
+  /// Entries of each block.
+  __device__ int share_of_block() const {
+    return place_.nucleus_capacity<kForm>() >> place_.blocks_log2;
+  }
+  /// x[i] by selections: an array with an index that is not known would not be in registers.
+  __device__ __forceinline__ static float value_of(const float (&x)[kLaneValues], int i) {
+    static_assert(kLaneValues == 8);
+    const auto either = [](int bit, float a, float b) { return bit != 0 ? b : a; };
+    const float first = either(i & 2, either(i & 1, x[0], x[1]), either(i & 1, x[2], x[3]));
+    const float second = either(i & 2, either(i & 1, x[4], x[5]), either(i & 1, x[6], x[7]));
+    return either(i & 4, first, second);
+  }
+
+  SharedRow place_;
+  Row row_;
+  Ring ring_;
+  RowBlocks blocks_;
+  NucleusMemory& memory_;
+  TileRule rule_;
+};
+
+/// One block's part of the guess.
+template <RowForm kForm, bool kFromProbs>
+class NucleusGuess : NucleusPart<kForm, kFromProbs> {
+  using Part = NucleusPart<kForm, kFromProbs>;
+  using Part::blocks_;
+  using Part::has_all_in_ring;
+  using Part::memory_;
+  using Part::place_;
+  using Part::ring_;
+  using Part::row_;
+  using Part::rule_;
+  using Part::value_of;
+  using typename Part::Pass;
+  using typename Part::Ring;
+  using typename Part::Weights;
+  using Bins = BinRule<kFromProbs>;
+  static constexpr int kSamples = 8;       ///< tiles of a warp; all where it has no more
+  static constexpr float kNarrow = 2.75F;  ///< deviations to each side: a miss in some 170 rows
+  static constexpr float kWide = 9.0F;     ///< after a miss: what is beside the narrow bracket
+  static constexpr float kRoom = 0.5F;     ///< of the list, that a wide one may fill from the start
+  static constexpr float kFull = 0.8F;     ///< of the list, that any may: blocks have unequal parts
+  static constexpr float kHeavy = 0x1p-8F;   ///< of the mass
+  static constexpr float kModel = 0x1p-15F;  ///< of the target: what sums of floats are wrong by
+  static constexpr float kUnits = 0x1p26F;   ///< of the mass: known weights are counted in them
+
+ public:
+  __device__ __forceinline__ NucleusGuess(const SharedRow& place, const TileRule& rule)
+      : Part(place, rule) {}
+
+  /// After the first pass of a warp: asks for the first tiles that it will count, if they are not
+  /// in its ring.
+  __device__ __forceinline__ void begin_sample() const {
+    if (kForm.access == TileAccess::vectors && !has_all_in_ring()) start_sampled(0);
+  }
+
+  /// The bracket, the target and the unit, to the memory of this block; false where there is none.
+  /// All blocks agree.
+  __device__ __forceinline__ bool guess(float top_p) {
+    static_assert(kRowBits == 48);  // float_of
+    const auto thread = static_cast<int>(threadIdx.x);
+    const std::int32_t largest_key = find_tile_keys(blocks_.index()).largest;
+    if (status_of_key(largest_key, place_.task.edits.fault_of(place_.number())) != RowStatus::ok) {
+      return false;
+    }
+    const float largest = from_order_key(largest_key);
+    const Weights weights(largest, rule_);
+    if (!weights.are_quick()) return false;
+    memory_.bins[thread] = make_uint2(0, 0);
+    if (thread == 0) {
+      for (int& edge : memory_.edges) edge = static_cast<int>(blockDim.x);
+    }
+    const uint128_t mass = mass_of_row(weights);
+    const uint128_t target = nucleus_target(top_p, mass);
+    const auto of_largest = static_cast<float>(weights.weigh(largest));
+    const float reach =
+        octaves_to_reach(float_of(mass), float_of(mass - target), of_largest, row_.vocab());
+    const Bins bins(
+        largest_key,
+        static_cast<float>(blockDim.x) / (kFromProbs ? reach * kKeysOfOctave : reach / rule_.scale),
+        static_cast<int>(blockDim.x));
+    const float heavy = float_of(mass) * kHeavy;
+    float each = 1.0F;
+    if (!has_all_in_ring()) {
+      each = called_value_of_sample(place_.task, place_.blocks_log2, place_.dynamic, rule_.scale,
+                                    largest, heavy);
+    }
+    called_count(place_.task, place_.blocks_log2, place_.dynamic, rule_.scale, bins,
+                 kUnits * (of_largest / float_of(mass)), heavy);
+    blocks_.cluster().sync();
+    if (!find_brackets(bins, float_of(mass), float_of(target), of_largest, each)) return false;
+    const std::uint32_t below = weights.octaves_below(from_order_key(memory_.wide.low));
+    if (below > kTileBits) return false;
+    // Tiles that reach the bracket lie between its lowest value and the largest one.
+    if (!Weights(from_order_key(memory_.wide.low), rule_).are_quick()) return false;
+    const int drop = static_cast<int>(kTileBits - below);
+    const int unit = kRowBits + drop;
+    if (static_cast<std::uint64_t>((mass >> unit) >> 63) != 0) return false;  // two: 143 is too far
+    if (thread == 0) {
+      memory_.drop = drop;
+      memory_.target = static_cast<std::uint64_t>((target + ((uint128_t{1} << unit) - 1)) >> unit);
+      memory_.largest_key = largest_key;
+    }
+    return true;
+  }
+
+ private:
+  /// Which of a warp's `count` tiles is the i-th that it counts.
+  __device__ static int sampled_number(int i, int count) {
+    return count <= kSamples ? i : (2 * i + 1) * count / (2 * kSamples);
+  }
+  __device__ int sampled_tile(int i) const {
+    const TileSteps steps = blocks_.steps();
+    return steps.at(sampled_number(i, steps.count()));
+  }
+  __device__ bool is_sampled(int tile) const {
+    const int warps = blocks_.warps();
+    const int warps_log2 = 31 - __clz(warps);  // a power of two, as blocks and threads are
+    const int number = tile >> warps_log2;
+    const int count = ((row_.tiles() - 1 - (tile & (warps - 1))) >> warps_log2) + 1;
+    // floor(number kSamples / count): the quotient is at least half a count's part off an integer.
+    const int i = static_cast<int>((static_cast<float>(number * kSamples) + 0.5F) /
+                                   static_cast<float>(count));
+    return sampled_number(i, count) == number;
+  }
+  /// Asks for those samples from a number on that the ring has room for.
+  __device__ __forceinline__ void start_sampled(int first) const {
+    const int end = min(first + Ring::kStages, min(blocks_.steps().count(), kSamples));
+    auto stage = Ring::first_stage();
+#pragma unroll 1
+    for (int i = first; i < end; ++i, stage = stage.next()) {
+      ring_.start(row_, stage, sampled_tile(i));
+      if (row_.is_masked()) ring_.start_bits(row_, stage, sampled_tile(i));
+    }
+    Ring::commit();
+  }
+
+  /// What a tile weighs without its largest value, in the unit of a row whose largest value has
+  /// `weights`.
+  __device__ __forceinline__ float rest_of(const Weights& weights, int tile) const {
+    const RowIndex index = blocks_.index();
+    const float largest = from_order_key(index.keys[tile]);
+    const std::uint32_t below = weights.octaves_below(largest);
+    if (below >= kTileOctaves) return 0.0F;
+    const std::uint64_t sum = index.sums[tile] >> below;
+    const std::uint64_t of_largest = weights.weigh(largest);
+    return sum > of_largest ? static_cast<float>(sum - of_largest) : 0.0F;
+  }
+
+  /// The row's mass. One barrier.
+  __device__ __forceinline__ uint128_t mass_of_row(const Weights& weights) const {
+    const RowIndex index = blocks_.index();
+    uint128_t mine = 0;
+#pragma unroll 1
+    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles;
+         tile += static_cast<int>(blockDim.x)) {
+      const std::uint32_t gap = weights.octaves_below(from_order_key(index.keys[tile]));
+      if (gap <= kRowBits) mine += static_cast<uint128_t>(index.sums[tile]) << (kRowBits - gap);
+    }
+    const auto sum_of_lanes = [](uint128_t value) {
+      constexpr int kPartBits = 27;
+      uint128_t sum = 0;
+#pragma unroll
+      for (int shift = 0; shift < 128; shift += kPartBits) {
+        const auto part = static_cast<std::uint32_t>(value >> shift) & ((1U << kPartBits) - 1);
+        sum += static_cast<uint128_t>(__reduce_add_sync(kAllLanes, part)) << shift;
+      }
+      return sum;
+    };
+    // Twice by one piece of code: over the lanes, then over the warps.
+#pragma unroll 1
+    for (int turn = 0;; ++turn) {
+      mine = sum_of_lanes(mine);
+      if (turn == 1) return mine;
+      if (lane_of_thread() == 0) memory_.mass_of_warp[warp_of_thread()] = mine;
+      __syncthreads();
+      mine = lane_of_thread() < warps_of_block() ? memory_.mass_of_warp[lane_of_thread()] : 0;
+    }
+  }
+
+  /// A mass in the unit of `Weights`, of a row's, which is at least 2^102.
+  __device__ static float float_of(uint128_t mass) {
+    constexpr int kShift = 60;
+    return static_cast<float>(static_cast<std::uint64_t>(mass >> kShift)) * 0x1p12F;
+  }
+
+  /// How many values each sampled one of the tiles that are not heavy stands for. One barrier.
+  __device__ __forceinline__ float value_of_sample(const Weights& weights, float heavy) const {
+    float light = 0;    // what the tiles that are not heavy weigh
+    float sampled = 0;  // and those of them that are counted
+#pragma unroll 1
+    for (int tile = static_cast<int>(threadIdx.x); tile < row_.tiles();
+         tile += static_cast<int>(blockDim.x)) {
+      const float weight = rest_of(weights, tile);
+      if (weight > heavy) continue;
+      light += weight;
+      if (is_sampled(tile)) sampled += weight;
+    }
+    light = warp_sum(light);
+    sampled = warp_sum(sampled);
+    if (lane_of_thread() == 0) memory_.of_warp[warp_of_thread()] = {light, sampled};
+    __syncthreads();
+    const float2 mine =
+        lane_of_thread() < warps_of_block() ? memory_.of_warp[lane_of_thread()] : float2{};
+    light = warp_sum(mine.x);
+    sampled = warp_sum(mine.y);
+    return sampled > 0 ? light / sampled : 0.0F;
+  }
+
+  // What few rows do is called, with all arguments in registers: by reference to this object all of
+  // it would lie in local memory, of every row.
+  __device__ __noinline__ static float called_value_of_sample(const RowsTask& task, int blocks_log2,
+                                                              unsigned char* dynamic, float scale,
+                                                              float largest, float heavy) {
+    const NucleusGuess row({task, blocks_log2, dynamic, nullptr}, {scale, true});
+    return row.value_of_sample(Weights(largest, row.rule_), heavy);
+  }
+  __device__ __noinline__ static void called_count(const RowsTask& task, int blocks_log2,
+                                                   unsigned char* dynamic, float scale, Bins bins,
+                                                   float of_largest, float heavy) {
+    const NucleusGuess row({task, blocks_log2, dynamic, nullptr}, {scale, true});
+    row.count(bins, of_largest, heavy);
+  }
+
+  /// Counts this warp's part: largest values of tiles, and the rest of those that are sampled or
+  /// heavy.
+  __device__ __forceinline__ void count(const Bins& bins, float of_largest, float heavy) const {
+    const Weights weights(bins.largest, rule_);
+    const std::int32_t* keys = blocks_.index().keys;
+    const TileSteps steps = blocks_.steps();
+#pragma unroll 1
+    for (int first = steps.first; first < steps.end; first += kWarp * steps.step) {
+      const int mine = first + lane_of_thread() * steps.step;
+      const bool there = mine < steps.end && keys[mine] > kEmptyTileKey;
+      if (there) weigh_value(bins, from_order_key(keys[mine]), of_largest);
+      unsigned lanes = __ballot_sync(kAllLanes, there && rest_of(weights, mine) > heavy);
+#pragma unroll 1
+      for (; lanes != 0; lanes &= lanes - 1) {
+        const int tile = first + (__ffs(static_cast<int>(lanes)) - 1) * steps.step;
+        RawTile raw;
+        load_again(row_, tile, raw);
+        float x[kLaneValues];
+        Pass::read(row_, raw, x);
+        if (lane_of_thread() == 0) {
+          weigh_value(bins, from_order_key(keys[tile]), -of_largest);  // is counted already
+        }
+#pragma unroll 1
+        for (int j = 0; j < kLaneValues; ++j) weigh_value(bins, value_of(x, j), of_largest);
+      }
+    }
+    const int samples = min(steps.count(), kSamples);
+#pragma unroll 1
+    for (int first = 0; first < samples; first += Ring::kStages) {
+      if constexpr (kForm.access == TileAccess::vectors) {
+        if (first > 0) start_sampled(first);
+        Ring::await_all();
+      }
+      auto stage = Ring::first_stage();
+#pragma unroll 1
+      for (int i = first; i < min(first + Ring::kStages, samples); ++i, stage = stage.next()) {
+        const int tile = sampled_tile(i);
+        if (keys[tile] == kEmptyTileKey) continue;
+        if (rest_of(weights, tile) > heavy) continue;
+        RawTile raw;
+        if constexpr (kForm.access == TileAccess::vectors) {
+          ring_.read(row_, stage, tile, raw);
+        } else {
+          load_again(row_, tile, raw);
+        }
+        float x[kLaneValues];
+        Pass::read(row_, raw, x);
+        if (lane_of_thread() == 0) count_value(bins, from_order_key(keys[tile]), -1);
+#pragma unroll
+        for (const float value : x) count_value(bins, value, 1);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void count_value(const Bins& bins, float value, int one) const {
+    const int bin = bins.bin_of(bins.distance(value));
+    if (bin < bins.count - 1) atomicAdd(memory_.sampled_of(bin), static_cast<unsigned>(one));
+  }
+  /// of_largest: units of the largest value.
+  __device__ __forceinline__ void weigh_value(const Bins& bins, float value,
+                                              float of_largest) const {
+    const float distance = bins.distance(value);
+    const float weight = kFromProbs ? value / bins.largest : exp2f(distance * -rule_.scale);
+    const int bin = bins.bin_of(distance);
+    if (bin < bins.count - 1) {
+      atomicAdd(memory_.units_of(bin),
+                static_cast<unsigned>(static_cast<int>(rintf(weight * of_largest))));
+    }
+  }
+
+  /// The brackets by all blocks' counts, a bin a thread. `each`: what a sampled value stands for.
+  __device__ __forceinline__ bool find_brackets(const Bins& bins, float mass, float wanted,
+                                                float of_largest, float each) {
+    const auto thread = static_cast<int>(threadIdx.x);
+    uint2 theirs[kMaxBlocksOfRow];
+#pragma unroll
+    for (int block = 0; block < kMaxBlocksOfRow; ++block) {
+      const bool there = block < blocks_.cluster().blocks;
+      theirs[block] =
+          there ? *blocks_.cluster().at(memory_.bins + thread, block) : make_uint2(0, 0);
+    }
+    uint2 sums = make_uint2(0, 0);
+#pragma unroll
+    for (const uint2& bin : theirs) {
+      sums.x += bin.x;
+      sums.y += bin.y;
+    }
+    const bool swapped = NucleusMemory::has_units_first(thread);
+    const unsigned sampled = swapped ? sums.y : sums.x;
+    const unsigned units = swapped ? sums.x : sums.y;
+    const float weight = of_largest * bins.weight_of(thread, rule_.scale);
+    const float values = static_cast<float>(sampled) * each;
+    const float known = static_cast<float>(units) * (mass / kUnits);
+    // A sampled value stands for others. And all the values of a bin may be at one place in it, a
+    // third of the square of its half width from the middle in the mean of squares.
+    const float octaves = (kFromProbs ? 1.0F / kKeysOfOctave : rule_.scale) / bins.bins_of_distance;
+    const float half_width = 0.35F * octaves;  // ln 2 / 2
+    const float of_sample = each > 1.0F ? values * each * weight * weight : 0.0F;
+    const float of_bins = values * values * weight * weight * (half_width * half_width / 3.0F);
+    const Estimate mine{values, known + values * weight, values * weight, of_sample, of_bins};
+    const BlockPrefix<Estimate> prefix = block_prefix<Estimate>(mine, memory_.estimates);
+    const Estimate upto = prefix.before + mine;
+    // The mass of all that is sampled is known: what the sample is wrong by is how it is divided.
+    const float share = prefix.total.sampled > 0 ? upto.sampled / prefix.total.sampled : 0.0F;
+    const float deviation =
+        sqrtf((1.0F - share) * (1.0F - share) * upto.of_sample +
+              share * share * (prefix.total.of_sample - upto.of_sample) + upto.of_bins) +
+        kModel * wanted;
+    // The first bins with which the sum passes the target's neighbourhood.
+    constexpr float kPlaces[5] = {-kWide, -kNarrow, kNarrow, kWide, 0.0F};
+#pragma unroll
+    for (int i = 0; i < 5; ++i) {
+      const unsigned passed = __ballot_sync(kAllLanes, upto.mass > wanted + kPlaces[i] * deviation);
+      if (passed != 0 && lane_of_thread() == 0) {
+        atomicMin(&memory_.edges[i], thread + __ffs(static_cast<int>(passed)) - 1);
+      }
+    }
+    __syncthreads();
+    if (memory_.edges[2] >= bins.count - 1) return false;
+    const int end_of_wide = memory_.edges[3] < bins.count - 1 ? memory_.edges[3] : memory_.edges[2];
+    if (thread == memory_.edges[0]) memory_.of_wide[0] = prefix.before.values;
+    if (thread == end_of_wide) memory_.of_wide[1] = upto.values;
+    if (thread == memory_.edges[1]) memory_.of_narrow[0] = prefix.before.values;
+    if (thread == memory_.edges[2]) memory_.of_narrow[1] = upto.values;
+    if (thread == memory_.edges[4]) {  // which has a mass, since the sum passes the target in it
+      const float part = (wanted - prefix.before.mass) / mine.mass;
+      memory_.middle = static_cast<float>(thread) + fminf(fmaxf(part, 0.0F), 1.0F);
+      memory_.deviation = deviation / mine.mass;
+      memory_.values_of_bin = mine.mass / weight;
+    }
+    if (thread < 2) {
+      const int first = memory_.edges[1 - thread];
+      KeyInterval& bracket = thread == 0 ? memory_.bracket : memory_.wide;
+      bracket.high = first == 0 ? bins.largest_key : bins.key_of(static_cast<float>(first));
+      const int last = thread == 0 ? memory_.edges[2] : end_of_wide;
+      bracket.low = bins.key_of(static_cast<float>(last + 1));
+    }
+    __syncthreads();
+    if (thread == 0) fit_bracket(bins);
+    __syncthreads();
+    return true;
+  }
+
+  /// By one thread: the bracket that the list has room for. Where few values weigh much the sample
+  /// may have missed one: then there is room for the wide one. Where there is not even room for
+  /// whole bins it ends within them, as if their values were spread evenly, and where that is too
+  /// long for the list, too, it is shorter, and the next pass goes on beside it.
+  __device__ __forceinline__ void fit_bracket(const Bins& bins) const {
+    const auto capacity = static_cast<float>(place_.template nucleus_capacity<kForm>());
+    memory_.step = INFINITY;
+    if (memory_.of_wide[1] - memory_.of_wide[0] < kRoom * capacity) {
+      memory_.bracket = memory_.wide;
+    } else if (memory_.of_narrow[1] - memory_.of_narrow[0] > kFull * capacity) {
+      const float reach =
+          fminf(kNarrow * memory_.deviation, 0.5F * kFull * capacity / memory_.values_of_bin);
+      const float first = memory_.middle - reach;
+      if (first > 0.0F) {
+        memory_.bracket.high = min(bins.key_of(first), memory_.wide.high);
+      }
+      memory_.bracket.low = max(bins.key_of(memory_.middle + reach), memory_.wide.low);
+      memory_.step = 2.0F * reach / bins.bins_of_distance;
+    }
+  }
+};
+
+/// After a warp's first pass.
+template <RowForm kForm, bool kFromProbs>
+__device__ __noinline__ void begin_nucleus(const RowsTask& task, int blocks_log2,
+                                           unsigned char* dynamic) {
+  NucleusGuess<kForm, kFromProbs>({task, blocks_log2, dynamic, nullptr}, {}).begin_sample();
+}
+
+template <RowForm kForm, bool kFromProbs>
+__device__ __noinline__ bool guess_nucleus(const RowsTask& task, int blocks_log2,
+                                           unsigned char* dynamic, float scale, float top_p) {
+  return NucleusGuess<kForm, kFromProbs>({task, blocks_log2, dynamic, nullptr}, {scale, true})
+      .guess(top_p);
+}
+
+}  // namespace fairdraw::cuda
