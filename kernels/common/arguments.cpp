@@ -190,6 +190,19 @@ Error check_result(const SampleRequest& request, const SampleResult& result, boo
                       rows, request.logits.vocab, "vocab");
 }
 
+Error check_kept(const KeptSets& kept, std::int64_t sets, const char* meaning) {
+  if (Error e = check_size("kept.token_ids.size", kept.token_ids.size, sizeof(std::int32_t))) {
+    return e;
+  }
+  if (!kept.token_ids.given() && kept.token_ids.size > 0) {
+    return out_of_range("kept.token_ids", "null", "an array");
+  }
+  if (!kept.offsets.given()) return out_of_range("kept.offsets", "null", "an array");
+  const std::string of_sets = meaning;
+  if (Error e = check_array(kept.offsets, "kept.offsets", sets + 1, of_sets + " + 1")) return e;
+  return check_optional(kept.overflow, "kept.overflow", sets, of_sets);
+}
+
 Error check_logprobs(const SampleRequest& request, const LogprobsResult& result) {
   const std::int64_t outputs = outputs_of(request);
   const std::int64_t tokens = outputs * request.num_samples;

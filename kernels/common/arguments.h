@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "fairdraw/kept_sets.h"
 #include "fairdraw/limits.h"
 #include "fairdraw/process_logits.h"
 #include "fairdraw/sample.h"
@@ -89,6 +90,9 @@ Error check_process_logits(const ProcessLogitsRequest& request, const ProcessLog
 Error check_result(const SampleRequest& request, const SampleResult& result, bool wants_tokens);
 
 Error check_logprobs(const SampleRequest& request, const LogprobsResult& result);
+
+/// Of a call with so many sets.
+Error check_kept(const KeptSets& kept, std::int64_t sets, const char* meaning = "outputs");
 
 /// A request as raw modes of log_probabilities see it: nothing to process, nothing to filter.
 void remove_filters(SampleRequest& request);

@@ -2,7 +2,6 @@
 #include "fairdraw/kept_sets.h"
 
 #include <algorithm>
-#include <string>
 #include <vector>
 
 #include "common/arguments.h"
@@ -11,19 +10,6 @@
 
 namespace fairdraw {
 namespace {
-
-Error check_kept(const SampleRequest& request, const KeptSets& kept) {
-  const std::int64_t outputs = outputs_of(request);
-  if (Error e = check_size("kept.token_ids.size", kept.token_ids.size, sizeof(std::int32_t))) {
-    return e;
-  }
-  if (!kept.token_ids.given() && kept.token_ids.size > 0) {
-    return out_of_range("kept.token_ids", "null", "an array");
-  }
-  if (!kept.offsets.given()) return out_of_range("kept.offsets", "null", "an array");
-  if (Error e = check_array(kept.offsets, "kept.offsets", outputs + 1, "outputs + 1")) return e;
-  return check_optional(kept.overflow, "kept.overflow", outputs, "one an output");
-}
 
 /// The sets of rows, packed by outputs.
 void pack(const SampleRequest& request, const std::vector<std::vector<std::int32_t>>& rows,
@@ -54,7 +40,7 @@ Error sample_with_kept_sets(const SampleRequest& request, const SampleResult& re
                             const KeptSets& kept, const Execution& execution) {
   if (Error error = cpu::check_execution(execution)) return error;
   if (Error error = check_request(request, "logits")) return error;
-  if (Error error = check_kept(request, kept)) return error;
+  if (Error error = check_kept(kept, outputs_of(request))) return error;
   std::vector<std::vector<std::int32_t>> rows(static_cast<std::size_t>(request.logits.rows));
   const cpu::RowSurvivors keep = [&rows](std::int64_t row, cpu::IndexedRow& sampler) {
     sampler.list_survivors(rows[static_cast<std::size_t>(row)]);

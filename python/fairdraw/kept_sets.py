@@ -3,8 +3,10 @@
 >>> drawn = fairdraw.sample_with_kept_sets(logits, top_p=0.95, seed=7)
 >>> drawn.tokens, drawn.logprobs          # log-probabilities among the survivors
 >>> drawn.kept.of(0)                      # ids of output 0, ascending
->>> drawn.kept.token_ids.tolist(), drawn.kept.offsets.tolist()    # vLLM's SamplingMask
+>>> drawn.kept.to_sampling_mask()         # lists of ids and of offsets: vLLM's SamplingMask
 
+On a GPU nothing waits, so that the call can be captured in a graph: there token_ids has all of the
+room, and offsets[-1] says how much of it is sets. `of`, `trimmed` and to_sampling_mask wait for it.
 A trainer computes the same distribution from its own logits: fairdraw.torch.replay_logprobs.
 """
 
@@ -26,7 +28,7 @@ from ._arguments import (
     _member,
     _seed_and_offset,
 )
-from ._arrays import backend_of, length
+from ._arrays import TorchBackend, backend_of, length
 
 #: Ids that there is room for, an output, where the caller does not say.
 _ROOM_AN_OUTPUT = 4096
@@ -35,7 +37,9 @@ _ROOM_AN_OUTPUT = 4096
 class KeptSets(NamedTuple):
     """Sets of ids, one after the other; the layout of vLLM's SamplingMask."""
 
-    token_ids: Any  #: [offsets[-1]] int32, ascending within a set
+    token_ids: (
+        Any  #: [offsets[-1]] int32, ascending within a set; as a call on a GPU leaves it, more
+    )
     offsets: Any  #: [outputs + 1] int64: output i has token_ids[offsets[i]:offsets[i + 1]]
     overflow: Any  #: [outputs] bool: there was no room for the set, and none of it is there
 
@@ -43,16 +47,34 @@ class KeptSets(NamedTuple):
         """The ids of an output."""
         return self.token_ids[int(self.offsets[output]) : int(self.offsets[output + 1])]
 
+    def trimmed(self) -> KeptSets:
+        """The same with no id behind the last set."""
+        return self._replace(token_ids=self.token_ids[: int(self.offsets[-1])])
+
+    def to_sampling_mask(self) -> tuple[list[int], list[int]]:
+        """token_ids and offsets, the lists that a SamplingMask of vLLM has."""
+        return self.trimmed().token_ids.tolist(), self.offsets.tolist()
+
     @classmethod
-    def from_sampling_mask(cls, token_ids: Sequence[int], offsets: Sequence[int]) -> KeptSets:
-        """Of the lists that a SamplingMask of vLLM has. ValueError where they are no sets."""
+    def from_sampling_mask(
+        cls, token_ids: Sequence[int], offsets: Sequence[int], device: Any = None
+    ) -> KeptSets:
+        """Of the lists that a SamplingMask of vLLM has. ValueError where they are no sets.
+
+        NumPy's arrays, or tensors on a `device` of torch.
+        """
         ids = np.asarray(token_ids, np.int32).reshape(-1)
         begins = np.asarray(offsets, np.int64).reshape(-1)
         if len(begins) == 0 or begins[0] != 0 or begins[-1] != len(ids):
             raise ValueError(f"offsets: 0 to {len(ids)}, the number of ids, are needed")
         if (np.diff(begins) < 0).any():
             raise ValueError("offsets: fall; allowed: offsets that do not")
-        return cls(ids, begins, np.zeros(len(begins) - 1, bool))
+        overflow = np.zeros(len(begins) - 1, bool)
+        if device is None:
+            return cls(ids, begins, overflow)
+        import torch  # only who has a device of it needs it
+
+        return cls(*(torch.tensor(array, device=device) for array in (ids, begins, overflow)))
 
 
 class KeptSample(NamedTuple):
@@ -83,7 +105,7 @@ def sample_with_kept_sets(
     offset: Any = None,
     purpose: Purpose = "draw",
 ) -> KeptSample:
-    """As `fairdraw.sample`, one token an output, with each output's kept set; on the CPU.
+    """As `fairdraw.sample`, one token an output, with each output's kept set.
 
     `room`: ids of all outputs together that there is room for (4096 an output); sets that do not fit
     are left out, and `overflow` says which.
@@ -123,6 +145,10 @@ def sample_with_kept_sets(
         backend.lend(token_ids),
         backend.lend(offsets),
         backend.lend(overflow),
+        backend.stream,
+        backend.allocate,
     )
-    kept = KeptSets(token_ids[: int(offsets[-1])], offsets, overflow != 0)
+    kept = KeptSets(token_ids, offsets, overflow != 0)
+    if not (isinstance(backend, TorchBackend) and backend.on_gpu):
+        kept = kept.trimmed()
     return KeptSample(tokens, logprobs, kept, statuses, seed)

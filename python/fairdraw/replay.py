@@ -73,7 +73,8 @@ def replay_logprobs(logits: Any, tokens: Any, kept: KeptSets, temperature: Any =
         return torch.as_tensor(value).to(device=device, dtype=dtype)
 
     offsets = tensor(kept.offsets, torch.int64)
-    ids = tensor(kept.token_ids, torch.int64)
+    # On a GPU there is room behind the last set.
+    ids = tensor(kept.token_ids[: int(kept.offsets[-1])], torch.int64)
     if len(offsets) != outputs + 1 or len(tokens) != outputs:
         raise ValueError(
             f"kept has {len(offsets) - 1} sets, and tokens {len(tokens)}; {outputs} are needed, one "

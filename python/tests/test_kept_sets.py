@@ -25,7 +25,8 @@ def test_sets_are_the_survivors_and_the_tokens_those_of_sample():
 
 def test_the_layout_is_that_of_vllms_sampling_mask():
     kept = fairdraw.sample_with_kept_sets(logits_of(), top_p=0.5, seed=7).kept
-    lists = kept.token_ids.tolist(), kept.offsets.tolist()  # SamplingMask(token_ids, offsets)
+    lists = kept.to_sampling_mask()  # SamplingMask(*lists)
+    assert lists == (kept.token_ids.tolist(), kept.offsets.tolist())
     assert lists[1][0] == 0 and lists[1][-1] == len(lists[0])
     again = fairdraw.KeptSets.from_sampling_mask(*lists)
     assert (again.token_ids == kept.token_ids).all() and (again.offsets == kept.offsets).all()
@@ -119,6 +120,18 @@ def test_gradients_by_finite_differences():
             # (of ln of a logistic function), and by 2^-22 of a value near 4 over 2 steps.
             bound = step**2 / 48 + 4 * 2**-22 / step
             assert abs((up - down) / (2 * step) - logits.grad[row, token]) < bound
+
+
+def test_sets_with_room_behind_them_are_replayed_and_become_a_sampling_mask():
+    logits = torch_logits(4, 300, torch.float32)
+    drawn = fairdraw.sample_with_kept_sets(logits, top_k=9, seed=3)
+    room = torch.full((5,), -1, dtype=torch.int32)
+    longer = drawn.kept._replace(token_ids=torch.cat([drawn.kept.token_ids, room]))
+    assert torch.equal(fairdraw.torch.replay_logprobs(logits, drawn.tokens, longer), drawn.logprobs)
+    assert longer.to_sampling_mask() == drawn.kept.to_sampling_mask()
+    again = fairdraw.KeptSets.from_sampling_mask(*longer.to_sampling_mask(), device="cpu")
+    for tensor, same in zip(again, drawn.kept, strict=True):
+        assert tensor.dtype == same.dtype and torch.equal(tensor, same)
 
 
 def test_what_cannot_be_replayed_is_named():

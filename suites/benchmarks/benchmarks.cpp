@@ -308,6 +308,7 @@ std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& giv
   const std::vector<std::string> step_operations = take(is_step_operation);
   const std::vector<std::string> tile_operations = take(is_tile_operation);
   std::vector<std::string> from_probs_operations = take(is_from_probs_operation);
+  std::vector<std::string> kept_operations = take(is_kept_operation);
   std::vector<std::string> known = harness::builtin_sampler_names();
   std::erase(known, "model");
   known.insert(known.end(), {"peer:sort", "peer:softmax"});
@@ -367,6 +368,18 @@ std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& giv
     }
     return run_cuda_benchmarks(options, cuda_backends, BenchmarkInput::probs, failures);
   }
+  if (!kept_operations.empty()) {
+    if (!options.operations.empty() || cuda_backends.empty() || !cpu_backends.empty()) {
+      throw UsageError(
+          "operations with kept sets are measured alone, on backends cuda, cuda:cluster and "
+          "cuda:block");
+    }
+    for (std::string& name : kept_operations) {
+      options.operations.push_back(name.substr(std::string(kKeptPrefix).size()));
+    }
+    return run_cuda_benchmarks(options, cuda_backends, BenchmarkInput::logits_with_kept_sets,
+                               failures);
+  }
   std::vector<harness::BenchmarkRecord> records;
   if (!cpu_backends.empty()) {
     records = run_cpu_benchmarks(with_cpu_lists(options), cpu_backends);
@@ -392,6 +405,8 @@ std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& giv
 bool is_step_operation(const std::string& name) { return name.rfind(kStepPrefix, 0) == 0; }
 
 bool is_from_probs_operation(const std::string& name) { return name.starts_with(kFromProbsPrefix); }
+
+bool is_kept_operation(const std::string& name) { return name.starts_with(kKeptPrefix); }
 
 bool is_cuda_backend(const std::string& backend) {
   return backend == "cuda" || backend == "cuda:cluster" || backend == "cuda:block";

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "fairdraw/cuda.h"
+#include "fairdraw/cuda_kept_sets.h"
 #include "fairdraw/cuda_memory.h"
 #include "fairdraw/sample.h"
 #include "fairdraw/sampling.h"
@@ -116,6 +117,41 @@ void expect_from_probs(const Operation& operation, const BenchmarkOptions& optio
   }
 }
 
+/// Kept sets in device memory, of a batch of rows.
+class DeviceKept {
+ public:
+  DeviceKept(std::int64_t batch, std::int64_t vocab, const cuda::Stream& stream)
+      : room_(batch * vocab),
+        offsets_(std::vector<std::int64_t>(static_cast<std::size_t>(batch + 1), -1), stream),
+        overflow_(std::vector<std::uint8_t>(static_cast<std::size_t>(batch), 1), stream) {
+    expect_success(ids_.reserve(room_ * std::int64_t{sizeof(std::int32_t)}), "ids of kept sets");
+  }
+
+  KeptSets view() const {
+    return {{static_cast<std::int32_t*>(ids_.data()), room_}, offsets_.view(), overflow_.view()};
+  }
+
+  /// The set of a row, from the last replay.
+  std::vector<std::int32_t> set(std::int64_t row, const cuda::Stream& stream) const {
+    const std::vector<std::int64_t> offsets = offsets_.download(stream);
+    const std::int64_t begin = offsets.at(static_cast<std::size_t>(row));
+    std::vector<std::int32_t> ids(
+        static_cast<std::size_t>(offsets.at(static_cast<std::size_t>(row + 1)) - begin));
+    constexpr std::int64_t kSize = sizeof(std::int32_t);
+    expect_success(ids_.download(ids.data(), begin * kSize,
+                                 static_cast<std::int64_t>(ids.size()) * kSize, stream),
+                   "a kept set");
+    expect_success(cudaStreamSynchronize(handle(stream)), "a kept set");
+    return ids;
+  }
+
+ private:
+  std::int64_t room_;
+  cuda::DeviceBuffer ids_;
+  DeviceArray<std::int64_t> offsets_;
+  DeviceArray<std::uint8_t> overflow_;
+};
+
 /// The request of a cell, by arrays with one value a row or by scalars, and its results.
 class Cell {
  public:
@@ -155,10 +191,17 @@ class Cell {
       on_device_.allowed = {arrays_.in(processing_.allowed), batch, processing_.allowed_stride};
     }
     on_device_.logits = rows.view(batch);
-    expect_success(workspace_.reserve(cuda::workspace_bytes(on_device_)), "the workspace");
+    if (input == BenchmarkInput::logits_with_kept_sets) {
+      kept_ = std::make_unique<DeviceKept>(batch, rows.host().vocab, stream);
+    }
+    const std::int64_t bytes = kept_ == nullptr
+                                   ? cuda::workspace_bytes(on_device_)
+                                   : cuda::workspace_bytes(on_device_, {}, kept_->view());
+    expect_success(workspace_.reserve(bytes), "the workspace");
   }
 
-  void enqueue(cuda::Path path) const {
+  /// with_kept: false, the call without its kept sets.
+  void enqueue(cuda::Path path, bool with_kept = true) const {
     SampleRequest request = request_;
     request.logits = on_device_.logits;
     request.processing = on_device_.processing;
@@ -179,10 +222,14 @@ class Cell {
     execution.workspace = workspace_.data();
     execution.workspace_bytes = workspace_.size();
     execution.path = path;
-    expect_success(input_ == BenchmarkInput::probs
-                       ? draw_from_probs(request, result, filters_, execution)
-                       : cuda::sample(request, result, execution),
-                   "the call");
+    if (input_ == BenchmarkInput::probs) {
+      expect_success(draw_from_probs(request, result, filters_, execution), "the call");
+    } else if (kept_ != nullptr && with_kept) {
+      expect_success(cuda::sample_with_kept_sets(request, result, kept_->view(), execution),
+                     "the call");
+    } else {
+      expect_success(cuda::sample(request, result, execution), "the call");
+    }
   }
 
   /// Between replays: every row's offset moves on, in device memory.
@@ -210,6 +257,9 @@ class Cell {
       const std::int32_t expected = cpu_token(row, offsets[at]);
       if (tokens[at] != expected) {
         return fmt::format("row {} has token {}, on the CPU {}", row, tokens[at], expected);
+      }
+      if (kept_ != nullptr && kept_->set(row, stream_) != cpu_set(row)) {
+        return fmt::format("row {} has another kept set than on the CPU", row);
       }
     }
     return {};
@@ -258,6 +308,30 @@ class Cell {
     return tokens.back();
   }
 
+  std::vector<std::int32_t> cpu_set(std::int64_t row) const {
+    const Rows& host = rows_.host();
+    const auto index = static_cast<std::int32_t>(row % host.batch);
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(host.vocab));
+    std::vector<std::int64_t> offsets(2);
+    std::int32_t token = 0;
+    SampleRequest request = request_;
+    request.logits = host.view();
+    harness::HostArrays arrays;
+    if (on_device_.processing.given()) request.processing = host_processing_.lists.in(arrays);
+    if (on_device_.allowed.given()) {
+      request.allowed = {host_processing_.allowed.data(), host.batch,
+                         host_processing_.allowed_stride};
+    }
+    request.indices = {&index, 1};
+    SampleResult result;
+    result.tokens = {&token, 1};
+    expect_success(
+        sample_with_kept_sets(request, result, {{ids.data(), host.vocab}, {offsets.data(), 2}, {}}),
+        "the CPU's kept set");
+    ids.resize(static_cast<std::size_t>(offsets[1]));
+    return ids;
+  }
+
   const DeviceRows& rows_;
   const cuda::Stream& stream_;
   std::int64_t batch_;
@@ -276,6 +350,7 @@ class Cell {
   DeviceArray<std::int32_t> tokens_;
   DeviceArray<RowStatus> statuses_;
   cuda::DeviceBuffer workspace_;
+  std::unique_ptr<DeviceKept> kept_;  ///< where the call has them
 };
 
 BenchmarkOptions with_cuda_lists(BenchmarkOptions options) {
@@ -325,9 +400,10 @@ std::vector<harness::BenchmarkRecord> run_cuda_benchmarks(const BenchmarkOptions
                            const Operation& operation, const std::string& processing,
                            const std::string& backend, const std::string& dtype,
                            const std::string& kind) {
+    const bool has_kept = input == BenchmarkInput::logits_with_kept_sets;
     const std::string call = input == BenchmarkInput::probs
                                  ? kFromProbsPrefix + operation_name(operation)
-                                 : call_name(operation, processing);
+                                 : (has_kept ? kKeptPrefix : "") + call_name(operation, processing);
     const std::string cell = fmt::format("{} {} batch {} vocab {} {} {}", backend, call, batch,
                                          rows.host().vocab, dtype, kind);
     try {
@@ -335,14 +411,21 @@ std::vector<harness::BenchmarkRecord> run_cuda_benchmarks(const BenchmarkOptions
       const auto enqueue = [&] { work.enqueue(path_of(backend)); };
       enqueue();  // loads the kernel: not a part of the capture
       const CapturedCall captured(stream, enqueue);
-      const std::vector<double> times = timer.medians(
-          {{&floor.call(), {}}, {&captured, [&work] { work.advance(); }}}, kRepetitions);
+      const auto advance = [&work] { work.advance(); };
+      std::unique_ptr<CapturedCall> plain;
+      if (has_kept) {
+        plain = std::make_unique<CapturedCall>(
+            stream, [&] { work.enqueue(path_of(backend), /*with_kept=*/false); });
+      }
+      const TimedCall beside =
+          has_kept ? TimedCall{plain.get(), advance} : TimedCall{&floor.call(), {}};
+      const std::vector<double> times = timer.medians({beside, {&captured, advance}}, kRepetitions);
       if (const std::string trouble = work.trouble(); !trouble.empty()) {
         failures.push_back(cell + ": " + trouble);
       }
       records.push_back({by_arrays ? backend : backend + "@scalar", call, batch, rows.host().vocab,
-                         dtype, kind, times[1], "read_once", times[0], times[1] / times[0],
-                         machine});
+                         dtype, kind, times[1], has_kept ? "sample" : "read_once", times[0],
+                         times[1] / times[0], machine});
     } catch (const std::runtime_error& error) {
       throw std::runtime_error(cell + ": " + error.what());
     }

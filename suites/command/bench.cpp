@@ -39,6 +39,7 @@ void add_options(App& app, suites::BenchmarkOptions& options) {
                  "tile_index and tile_index/masked: the index of tiles; "
                  "step/top_k_50: on a GPU, a step of FusedSamplingProcessor relative to `sample`; "
                  "there too from_probs/top_k_50: the operation that takes probabilities, "
+                 "kept/top_p_0.95: `sample` with kept sets relative to `sample`, "
                  "logprobs/MODE/N+top_k_50, verify_chain_N[/probs|/logits], "
                  "verify_tree_N[/probs|/logits] and chain_speculative_sampling_N")
       ->delimiter(',');

@@ -6,6 +6,7 @@
 #include "fairdraw/cuda.h"
 #include "fairdraw/cuda_beam_result.h"
 #include "fairdraw/cuda_fused_sampling_processor.h"
+#include "fairdraw/cuda_kept_sets.h"
 #include "fairdraw/cuda_memory.h"
 #include "fairdraw/cuda_sharded.h"
 #include "fairdraw/cuda_sharded_speculation.h"
@@ -37,6 +38,16 @@ std::int64_t workspace_bytes(std::int64_t) noexcept { return 0; }
 std::int64_t workspace_bytes(const SampleRequest&) noexcept { return 0; }
 
 std::int64_t workspace_bytes(const SampleRequest&, const LogprobsResult&) noexcept { return 0; }
+
+std::int64_t workspace_bytes(const SampleRequest&, const LogprobsResult&,
+                             const KeptSets&) noexcept {
+  return 0;
+}
+
+Error sample_with_kept_sets(const SampleRequest&, const SampleResult&, const KeptSets&,
+                            const Execution&) {
+  return no_cuda();
+}
 
 std::int64_t workspace_bytes(const VerifyChainRequest&) noexcept { return 0; }
 

@@ -7,6 +7,7 @@
 #include "cuda/outputs/row_logprobs.h"
 #include "cuda/tiles/filter_rows.h"
 #include "fairdraw/cuda.h"
+#include "fairdraw/kept_sets.h"
 
 namespace fairdraw::cuda {
 
@@ -21,7 +22,8 @@ struct SampleOptions {
   bool wants_tokens = true;         ///< else the result has masks or probabilities only
   bool tokens_are_given = false;    ///< reports are of given_tokens; wants_tokens is false
   View<const std::int32_t> given_tokens;
-  bool reports_statuses = false;  ///< of a call without tokens: row_logprobs writes them
+  bool reports_statuses = false;   ///< of a call without tokens: row_logprobs writes them
+  const KeptSets* kept = nullptr;  ///< optional
 };
 
 /// No error, and `path` made definite where the device leaves no choice (best is block where there

@@ -37,7 +37,7 @@ struct DraftWorkspace {
     const SampleRequest rows = rows_of(target);
     const std::int64_t n = rows.logits.rows;
     DraftWorkspace workspace;
-    workspace.target = Workspace::of(rows, false, memory);
+    workspace.target = Workspace::of(rows, {}, memory);
     memory.allocate(workspace.requests, target.batch);
     workspace.of_target = place_settings(memory, n);
     memory.allocate(workspace.draws.seed, n);

@@ -72,6 +72,7 @@
 #include <cstdint>
 
 #include "common/parameters.h"
+#include "cuda/device/early_start.h"
 #include "cuda/tiles/bracket_search.cuh"
 #include "cuda/tiles/candidate_bound.cuh"
 #include "cuda/tiles/filter_tiles.h"
@@ -170,6 +171,7 @@ class FilterTilesRow {
     }
     blocks_.cluster().announce();
     index_all();
+    let_next_kernel_start();  // kept sets: it waits for all of this one
     if (way_ == Way::by_nucleus) {
       begin_nucleus<kForm, kFromProbs>(task_, place_.blocks_log2, place_.dynamic);
     }

@@ -4,6 +4,7 @@
 
 #include "fairdraw/batch_state.h"
 #include "fairdraw/cuda_beam_result.h"
+#include "fairdraw/cuda_kept_sets.h"
 #include "fairdraw/cuda_stop_criteria.h"
 #include "fairdraw/cuda_tile_index.h"
 #include "fairdraw/fused_sampling_processor.h"
@@ -90,6 +91,11 @@ SampleResult sample_result(Arrays& a) {
   result.probs = a.float_rows(kRows, kVocab);
   result.logprobs = logprobs_result(a);
   return result;
+}
+
+KeptSets kept_sets(Arrays& a, std::int64_t sets) {
+  return {a.out<std::int32_t>(kRows * kVocab), a.out<std::int64_t>(sets + 1),
+          a.out<std::uint8_t>(sets)};
 }
 
 TileIndexRequest tile_request(Arrays& a) {
@@ -260,12 +266,16 @@ void add_calls_of_both(std::vector<ApiFunction>& all) {
   constexpr bool kCuda = std::is_same_v<AnyExecution, cuda::Execution>;
   const auto add = [&](const char* header, const char* name, const char* variant,
                        const auto& make) {
-    all.push_back({std::string(kCuda ? "cuda.h" : header) + " " + name, variant,
-                   [make] {
-                     auto arrays = std::make_shared<Arrays>();
-                     return make(arrays, *arrays);
-                   },
-                   kCuda});
+    // Kept sets have a header of their own there.
+    const bool of_kept = std::string(header) == "kept_sets.h";
+    all.push_back(
+        {(kCuda ? of_kept ? "cuda_kept_sets.h" : "cuda.h" : header) + (" " + std::string(name)),
+         variant,
+         [make] {
+           auto arrays = std::make_shared<Arrays>();
+           return make(arrays, *arrays);
+         },
+         kCuda});
   };
   // What a GPU is given as workspace is asked after the arguments.
   const std::set<std::string> workspace = {"execution.workspace_bytes"};
@@ -279,6 +289,12 @@ void add_calls_of_both(std::vector<ApiFunction>& all) {
       return call_of(
           s, ",result,execution", workspace, [](const auto&... x) { return sample(x...); },
           sample_request(a, by_mask), sample_result(a), how);
+    });
+    add("kept_sets.h", "sample_with_kept_sets", variant, [=](const Shared& s, Arrays& a) {
+      return call_of(
+          s, ",result,kept,execution", {"kept.token_ids", "execution.workspace_bytes"},
+          [](const auto&... x) { return sample_with_kept_sets(x...); }, sample_request(a, by_mask),
+          sample_result(a), kept_sets(a, kRows), how);
     });
     add("log_probabilities.h", "log_probabilities", variant, [=](const Shared& s, Arrays& a) {
       return call_of(
@@ -439,20 +455,6 @@ void add_calls_of_serving(std::vector<ApiFunction>& all) {
         s, ",result", {}, [](const auto&... x) { return cuda::tile_index(x...); }, tile_request(a),
         tile_result(a));
   });
-  for (const bool by_mask : {false, true}) {
-    add_call(
-        all, "kept_sets.h sample_with_kept_sets",
-        [by_mask](const Shared& s, Arrays& a) {
-          return call_of(
-              s, ",result,kept,execution", {"kept.token_ids"},
-              [](const auto&... x) { return sample_with_kept_sets(x...); },
-              sample_request(a, by_mask), sample_result(a),
-              KeptSets{a.out<std::int32_t>(kRows * kVocab), a.out<std::int64_t>(kRows + 1),
-                       a.out<std::uint8_t>(kRows)},
-              Execution{CpuTarget::best, 1});
-        },
-        by_mask ? "prompt as bits" : "prompt as lists");
-  }
   for (const bool by_mask : {false, true}) {
     add_call(
         all, "sharded.h begin",

@@ -87,6 +87,11 @@ class DeviceArrays {
     return execution_of(cuda::workspace_bytes(request, logprobs), path, stream);
   }
 
+  /// With a workspace of `bytes` bytes.
+  cuda::Execution execution_with(std::int64_t bytes, cuda::Path path, void* stream = nullptr) {
+    return execution_of(bytes, path, stream);
+  }
+
   /// Waits for the device and copies all arrays that were given by out() back. Throws where a
   /// kernel failed, or wrote outside of an array.
   void fetch() {

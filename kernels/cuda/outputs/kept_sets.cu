@@ -1,0 +1,386 @@
+// Kept sets: the ids that survived the filters, packed by outputs (fairdraw/kept_sets.h).
+//
+// Contract. Output i has the ids that are marked in its row, ascending, from offsets[i] on, up to
+// offsets[i + 1]. A set that is larger than what is left of the room is left out: its overflow is
+// 1, and the next one begins where it would have begun. An index out of its range, or a row that is
+// not ok, has no ids. What lies behind the last set is not written. The marks are those of
+// write_rows' masks: the record alone says who survives.
+//
+// Algorithm and cost. A row is cut into parts of whole tiles, of which each is a block's, in two
+// launches that start while the kernel before them ends (device/early_start.h):
+//   mark   reads the tiles whose largest value reaches the row's threshold, which the row kernel's
+//          keys say, and writes bits and a count. Peaked rows have few such tiles; of flat ones all
+//          values are read once more, mostly from L2.
+//   pack   each block adds up the sizes of the sets before its own, for itself where outputs are at
+//          most 256, and writes the ids of its part: a warp takes a word of bits at a time, so that
+//          neighbouring lanes write neighbouring ids.
+// Of more outputs a launch of one block finds the offsets first. Two launches, and no one launch in
+// which blocks wait for each other's sizes: that would need counters that are 0 before it.
+//
+// Which sets fit depends on all before them, one after the other. A chunk of 256 outputs that fits
+// as a whole is a prefix sum; only a chunk in which a set may not fit is gone through one by one.
+//
+// Determinism: integers, and each has its place.
+#include <climits>
+#include <cstdint>
+
+#include "common/float_order.h"
+#include "cuda/device/block_sums.cuh"
+#include "cuda/device/early_start.h"
+#include "cuda/outputs/kept_sets.h"
+#include "cuda/tiles/bracket_pass.cuh"
+#include "cuda/tiles/filtered_row.cuh"
+#include "cuda/tiles/tile_launch.cuh"
+
+namespace fairdraw::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / kWarp;
+constexpr int kBlocksAtOnce = 4;         ///< of a multiprocessor: 64 registers a thread
+static_assert(kTileWords * 4 == kWarp);  // a lane has a byte of a tile's marks
+
+/// A part of a row: its tiles, and its words where the row has no more than `words`.
+struct Part {
+  int number;
+  int first_tile, end_tile;
+
+  __device__ static Part of(const KeptMarks& marks, std::int64_t block) {
+    const int number = static_cast<int>(block & (marks.parts - 1));
+    const std::int64_t tiles = tiles_of(marks.vocab);
+    return {number, static_cast<int>(tiles * number / marks.parts),
+            static_cast<int>(tiles * (number + 1) / marks.parts)};
+  }
+  __device__ int first_word() const { return first_tile * kTileWords; }
+  __device__ int end_word(std::int64_t vocab) const {
+    return ::min(end_tile * kTileWords, static_cast<int>((vocab + 31) / 32));
+  }
+};
+
+// --- Marks ---------------------------------------------------------------------------------------
+
+/// Who survives in a row, as its record says.
+struct KeptRule {
+  float low;  ///< values above it do, and those equal to it before tie_end
+  int tie_end;
+  int greedy_token;  ///< -1: the row is not greedy
+
+  __device__ static KeptRule of(const RowRecord& record, bool from_probs) {
+    const float smallest = from_probs ? kSmallestProbability : -FLT_MAX;
+    // What is not allowed has been made less than `smallest`.
+    if (record.low < smallest) return {smallest, INT_MAX, record.greedy_token};
+    return {record.low, record.tie_end, record.greedy_token};
+  }
+  __device__ bool reaches(int tile, std::int32_t key) const {
+    return greedy_token >= 0 ? tile == greedy_token / kTileSize : key >= order_key(low);
+  }
+  __device__ bool keeps(float x, int id) const {
+    if (greedy_token >= 0) return id == greedy_token;
+    return x > low || (x == low && id < tie_end);
+  }
+};
+
+/// Writes a tile's marks, bit i of `kept` for the i-th of a lane's values; by a whole warp.
+template <RowForm kForm>
+__device__ __forceinline__ void write_marks(std::uint32_t* words, int tile, unsigned kept) {
+  const int lane = lane_of_thread();
+  if constexpr (kForm.access == TileAccess::values) {
+    std::uint32_t mine = 0;
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) {
+      const std::uint32_t votes = __ballot_sync(kAllLanes, ((kept >> i) & 1U) != 0);
+      if (lane == i) mine = votes;
+    }
+    if (lane < kTileWords) words[tile * kTileWords + lane] = mine;
+    return;
+  }
+  auto* bytes = reinterpret_cast<std::uint8_t*>(words + tile * kTileWords);
+  if constexpr (kForm.type != DType::float32) {
+    bytes[lane] = static_cast<std::uint8_t>(kept);
+    return;
+  }
+  // Four neighbours of each half of the tile: even lanes put together a byte of the first half, odd
+  // ones of the second.
+  const unsigned other = __shfl_xor_sync(kAllLanes, kept, 1);
+  const bool odd = (lane & 1) != 0;
+  const unsigned byte = odd ? (other >> 4) | (kept & 0xf0U) : (kept & 0xfU) | ((other & 0xfU) << 4);
+  bytes[(odd ? kWarp / 2 : 0) + lane / 2] = static_cast<std::uint8_t>(byte);
+}
+
+/// A warp's tiles of a part. Returns how many of a lane's values are kept.
+template <RowForm kForm>
+__device__ __forceinline__ int mark_tiles(const MarkTask& task, std::int64_t number,
+                                          const Part& part, const KeptRule& rule) {
+  constexpr int kAtOnce = 2;
+  const FilteredRows& filtered = task.filtered;
+  const TileRow<kForm> row(filtered.rows, filtered.allowed, number, filtered.from_probs,
+                           filtered.edits);
+  const std::int32_t* keys = task.keys.data + number * task.keys.row_stride;
+  std::uint32_t* words = task.words + number * task.marks.row_stride;
+  int count = 0;
+#pragma unroll 1
+  for (int first = part.first_tile + warp_of_thread(); first < part.end_tile;
+       first += kAtOnce * kWarps) {
+    RawTile raw[kAtOnce];
+    bool reads[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int tile = first + i * kWarps;
+      reads[i] = tile < part.end_tile && rule.reaches(tile, keys[tile]);
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (reads[i]) load_again(row, first + i * kWarps, raw[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int tile = first + i * kWarps;
+      if (tile >= part.end_tile) break;
+      unsigned kept = 0;
+      if (reads[i]) {
+        float x[kLaneValues];
+        // Also of probabilities: what is not allowed is made -inf, which no threshold takes.
+        TilePass<kForm, false>::read(row, raw[i], x);
+#pragma unroll
+        for (int v = 0; v < kLaneValues; ++v) {
+          kept |= rule.keeps(x[v], TileRow<kForm>::id_of(tile, v)) ? 1U << v : 0U;
+        }
+      }
+      write_marks<kForm>(words, tile, kept);
+      count += __popc(kept);
+    }
+  }
+  return count;
+}
+
+/// The count of a part, of its threads' counts. One barrier.
+__device__ __forceinline__ void write_count(const KeptMarks& marks, std::int64_t block, int count,
+                                            int (&of_warp)[kWarps]) {
+  count = __reduce_add_sync(kAllLanes, count);
+  if (lane_of_thread() == 0) of_warp[warp_of_thread()] = count;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  int sum = 0;
+  for (const int other : of_warp) sum += other;
+  marks.counts[block] = sum;  // [rows, parts], as the blocks
+}
+
+template <DType kType, TileAccess kAccess>
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
+    mark_kept_kernel(const __grid_constant__ MarkTask task, int) {
+  __shared__ int of_warp[kWarps];
+  await_kernel_before();
+  let_next_kernel_start();
+  const std::int64_t number = blockIdx.x / task.marks.parts;
+  const RowRecord& record = task.filtered.records[number];
+  if (record.status != RowStatus::ok) {
+    if (threadIdx.x == 0) task.marks.counts[blockIdx.x] = 0;
+    return;
+  }
+  const int count =
+      mark_tiles<RowForm{kType, kAccess}>(task, number, Part::of(task.marks, blockIdx.x),
+                                          KeptRule::of(record, task.filtered.from_probs));
+  write_count(task.marks, blockIdx.x, count, of_warp);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    count_kept_kernel(const __grid_constant__ KeptMarks marks, int) {
+  __shared__ int of_warp[kWarps];
+  await_kernel_before();
+  let_next_kernel_start();
+  const Part part = Part::of(marks, blockIdx.x);
+  const std::uint32_t* words = marks.words + blockIdx.x / marks.parts * marks.row_stride;
+  int count = 0;
+  for (int word = part.first_word() + static_cast<int>(threadIdx.x);
+       word < part.end_word(marks.vocab); word += kThreads) {
+    count += __popc(words[word]);
+  }
+  write_count(marks, blockIdx.x, count, of_warp);
+}
+
+// --- Sets ----------------------------------------------------------------------------------------
+
+struct PackShared {
+  std::int64_t sums[kWarps];
+  std::int64_t begins[kThreads];
+  std::int64_t end;
+  std::int32_t sizes[kThreads];
+  std::int32_t words[2][kWarps];
+};
+
+/// The row of an output, or -1 where its index is out of range.
+__device__ std::int64_t row_of(const PackTask& task, std::int64_t output) {
+  const std::int64_t row = task.indices.given() ? task.indices.data[output] : output;
+  return row >= 0 && row < task.marks.rows ? row : -1;
+}
+
+__device__ std::int32_t size_of(const PackTask& task, std::int64_t output) {
+  const std::int64_t row = row_of(task, output);
+  if (row < 0) return 0;
+  const std::int32_t* counts = task.marks.counts + row * task.marks.parts;
+  std::int32_t size = 0;
+#pragma unroll 4
+  for (int part = 0; part < task.marks.parts; ++part) size += counts[part];
+  return size;
+}
+
+/// Sets of kThreads outputs, a thread each with its size: their begins, and where the last one ends
+/// in place of `end`. A set fits where what is left from its begin on is as large. Ends with a
+/// barrier.
+__device__ void place_sets(std::int32_t size, std::int64_t room, std::int64_t& end,
+                           PackShared& shared) {
+  const auto thread = static_cast<int>(threadIdx.x);
+  std::int64_t total = 0;
+  const std::int64_t sum = block_inclusive_sum<kThreads>(std::int64_t{size}, total, shared.sums);
+  shared.begins[thread] = end + sum - size;
+  shared.sizes[thread] = size;
+  end += total;
+  __syncthreads();
+  if (end <= room) return;  // all do
+  if (thread == 0) {
+    std::int64_t at = shared.begins[0];
+    for (int i = 0; i < kThreads; ++i) {
+      shared.begins[i] = at;
+      if (shared.sizes[i] <= room - at) at += shared.sizes[i];
+    }
+    shared.end = at;
+  }
+  __syncthreads();
+  end = shared.end;
+}
+
+/// What is known of an output besides its ids; by one thread.
+__device__ void write_place(const PackTask& task, std::int64_t output, std::int64_t begin,
+                            std::int32_t size) {
+  task.kept.offsets.data[output] = begin;
+  if (task.kept.overflow.given()) {
+    task.kept.overflow.data[output] = size > task.kept.token_ids.size - begin ? 1 : 0;
+  }
+  if (task.support_size != nullptr) task.support_size[output] = size;
+}
+
+/// The places of all outputs, by one block.
+__global__ void __launch_bounds__(kThreads)
+    place_kept_kernel(const __grid_constant__ PackTask task, int) {
+  __shared__ PackShared shared;
+  await_kernel_before();
+  let_next_kernel_start();
+  std::int64_t end = 0;
+  for (std::int64_t first = 0; first < task.outputs; first += kThreads) {
+    const std::int64_t output = first + threadIdx.x;
+    const std::int32_t size = output < task.outputs ? size_of(task, output) : 0;
+    place_sets(size, task.kept.token_ids.size, end, shared);
+    if (output < task.outputs) write_place(task, output, shared.begins[threadIdx.x], size);
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) task.kept.offsets.data[task.outputs] = end;
+}
+
+/// Writes the ids of a part of a row, the first of them to `ids`.
+__device__ __forceinline__ void write_ids(const KeptMarks& marks, std::int64_t row,
+                                          const Part& part, std::int32_t first_id,
+                                          std::int32_t* ids, PackShared& shared) {
+  const std::uint32_t* words = marks.words + row * marks.row_stride;
+  const int end = part.end_word(marks.vocab);
+  const int lane = lane_of_thread();
+  int turn = 0;
+  for (int first = part.first_word(); first < end; first += kThreads, turn ^= 1) {
+    const int mine = first + static_cast<int>(threadIdx.x);
+    const std::uint32_t word = mine < end ? words[mine] : 0;
+    std::int32_t total = 0;
+    const std::int32_t size = __popc(word);
+    const std::int32_t before =
+        block_inclusive_sum<kThreads>(size, total, shared.words[turn]) - size;
+#pragma unroll 1
+    for (unsigned left = __ballot_sync(kAllLanes, word != 0); left != 0; left &= left - 1) {
+      const int source = __ffs(static_cast<int>(left)) - 1;
+      const std::uint32_t bits = __shfl_sync(kAllLanes, word, source);
+      const std::int32_t at = __shfl_sync(kAllLanes, before, source);
+      if (((bits >> lane) & 1U) != 0) {
+        ids[at + __popc(bits & ((1U << lane) - 1))] =
+            first_id + (first + warp_of_thread() * kWarp + source) * 32 + lane;
+      }
+    }
+    ids += total;
+  }
+}
+
+/// A part of an output's set. places_are_known: by place_kept_kernel.
+template <bool kPlacesAreKnown>
+__device__ void pack_part(const PackTask& task, std::int64_t output, const Part& part,
+                          PackShared& shared) {
+  std::int64_t begin = 0;
+  std::int32_t size = 0;
+  if constexpr (kPlacesAreKnown) {
+    begin = task.kept.offsets.data[output];
+    size = task.kept.offsets.data[output + 1] > begin ? 1 : 0;  // all of it, or nothing
+  } else {
+    const auto thread = static_cast<std::int64_t>(threadIdx.x);
+    std::int64_t end = 0;
+    place_sets(thread < task.outputs ? size_of(task, thread) : 0, task.kept.token_ids.size, end,
+               shared);
+    begin = shared.begins[output];
+    size = shared.sizes[output];
+    if (part.number == 0 && threadIdx.x == 0) {
+      write_place(task, output, begin, size);
+      if (output == task.outputs - 1) task.kept.offsets.data[task.outputs] = end;
+    }
+    if (size > task.kept.token_ids.size - begin) return;
+  }
+  const std::int64_t row = row_of(task, output);
+  if (size == 0 || row < 0) return;
+  const std::int32_t* counts = task.marks.counts + row * task.marks.parts;
+  for (int before = 0; before < part.number; ++before) begin += counts[before];
+  if (counts[part.number] == 0) return;
+  write_ids(task.marks, row, part, task.first_id, task.kept.token_ids.data + begin, shared);
+}
+
+template <bool kPlacesAreKnown>
+__global__ void __launch_bounds__(kThreads)
+    pack_kept_kernel(const __grid_constant__ PackTask task, int) {
+  __shared__ PackShared shared;
+  await_kernel_before();
+  let_next_kernel_start();
+  const Part part = Part::of(task.marks, blockIdx.x);
+  const std::int64_t step = gridDim.x / task.marks.parts;
+  for (std::int64_t output = blockIdx.x / task.marks.parts; output < task.outputs; output += step) {
+    pack_part<kPlacesAreKnown>(task, output, part, shared);
+    __syncthreads();  // the memory is read until the last warp has written its ids
+  }
+}
+
+/// Enqueues a kernel of `blocks` blocks, early.
+template <auto* kKernel, class Task>
+cudaError_t launch(std::int64_t blocks, const Task& task, cudaStream_t stream) {
+  const TileSpread spread{1, kThreads};
+  const SpreadNeeds needs{[](int) { return 0; }, /*starts_early=*/true};
+  return launch_spread<kKernel>(blocks, spread, needs, stream, task);
+}
+
+}  // namespace
+
+cudaError_t mark_kept(const MarkTask& task, cudaStream_t stream) {
+  const std::int64_t blocks = task.marks.rows * task.marks.parts;
+  return launch_for_form(task.filtered.rows, [&]<RowForm kForm>() {
+    return launch<mark_kept_kernel<kForm.type, kForm.access>>(blocks, task, stream);
+  });
+}
+
+cudaError_t count_kept(const KeptMarks& marks, cudaStream_t stream) {
+  return launch<count_kept_kernel>(marks.rows * marks.parts, marks, stream);
+}
+
+cudaError_t pack_kept(const PackTask& task, cudaStream_t stream) {
+  if (task.outputs > 0 && task.outputs <= kThreads) {
+    return launch<pack_kept_kernel<false>>(task.outputs * task.marks.parts, task, stream);
+  }
+  if (const cudaError_t error = launch<place_kept_kernel>(1, task, stream);
+      error != cudaSuccess || task.outputs == 0) {
+    return error;
+  }
+  constexpr std::int64_t kMost = std::int64_t{1} << 20;  // blocks stride over what is beyond
+  const std::int64_t outputs = task.outputs < kMost ? task.outputs : kMost;
+  return launch<pack_kept_kernel<true>>(outputs * task.marks.parts, task, stream);
+}
+
+}  // namespace fairdraw::cuda

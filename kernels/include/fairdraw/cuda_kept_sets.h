@@ -1,0 +1,26 @@
+// Kept sets on an NVIDIA GPU: the calls of fairdraw/kept_sets.h, with what fairdraw/cuda.h says of
+// every call. The arrays of KeptSets are device memory, too.
+//
+// What survives is marked and packed behind the call's own kernels, on the same stream, without a
+// word to the host: a graph that holds the call holds its sets. support_size, where it is asked
+// for, comes from the marks and costs nothing more.
+#pragma once
+
+#include <cstdint>
+
+#include "fairdraw/cuda.h"
+#include "fairdraw/kept_sets.h"
+
+namespace fairdraw::cuda {
+
+/// Bytes of workspace for a call of `sample_with_kept_sets` that may report log-probabilities too:
+/// a bit for each value, and about 4 bytes for each 256, more than `sample` asks for.
+std::int64_t workspace_bytes(const SampleRequest& request, const LogprobsResult& logprobs,
+                             const KeptSets& kept) noexcept;
+
+/// See fairdraw/kept_sets.h: the same ids, offsets and overflows as the CPU's, and the tokens of
+/// cuda::sample.
+Error sample_with_kept_sets(const SampleRequest& request, const SampleResult& result,
+                            const KeptSets& kept, const Execution& execution);
+
+}  // namespace fairdraw::cuda

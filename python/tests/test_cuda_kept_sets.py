@@ -1,0 +1,83 @@
+"""Kept sets of tensors on an NVIDIA GPU: those of the CPU, captured in graphs, and vLLM's layout.
+
+Skipped where there is no torch, no GPU, or no CUDA part in the package.
+"""
+
+import pytest
+
+import fairdraw
+from cuda_tensors import expect_same, on_gpu, torch
+
+import fairdraw.torch  # noqa: E402, I001
+
+
+def logits_of(rows, vocab, dtype):
+    numbers = torch.Generator().manual_seed(rows)
+    return (torch.randn(rows, vocab, generator=numbers) * 3).to(dtype)
+
+
+def expect_same_sets(here, there):
+    """`there` has the room that there was, `here` is cut."""
+    assert there.token_ids.is_cuda and len(there.token_ids) >= len(here.token_ids)
+    for mine, other in zip(here, there.trimmed(), strict=True):
+        expect_same(mine, other)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"top_p": 0.95},
+        {"top_k": 50, "top_p": 0.9, "temperature": 0.7},
+        {"min_p": 0.02},
+        {"temperature": 0.0},
+        {"top_p": torch.linspace(0.1, 1, 6)},
+        {"top_k": 40, "indices": torch.tensor([5, 0, 0, 2, 17])},
+        {"top_p": 0.9, "room": 700},  # not for all of them
+        {"active": torch.tensor([True, False, True, True, False, True])},
+    ],
+)
+def test_sets_are_those_of_the_cpu(dtype, filters):
+    logits = logits_of(6, 4099, dtype)
+    here = fairdraw.sample_with_kept_sets(logits, **filters, seed=3)
+    there = fairdraw.sample_with_kept_sets(
+        logits.cuda(), **{name: on_gpu(value) for name, value in filters.items()}, seed=3
+    )
+    expect_same(here.tokens, there.tokens)
+    expect_same(here.statuses, there.statuses)
+    expect_same_sets(here.kept, there.kept)
+    for output in range(len(here.tokens)):
+        expect_same(here.kept.of(output), there.kept.of(output))
+
+
+def test_vllms_layout_goes_there_and_comes_back():
+    logits = logits_of(5, 3000, torch.float32).cuda()
+    drawn = fairdraw.sample_with_kept_sets(logits, top_p=0.8, seed=7)
+    mask = drawn.kept.to_sampling_mask()
+    assert mask[1][-1] == len(mask[0]) < len(drawn.kept.token_ids)
+    again = fairdraw.KeptSets.from_sampling_mask(*mask, device=logits.device)
+    for tensor, same in zip(again, drawn.kept.trimmed(), strict=True):
+        assert tensor.device == same.device and torch.equal(tensor, same)
+    for sets in (drawn.kept, again):
+        replayed = fairdraw.torch.replay_logprobs(logits, drawn.tokens, sets)
+        assert (replayed - drawn.logprobs).abs().max() < 2e-6  # the logarithm is the device's
+
+
+def test_a_captured_call_reads_its_logits_anew():
+    logits = logits_of(4, 2000, torch.float32).cuda()
+    seeds = torch.arange(4).cuda()
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        fairdraw.sample_with_kept_sets(logits, top_p=0.9, seed=seeds)  # loads the kernels
+    stream.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        drawn = fairdraw.sample_with_kept_sets(logits, top_p=0.9, seed=seeds)
+    for turn in range(3):
+        logits.copy_(logits_of(4, 2000, torch.float32).roll(turn, 1))
+        graph.replay()
+        torch.cuda.synchronize()
+        here = fairdraw.sample_with_kept_sets(logits.cpu(), top_p=0.9, seed=seeds.cpu())
+        expect_same(here.tokens, drawn.tokens)
+        # The flags are worked out of bytes of the call, in the graph too.
+        expect_same_sets(here.kept, drawn.kept)
