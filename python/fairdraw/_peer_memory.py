@@ -26,6 +26,8 @@ class PeerLimits:
     rows: int
     num_samples: int = 1
     logprobs: int | None = None  #: None: no call has log-probabilities
+    #: Whether drafted tokens are verified, over as many rows of the target as `rows` says.
+    drafts: bool = False
 
     def __post_init__(self) -> None:
         self._expect("rows", self.rows, 1, 2**31 - 1)
@@ -50,6 +52,17 @@ class PeerLimits:
         if logprobs is not None and logprobs > (-1 if self.logprobs is None else self.logprobs):
             allowed = "None" if self.logprobs is None else f"None, 0 to {self.logprobs}"
             raise ValueError(f"logprobs is {logprobs}; allowed: {allowed} {through}")
+
+    def expect_drafts(self, name: str, rows: int) -> None:
+        """The same for drafted tokens over so many rows of the target."""
+        if not self.drafts:
+            raise ValueError(
+                "drafts: are verified; allowed: none, through peers without drafts (PeerLimits)"
+            )
+        if rows > self.rows:
+            raise ValueError(
+                f"{name} has {rows} rows; allowed: 0 to {self.rows} through peers (PeerLimits)"
+            )
 
 
 @contextmanager
@@ -91,7 +104,7 @@ class PeerMemory:
         rank = torch.distributed.get_rank(group)
         self.bytes = _core.sharded_peer_bytes(
             list(boundaries), rank, limits.rows, limits.num_samples,
-            -1 if limits.logprobs is None else limits.logprobs, self._allocate,
+            -1 if limits.logprobs is None else limits.logprobs, limits.drafts, self._allocate,
         )  # fmt: skip
         sizes = gathered(torch.tensor([self.bytes], dtype=torch.int64)).tolist()
         if len(set(sizes)) > 1:
@@ -112,6 +125,12 @@ class PeerMemory:
         self._piece.zero_()
         torch.cuda.synchronize(self.device)
         gathered(torch.zeros(1))  # a barrier: no rank begins a call before all pieces are zeros
+
+    def expect_device(self, name: str, device: Any) -> None:
+        if device != self.device:
+            raise ValueError(
+                f"{name} is on {device}; allowed: {self.device}, with the peers that were made there"
+            )
 
     def _allocate(self, size: int) -> Any:
         return torch.empty(size, dtype=torch.uint8, device=self.device).__dlpack__(stream=-1)

@@ -204,6 +204,11 @@ void place_sharded_blocks(ShardedTask& task, BumpAllocator& memory) {
   }
 }
 
+Error decide_none(const ShardedTask& task, cudaStream_t stream) {
+  return check_call("cudaMemsetAsync",
+                    cudaMemsetAsync(task.undecided, 0, sizeof(*task.undecided), stream));
+}
+
 Error index_sharded_rows(const ShardedTask& task, const ProcessedColumns& processed,
                          const TileSpread& spread, cudaStream_t stream) {
   if (processed.edits.edits.given()) {
@@ -214,10 +219,7 @@ Error index_sharded_rows(const ShardedTask& task, const ProcessedColumns& proces
       return error;
     }
   }
-  if (task.whole.vocab == 0) {
-    return check_call("cudaMemsetAsync",
-                      cudaMemsetAsync(task.undecided, 0, sizeof(*task.undecided), stream));
-  }
+  if (task.whole.vocab == 0) return decide_none(task, stream);
   return check_launch("index_shard", index_shard(task, spread, stream));
 }
 

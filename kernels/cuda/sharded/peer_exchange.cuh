@@ -43,10 +43,11 @@ namespace fairdraw::cuda {
 enum class PeerFlags { parts, tokens };
 
 /// The flags of a rank's memory: [2, shards, most_rows].
-__device__ __forceinline__ std::uint64_t* peer_flag(const ShardedTask& task, PeerFlags kind,
-                                                    int rank, int shard, std::int64_t row) {
-  auto* flags = reinterpret_cast<std::uint64_t*>(task.peers.memory[rank] + sizeof(PeerCounts));
-  return flags + (static_cast<int>(kind) * task.shards + shard) * task.peers.most_rows + row;
+__device__ __forceinline__ std::uint64_t* peer_flag(const PeerBlocks& peers, int shards,
+                                                    PeerFlags kind, int rank, int shard,
+                                                    std::int64_t row) {
+  auto* flags = reinterpret_cast<std::uint64_t*>(peers.memory[rank] + sizeof(PeerCounts));
+  return flags + (static_cast<int>(kind) * shards + shard) * peers.most_rows + row;
 }
 
 /// What an exchange is known by: its number, and that of its call.
@@ -75,6 +76,10 @@ __device__ __forceinline__ std::uint64_t load_acquire(const std::uint64_t* at) {
   asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
   return value;
 }
+__device__ __forceinline__ void await_number(const std::uint64_t* flag, std::uint64_t number) {
+  while (load_acquire(flag) < number) {
+  }
+}
 
 /// By all threads of a row's block: the first `bytes` of its part go to all ranks, with the header
 /// of `send` in front of the first row's, and the row's flags are set to the exchange's number.
@@ -99,8 +104,9 @@ __device__ __forceinline__ void send_part(const ShardedTask& task, ShardedExchan
   }
   __syncthreads();
   if (static_cast<int>(threadIdx.x) < task.shards) {
-    store_release(peer_flag(task, kind, static_cast<int>(threadIdx.x), task.shard, row),
-                  known.number);
+    store_release(
+        peer_flag(task.peers, task.shards, kind, static_cast<int>(threadIdx.x), task.shard, row),
+        known.number);
   }
 }
 
@@ -144,10 +150,8 @@ class ReceivedBlocks {
     if (!task_.peers.given()) return;
     const auto shard = static_cast<int>(threadIdx.x);
     if (shard < task_.shards) {
-      await_flag(peer_flag(task_, PeerFlags::parts, task_.shard, shard, row));
-      if (exchange == ShardedExchange::summary) {
-        await_flag(peer_flag(task_, PeerFlags::parts, task_.shard, shard, 0));
-      }
+      await_flag(PeerFlags::parts, shard, row);
+      if (exchange == ShardedExchange::summary) await_flag(PeerFlags::parts, shard, 0);
     }
     __syncthreads();
   }
@@ -160,7 +164,7 @@ class ReceivedBlocks {
               PeerFlags::tokens, known_);
     const auto shard = static_cast<int>(threadIdx.x);
     if (shard < task_.shards) {
-      await_flag(peer_flag(task_, PeerFlags::tokens, task_.shard, shard, row));
+      await_flag(PeerFlags::tokens, shard, row);
     }
     __syncthreads();
   }
@@ -179,9 +183,9 @@ class ReceivedBlocks {
   }
 
  private:
-  __device__ void await_flag(const std::uint64_t* flag) const {
-    while (load_acquire(flag) < known_.number) {
-    }
+  __device__ void await_flag(PeerFlags kind, int shard, std::int64_t row) const {
+    await_number(peer_flag(task_.peers, task_.shards, kind, task_.shard, shard, row),
+                 known_.number);
   }
 
   const ShardedTask& task_;

@@ -87,6 +87,34 @@ TEST(CudaSharded, OneRankExchangesWithItself) {
   }
 }
 
+TEST(CudaSharded, OfNoRowsNoneIsUndecided) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  constexpr std::int64_t kVocab = 20;
+  const std::vector<std::int64_t> boundaries = {0, kVocab};
+  const std::vector<float> logits(kVocab);
+  std::vector<std::int32_t> tokens(1);
+  std::vector<std::byte> workspace;
+  DeviceArrays arrays;
+  ShardedRequest request;
+  request.rows.logits = {arrays.in(logits), DType::float32, 0, kVocab, kVocab};
+  request.boundaries = {boundaries.data(), 2};
+  SampleResult result;
+  result.tokens = {arrays.out(tokens), 0};
+  workspace.assign(static_cast<std::size_t>(cuda::workspace_bytes(request, result)),
+                   std::byte{0xcd});
+  cuda::Execution execution;
+  execution.workspace = arrays.out(workspace);
+  execution.workspace_bytes = static_cast<std::int64_t>(workspace.size());
+  cuda::ShardedCall call;
+  const Error error = cuda::make_sharded_call(request, result, execution, call);
+  ASSERT_FALSE(error) << error.message;
+  ASSERT_FALSE(cuda::sharded_send(call, cuda::ShardedExchange::summary));
+  ASSERT_FALSE(cuda::sharded_receive(call, cuda::ShardedExchange::summary));
+  std::int32_t rows = -77;
+  require(cudaMemcpy(&rows, call.undecided(), sizeof(rows), cudaMemcpyDeviceToHost), "cudaMemcpy");
+  EXPECT_EQ(rows, 0);
+}
+
 /// Calls of other shapes take turns in one memory, whose blocks lie elsewhere in each.
 TEST(CudaSharded, CallsOfOtherShapesShareAMemory) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
