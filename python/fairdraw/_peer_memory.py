@@ -23,7 +23,7 @@ _NO_MULTICAST = "TORCH_SYMM_MEM_DISABLE_MULTICAST"
 class PeerLimits:
     """The largest calls that go through memory of the ranks. What is larger is a ValueError."""
 
-    rows: int
+    rows: int  #: and outputs, of calls with indices
     num_samples: int = 1
     logprobs: int | None = None  #: None: no call has log-probabilities
     #: Whether drafted tokens are verified, over as many rows of the target as `rows` says.
@@ -40,11 +40,13 @@ class PeerLimits:
         if not least <= value <= most:
             raise ValueError(f"{name} is {value}; allowed: {least} to {most}")
 
-    def expect(self, rows: int, num_samples: int, logprobs: int | None) -> None:
+    def expect(self, rows: int, outputs: int, num_samples: int, logprobs: int | None) -> None:
         """ValueError for a call beyond these limits, the same on all ranks."""
         through = "through peers (PeerLimits)"
         if rows > self.rows:
             raise ValueError(f"logits has {rows} rows; allowed: 0 to {self.rows} {through}")
+        if outputs > self.rows:
+            raise ValueError(f"indices has {outputs} values; allowed: 0 to {self.rows} {through}")
         if num_samples > self.num_samples:
             raise ValueError(
                 f"num_samples is {num_samples}; allowed: 1 to {self.num_samples} {through}"

@@ -202,7 +202,7 @@ class ShardedSampler:
     wait for each other's: all ranks make the same calls in the same order, each on one stream, and
     a rank that does not come, or comes with another number of rows, is waited for forever.
 
-    What is missing on GPUs: `indices`, probs among the details and as input, the methods but
+    What is missing on GPUs: probs among the details and as input, the methods but
     verify_chain, and more than 8 ranks.
     """
 
@@ -357,10 +357,10 @@ class ShardedSampler:
         hold = _member("input", input, _core.TileInput.__members__)
         rows = logits.shape[0]
         backend = _ColumnsBackend(self, logits, rounds)
-        if backend.on_gpu:
-            self._expect_on_gpu(logits, processing, input, num_samples, logprobs)
-        self._agreed_boundaries(width(logits))
         outputs = length(logits) if indices is None else length(indices)
+        if backend.on_gpu:
+            self._expect_on_gpu(logits, processing, input, outputs, num_samples, logprobs)
+        self._agreed_boundaries(width(logits))
         seed, offset = _seed_and_offset(backend, generator, seed, offset, outputs)
         shape = (outputs,) if num_samples == 1 else (outputs, max(num_samples, 0))
         tokens = backend.empty(shape, "int32")
@@ -420,6 +420,7 @@ class ShardedSampler:
         logits: Any,
         processing: Any,
         input: RowsHold,
+        outputs: int,
         num_samples: int,
         logprobs: int | None,
     ) -> None:
@@ -432,7 +433,7 @@ class ShardedSampler:
             raise ValueError(f"input is {input!r}; allowed: 'logits', of rows on a GPU")
         if self._peers is not None:
             self._peers.expect_device("logits", logits.device)
-            self._peers.limits.expect(len(logits), num_samples, logprobs)
+            self._peers.limits.expect(len(logits), outputs, num_samples, logprobs)
 
     verify_chain = _over_columns_anywhere(verify_chain)
     verify_tree = _over_columns_anywhere(verify_tree)

@@ -70,6 +70,22 @@ def check_batches(sampler, rows):
                  expected.tokens)  # fmt: skip
             assert int(sampler.undecided) == 0
             assert sampler.exchanges == 1 + ROUNDS and sampler.exchanged_bytes == 0
+        check_indices(sampler, rows, whole)
+
+
+def check_indices(sampler, rows, whole):
+    """Outputs that name a row: many of one, none of another."""
+    indices = (torch.arange(LIMITS.rows) ** 2 % (len(whole) + 1)).int().cuda()
+    indices[-1] = -1  # names none
+    seeds = torch.arange(LIMITS.rows).cuda() + 50
+    for call in CALLS:
+        call = call | {"indices": indices, "seed": seeds, "offset": 3, "return_details": True}
+        expected = fairdraw.sample(whole, **call)
+        got = sampler(rows.of(whole), **call)
+        for name in ("tokens", "statuses", "support_size"):
+            same(f"{name} of {list(call)}", getattr(got, name), getattr(expected, name))
+        if "logprobs" in call:
+            same_reports(got.logprobs, expected.logprobs)
 
 
 def check_graphs(sampler, rows):

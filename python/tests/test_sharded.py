@@ -68,14 +68,16 @@ def test_calls_beyond_the_limits_of_peers_are_named():
     with pytest.raises(ValueError, match="drafts: are verified; allowed: none, through peers"):
         fairdraw.torch.PeerLimits(rows=4).expect_drafts("logits", 1)
     limits = fairdraw.torch.PeerLimits(rows=4, num_samples=2)
-    limits.expect(0, 1, None)
-    limits.expect(4, 2, None)
+    limits.expect(0, 0, 1, None)
+    limits.expect(4, 4, 2, None)
     with pytest.raises(ValueError, match="logits has 5 rows; allowed: 0 to 4 through peers"):
-        limits.expect(5, 1, None)
+        limits.expect(5, 5, 1, None)
+    with pytest.raises(ValueError, match="indices has 5 values; allowed: 0 to 4 through peers"):
+        limits.expect(4, 5, 1, None)
     with pytest.raises(ValueError, match="num_samples is 3; allowed: 1 to 2 through peers"):
-        limits.expect(1, 3, None)
+        limits.expect(1, 1, 3, None)
     with pytest.raises(ValueError, match="logprobs is 0; allowed: None through peers"):
-        limits.expect(1, 1, 0)
+        limits.expect(1, 1, 1, 0)
 
 
 def test_wrong_arguments_are_named(tmp_path):

@@ -26,6 +26,7 @@ struct ShardedCall::Parts {
   cudaStream_t stream = nullptr;
 
   Error index() const;
+  Error begin_without_rows() const;
   Error receive(ShardedExchange exchange, bool with_tokens) const;
   Error exchange_summaries(bool with_tokens) const;
   Error write_columns() const;
@@ -50,7 +51,14 @@ Error check_supported(const ShardedRequest& request, const SampleResult& result)
   }
   if (request.input != TileInput::logits) return not_there("input of probabilities");
   if (request.top_k_1_keeps_ties) return not_there("top_k_1_keeps_ties");
-  if (rows.indices.given()) return not_there("indices");
+  // Tokens of a row are counted by an int.
+  constexpr std::int64_t kMostTokens = 0x7fffffff;
+  const std::int64_t tokens = outputs_of(rows) * rows.num_samples;
+  if (rows.indices.given() && tokens > kMostTokens) {
+    return {ErrorCode::unsupported, "length of indices * num_samples is " + std::to_string(tokens) +
+                                        "; allowed: 0 to " + std::to_string(kMostTokens) +
+                                        " in a sharded call on GPUs"};
+  }
   if (result.probs.given()) return not_there("probs");
   return {};
 }
@@ -70,6 +78,7 @@ Error check_pointers(const ShardedRequest& request, const SampleResult& result,
   pointers.check(processing_of_columns(rows));
   pointers.check("words", request.words);
   pointers.check("active", rows.active);
+  pointers.check("indices", rows.indices);
   pointers.check("tokens", result.tokens);
   pointers.check("statuses", result.statuses);
   pointers.check("support_size", result.support_size);
@@ -175,8 +184,19 @@ Error use_peers(ShardedCall& call, const ShardedPeers& peers) {
   return {};
 }
 
+/// Outputs that name a row fail.
+Error ShardedCall::Parts::begin_without_rows() const {
+  if (task.indices.size > 0) {
+    if (Error error = check_launch("list_outputs", list_outputs(task, stream))) return error;
+  }
+  return decide_none(task, stream);
+}
+
 /// The index, with which a call begins.
 Error ShardedCall::Parts::index() const {
+  if (task.indices.given()) {
+    if (Error error = check_launch("list_outputs", list_outputs(task, stream))) return error;
+  }
   if (Error error = index_sharded_rows(task, processed, spread, stream)) return error;
   if (task.raw_at == 0 || task.whole.vocab == 0) return {};
   ShardedTask raw = task;
@@ -197,7 +217,7 @@ Error ShardedCall::Parts::index() const {
 Error sharded_send(const ShardedCall& call, ShardedExchange exchange) {
   const ShardedCall::Parts& parts = *call.parts_;
   if (parts.task.rows() == 0) {
-    return exchange == ShardedExchange::summary ? decide_none(parts.task, parts.stream) : Error{};
+    return exchange == ShardedExchange::summary ? parts.begin_without_rows() : Error{};
   }
   if (exchange == ShardedExchange::ranks) {
     if (!parts.task.has_ranks()) return {};
@@ -234,7 +254,7 @@ Error ShardedCall::Parts::write_columns() const {
 
 /// The first exchange, of ranks whose kernels run at the same time.
 Error ShardedCall::Parts::exchange_summaries(bool with_tokens) const {
-  if (task.rows() == 0) return decide_none(task, stream);
+  if (task.rows() == 0) return begin_without_rows();
   if (Error error = index()) return error;
   ShardedTask exchanged = task;
   exchanged.exchanges_tokens = with_tokens;
