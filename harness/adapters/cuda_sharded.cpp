@@ -126,7 +126,7 @@ class CudaShardedSampler final : public Sampler {
  public:
   CudaShardedSampler(std::string name, int shards)
       : description_(describe(std::move(name))), shards_(shards) {
-    description_.from_probs = description_.chains = description_.indices = false;
+    description_.from_probs = description_.chains = false;
     description_.reports_probs = false;
     description_.processing = description_.scripted_words = true;
     description_.reports_raw = description_.reports_processed = true;
@@ -159,7 +159,7 @@ class CudaShardedSampler final : public Sampler {
       const int number = static_cast<int>(shards.size()) - 1;
       if (Error error = shards.back().begin(batch, boundaries, number)) return error;
     }
-    if (batch.rows > 0) {
+    if (batch.outputs > 0) {
       const bool through_peers = shards_ * shards.front().peer_bytes(batch.rows) <= kMostPeerBytes;
       if (through_peers) {
         if (Error error = connect(shards, batch.rows)) return error;

@@ -23,9 +23,11 @@ _NO_MULTICAST = "TORCH_SYMM_MEM_DISABLE_MULTICAST"
 class PeerLimits:
     """The largest calls that go through memory of the ranks. What is larger is a ValueError."""
 
-    rows: int
+    rows: int  #: and outputs, of calls with indices
     num_samples: int = 1
     logprobs: int | None = None  #: None: no call has log-probabilities
+    #: Whether drafted tokens are verified, over as many rows of the target as `rows` says.
+    drafts: bool = False
 
     def __post_init__(self) -> None:
         self._expect("rows", self.rows, 1, 2**31 - 1)
@@ -38,11 +40,13 @@ class PeerLimits:
         if not least <= value <= most:
             raise ValueError(f"{name} is {value}; allowed: {least} to {most}")
 
-    def expect(self, rows: int, num_samples: int, logprobs: int | None) -> None:
+    def expect(self, rows: int, outputs: int, num_samples: int, logprobs: int | None) -> None:
         """ValueError for a call beyond these limits, the same on all ranks."""
         through = "through peers (PeerLimits)"
         if rows > self.rows:
             raise ValueError(f"logits has {rows} rows; allowed: 0 to {self.rows} {through}")
+        if outputs > self.rows:
+            raise ValueError(f"indices has {outputs} values; allowed: 0 to {self.rows} {through}")
         if num_samples > self.num_samples:
             raise ValueError(
                 f"num_samples is {num_samples}; allowed: 1 to {self.num_samples} {through}"
@@ -50,6 +54,17 @@ class PeerLimits:
         if logprobs is not None and logprobs > (-1 if self.logprobs is None else self.logprobs):
             allowed = "None" if self.logprobs is None else f"None, 0 to {self.logprobs}"
             raise ValueError(f"logprobs is {logprobs}; allowed: {allowed} {through}")
+
+    def expect_drafts(self, name: str, rows: int) -> None:
+        """The same for drafted tokens over so many rows of the target."""
+        if not self.drafts:
+            raise ValueError(
+                "drafts: are verified; allowed: none, through peers without drafts (PeerLimits)"
+            )
+        if rows > self.rows:
+            raise ValueError(
+                f"{name} has {rows} rows; allowed: 0 to {self.rows} through peers (PeerLimits)"
+            )
 
 
 @contextmanager
@@ -91,7 +106,7 @@ class PeerMemory:
         rank = torch.distributed.get_rank(group)
         self.bytes = _core.sharded_peer_bytes(
             list(boundaries), rank, limits.rows, limits.num_samples,
-            -1 if limits.logprobs is None else limits.logprobs, self._allocate,
+            -1 if limits.logprobs is None else limits.logprobs, limits.drafts, self._allocate,
         )  # fmt: skip
         sizes = gathered(torch.tensor([self.bytes], dtype=torch.int64)).tolist()
         if len(set(sizes)) > 1:
@@ -112,6 +127,12 @@ class PeerMemory:
         self._piece.zero_()
         torch.cuda.synchronize(self.device)
         gathered(torch.zeros(1))  # a barrier: no rank begins a call before all pieces are zeros
+
+    def expect_device(self, name: str, device: Any) -> None:
+        if device != self.device:
+            raise ValueError(
+                f"{name} is on {device}; allowed: {self.device}, with the peers that were made there"
+            )
 
     def _allocate(self, size: int) -> Any:
         return torch.empty(size, dtype=torch.uint8, device=self.device).__dlpack__(stream=-1)

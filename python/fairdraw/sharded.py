@@ -18,6 +18,7 @@ exchange blocks themselves, and nothing else runs.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
@@ -39,6 +40,7 @@ from ._arguments import (
     _seed_and_offset,
 )
 from ._arrays import Backend, TorchBackend, length, width
+from ._gpu_exchanges import Exchanges, GpuCall
 from ._operations import over
 from ._peer_memory import PeerLimits as PeerLimits
 from ._peer_memory import PeerMemory
@@ -65,6 +67,11 @@ _OVER_COLUMNS = {
     _core.chain_speculative_sampling: _core.sharded_chain_speculative_sampling,
 }
 
+#: Those of them that are there on GPUs, too.
+_ON_GPUS: dict[Any, Callable[..., GpuCall]] = {
+    _core.verify_chain: _core.ShardedCudaChain,
+}
+
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
@@ -72,9 +79,14 @@ _Result = TypeVar("_Result")
 class _ColumnsBackend(TorchBackend):
     """Tensors of a rank's columns: calls are exchanges of all ranks, and so are fresh seeds."""
 
-    def __init__(self, sampler: ShardedSampler, rows: Any) -> None:
+    def __init__(self, sampler: ShardedSampler, rows: Any, rounds: int | None) -> None:
         super().__init__(rows)
         self._sampler = sampler
+        self._rounds = rounds
+        if rounds is not None and (rounds < 0 or not self.on_gpu):
+            raise ValueError(f"rounds is {rounds}; allowed: >= 0, of logits on a GPU")
+        if rounds is None and self.is_captured():
+            raise RuntimeError("rounds: is needed while a CUDA graph is captured; allowed: >= 0")
 
     def fresh_seed(self, generator: Any) -> int:
         """One that the first rank has drawn."""
@@ -85,6 +97,14 @@ class _ColumnsBackend(TorchBackend):
     def call(self, operation: Any, *arguments: Any) -> Any:
         if operation not in _OVER_COLUMNS:
             return super().call(operation, *arguments)
+        if self.on_gpu:
+            if operation not in _ON_GPUS:
+                raise ValueError(
+                    f"rows are on {self.device}; allowed: host memory, of this operation over columns"
+                )
+            *given, _ = arguments  # the workspace is looked into here
+            run = self._sampler._run_on_gpu
+            return super().call(run, self, _ON_GPUS[operation], tuple(given), self._rounds)
         return self._sampler._exchange(_OVER_COLUMNS[operation], *arguments)
 
 
@@ -102,27 +122,64 @@ def _given_words(allowed: Any) -> Any:
     return allowed
 
 
-def _over_columns(
-    public: Callable[_Arguments, _Result],
-) -> Callable[Concatenate[ShardedSampler, _Arguments], _Result]:
-    """An operation as a method."""
+def _expect_columns(rows: Any, name: str) -> None:
+    if not isinstance(rows, torch.Tensor) or rows.ndim < 2:
+        raise TypeError(f"{name}: a tensor [..., columns] is needed")
 
-    def method(
-        self: ShardedSampler, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
-    ) -> _Result:
-        if "allowed" in kwargs:
-            kwargs["allowed"] = _given_words(kwargs["allowed"])
-        return over(self._backend_for, public)(*args, **kwargs)
 
+def _describe(
+    method: Any, public: Callable[..., Any], where: str, *more: inspect.Parameter
+) -> None:
+    """Gives a method the signature of the function of whole rows, and `more`."""
     signature = inspect.signature(public)
     myself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     vars(method)["__signature__"] = signature.replace(
-        parameters=[myself, *signature.parameters.values()]
+        parameters=[myself, *signature.parameters.values(), *more]
     )
     method.__name__ = public.__name__
     method.__doc__ = (
         f"`fairdraw.{public.__name__}`, its arguments and results, bit for bit, of which those with a "
-        f"value a token are of this rank's columns. In host memory.\n\n{public.__doc__}"
+        f"value a token are of this rank's columns. {where}\n\n{public.__doc__}"
+    )
+
+
+def _over_columns(
+    public: Callable[_Arguments, _Result],
+) -> Callable[Concatenate[ShardedSampler, _Arguments], _Result]:
+    """An operation as a method, over columns in host memory."""
+
+    def method(
+        self: ShardedSampler, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> _Result:
+        return over(self._backend_for, public)(*args, **kwargs)
+
+    _describe(method, public, "In host memory.")
+    return method
+
+
+def _over_columns_anywhere(public: Callable[..., _Result]) -> Callable[..., _Result]:
+    """One of drafted tokens, over columns in host memory or on a GPU. (What types do not say: it has
+    the arguments of `public`, and `rounds`.)"""
+
+    def method(
+        self: ShardedSampler, /, *args: Any, rounds: int | None = None, **kwargs: Any
+    ) -> _Result:
+        if "allowed" in kwargs:
+            kwargs["allowed"] = _given_words(kwargs["allowed"])
+
+        def backend_for(rows: Any, name: str) -> Backend:
+            return self._backend_for_drafts(rows, name, rounds)
+
+        return over(backend_for, public)(*args, **kwargs)
+
+    rounds = inspect.Parameter(
+        "rounds", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="int | None"
+    )
+    _describe(
+        method,
+        public,
+        "In host memory, or on a GPU; `rounds` and `undecided` as of a call.",
+        rounds,
     )
     return method
 
@@ -145,8 +202,8 @@ class ShardedSampler:
     wait for each other's: all ranks make the same calls in the same order, each on one stream, and
     a rank that does not come, or comes with another number of rows, is waited for forever.
 
-    What is missing on GPUs: `indices`, probs among the details and as input, the other methods than the
-    call itself, and more than 8 ranks.
+    What is missing on GPUs: probs among the details and as input, the methods but
+    verify_chain, and more than 8 ranks.
     """
 
     def __init__(
@@ -194,12 +251,22 @@ class ShardedSampler:
 
     def _backend_for(self, rows: Any, name: str) -> Backend:
         """Of an operation that is there in host memory alone."""
-        if not isinstance(rows, torch.Tensor) or rows.ndim < 2:
-            raise TypeError(f"{name}: a tensor [..., columns] is needed")
-        if rows.is_cuda:
+        _expect_columns(rows, name)
+        backend = _ColumnsBackend(self, rows, None)
+        if backend.on_gpu:
             raise ValueError(f"{name} is on {rows.device}; allowed: host memory, over columns")
         self._agreed_boundaries(width(rows))
-        return _ColumnsBackend(self, rows)
+        return backend
+
+    def _backend_for_drafts(self, rows: Any, name: str, rounds: int | None) -> Backend:
+        """Of drafted tokens; `rows` are the target's."""
+        _expect_columns(rows, name)
+        backend = _ColumnsBackend(self, rows, rounds)
+        if backend.on_gpu and self._peers is not None:
+            self._peers.expect_device(name, rows.device)
+            self._peers.limits.expect_drafts(name, math.prod(rows.shape[:-1]))
+        self._agreed_boundaries(width(rows))
+        return backend
 
     def _exchange(self, operation: Callable[..., _core.ShardedCall], *arguments: Any) -> None:
         """A call in host memory, from its first block to its results."""
@@ -215,8 +282,8 @@ class ShardedSampler:
     def _run_on_gpu(
         self,
         backend: TorchBackend,
+        operation: Callable[..., GpuCall],
         arguments: tuple[Any, ...],
-        results: tuple[Any, ...],
         rounds: int | None,
     ) -> None:
         self.exchanges = self.exchanged_bytes = 0
@@ -227,67 +294,19 @@ class ShardedSampler:
             workspace = backend.empty((max(size, 1),), "uint8")
             return backend.lend(workspace)
 
-        call = _core.ShardedCudaCall(
-            self._boundaries, self._rank, *arguments, *results, backend.stream, allocate
-        )
-        self.undecided = workspace[call.undecided_at :][:4].view(torch.int32)
+        call = operation(self._boundaries, self._rank, *arguments, allocate)
+        exchanges = Exchanges(call, workspace, rounds)
+        self.undecided = exchanges.undecided
         if self._peers is None:
-            self._run_through_group(call, workspace, rounds)
+            exchanges.through_group(self._group, self._ranks)
         else:
-            self._run_through_peers(call, self._peers, rounds)
+            peers = self._peers
+            exchanges.through_peers(peers.addresses, peers.bytes, peers.limits.rows)
+        self.exchanges, self.exchanged_bytes = exchanges.count, exchanges.bytes
         if rounds is None and int(self.undecided) < 0:
             raise ValueError(
                 "ranks disagree: columns, parameters, seeds, offsets and results must be the same"
             )
-
-    def _run_through_group(
-        self, call: _core.ShardedCudaCall, workspace: Any, rounds: int | None
-    ) -> None:
-        """Blocks lie in the call's workspace."""
-
-        def exchange(what: _core.ShardedExchange) -> None:
-            call.send(what)
-            size, sent, received = (
-                call.block_bytes(what),
-                call.sent_at(what),
-                call.received_at(what),
-            )
-            torch.distributed.all_gather_into_tensor(
-                workspace[received : received + self._ranks * size],
-                workspace[sent : sent + size],
-                group=self._group,
-            )
-            call.receive(what)
-            self.exchanges += 1
-            self.exchanged_bytes += self._ranks * size
-
-        what = _core.ShardedExchange
-        exchange(what.summary)
-        for _ in range(rounds or 0):
-            exchange(what.threshold)
-        if rounds is not None:
-            exchange(what.tokens)
-        else:
-            left = int(self.undecided)
-            if left > 0:  # rows without filters need no more than this
-                exchange(what.tokens)
-            while left > 0 and (left := int(self.undecided)) > 0:
-                exchange(what.threshold)
-                exchange(what.tokens)
-        if call.block_bytes(what.ranks) > 0:
-            exchange(what.ranks)
-
-    def _run_through_peers(
-        self, call: _core.ShardedCudaCall, peers: PeerMemory, rounds: int | None
-    ) -> None:
-        """Tokens that a row asks one rank for are exchanged as it is merged, in no exchange of
-        their own but after later rounds."""
-        call.use_peers(peers.addresses, peers.bytes, peers.limits.rows)
-        call.sample(rounds or 0)
-        self.exchanges = 1 + (rounds or 0)
-        while rounds is None and int(self.undecided) > 0:
-            call.narrow_on(1)
-            self.exchanges += 2
 
     def __call__(
         self,
@@ -335,17 +354,13 @@ class ShardedSampler:
         """
         if not isinstance(logits, torch.Tensor) or logits.ndim != 2:
             raise TypeError("logits: a tensor [rows, columns] is needed")
-        if rounds is not None and (rounds < 0 or not logits.is_cuda):
-            raise ValueError(f"rounds is {rounds}; allowed: >= 0, of logits on a GPU")
         hold = _member("input", input, _core.TileInput.__members__)
         rows = logits.shape[0]
-        if logits.is_cuda:
-            self._expect_on_gpu(logits, processing, input, num_samples, logprobs)
-        backend = _ColumnsBackend(self, logits)
-        if rounds is None and backend.is_captured():
-            raise RuntimeError("rounds: is needed while a CUDA graph is captured; allowed: >= 0")
-        self._agreed_boundaries(width(logits))
+        backend = _ColumnsBackend(self, logits, rounds)
         outputs = length(logits) if indices is None else length(indices)
+        if backend.on_gpu:
+            self._expect_on_gpu(logits, processing, input, outputs, num_samples, logprobs)
+        self._agreed_boundaries(width(logits))
         seed, offset = _seed_and_offset(backend, generator, seed, offset, outputs)
         shape = (outputs,) if num_samples == 1 else (outputs, max(num_samples, 0))
         tokens = backend.empty(shape, "int32")
@@ -360,7 +375,7 @@ class ShardedSampler:
             statuses, support, logprob, filtered, mask, probs = _detail_arrays(
                 backend, logits, outputs, shape
             )
-            if logits.is_cuda:
+            if backend.on_gpu:
                 probs = None
             if input == "probs":
                 logprob = filtered = None
@@ -372,7 +387,7 @@ class ShardedSampler:
                     f"processing has {len(processing)} entries; {rows} are needed, one a row"
                 )
             processed = rows_processing(processing, [(row, ()) for row in range(rows)])
-            if logits.is_cuda:
+            if backend.on_gpu:
                 processed = _on_device(processed, backend)
         arguments = (
             backend.lend(logits),
@@ -391,8 +406,9 @@ class ShardedSampler:
             backend.lend(active),
         )
         results = (backend.lend(tokens), *(backend.lend(array) for array in details), reports)
-        if logits.is_cuda:
-            backend.call(self._run_on_gpu, backend, (*arguments, processed), results, rounds)
+        if backend.on_gpu:
+            given = (*arguments, processed, *results, backend.stream)
+            backend.call(self._run_on_gpu, backend, _core.ShardedCudaCall, given, rounds)
         else:
             self._exchange(_core.sharded_sample, hold, *arguments, processed, *results)
         if return_details:
@@ -404,6 +420,7 @@ class ShardedSampler:
         logits: Any,
         processing: Any,
         input: RowsHold,
+        outputs: int,
         num_samples: int,
         logprobs: int | None,
     ) -> None:
@@ -415,16 +432,12 @@ class ShardedSampler:
         if input != "logits":
             raise ValueError(f"input is {input!r}; allowed: 'logits', of rows on a GPU")
         if self._peers is not None:
-            if logits.device != self._peers.device:
-                raise ValueError(
-                    f"logits is on {logits.device}; allowed: {self._peers.device}, with the peers "
-                    "that were made there"
-                )
-            self._peers.limits.expect(len(logits), num_samples, logprobs)
+            self._peers.expect_device("logits", logits.device)
+            self._peers.limits.expect(len(logits), outputs, num_samples, logprobs)
 
-    verify_chain = _over_columns(verify_chain)
-    verify_tree = _over_columns(verify_tree)
-    chain_speculative_sampling = _over_columns(chain_speculative_sampling)
+    verify_chain = _over_columns_anywhere(verify_chain)
+    verify_tree = _over_columns_anywhere(verify_tree)
+    chain_speculative_sampling = _over_columns_anywhere(chain_speculative_sampling)
     softmax = _over_columns(softmax)
     top_k_mask_logits = _over_columns(top_k_mask_logits)
     top_k_renorm_probs = _over_columns(top_k_renorm_probs)

@@ -116,64 +116,94 @@ def same_results(name, mine, whole):
         same(f"{name} {part}", each, expected)
 
 
-def check_chains(sampler, columns):
-    numbers = torch.Generator().manual_seed(8)
-    batch, n, vocab = 6, 3, columns.vocab
-    # A draft that is near the target: some tokens are accepted and some are not.
-    logits = torch.randn(batch, n + 1, vocab, generator=numbers) * 2
-    draft_logits = logits[:, :n] + torch.randn(batch, n, vocab, generator=numbers)
-    draft_probs = fairdraw.softmax(draft_logits)
-    seeds = torch.arange(batch) + 7
-    ids = fairdraw.sample(draft_logits.flatten(0, 1), seed=5, purpose="draft").unflatten(
-        0, (batch, n)
-    )
-    packed = torch.randint(-(2**31), 2**31 - 1, (batch, n + 1, (vocab + 31) // 32),
-                           generator=numbers).to(torch.int32)  # fmt: skip
-    processing = [
-        fairdraw.RequestProcessing(repetition_penalty=1.2, prompt=[1, vocab - 1], bias={3: 1.0})
-    ] * batch
-    wide = {"temperature": 0.8, "top_k": 200, "top_p": 0.95}
-    calls = [
-        {},
-        {"top_k": 5, "draft_lengths": torch.tensor([3, 2, 1, 0, 3, 3])},
-        {"temperature": torch.tensor([0.0, 1.0, 0.5, 0.7, 1.0, 2.0])},
-        {"draft_probs": draft_probs},
-        {"draft_probs": draft_probs, **wide, "active": torch.tensor([1, 1, 0, 1, 1, 1]).bool()},
-        {"draft_logits": draft_logits, **wide, "draft_filters": fairdraw.LawFilters(top_k=50)},
-        {"draft_probs": draft_probs, "min_p": 0.01, "tie_rule": "lowest_id", "top_k": 30},
-        {"draft_probs": draft_probs, "allowed": packed},
-        {"processing": processing},
-        {"draft_probs": draft_probs, "processing": processing, "top_p": 0.9},
-    ]
+def on_device(call, device):
+    """Arguments of a call, of which tensors are on a device."""
+    return {
+        name: value.to(device) if isinstance(value, torch.Tensor) else value
+        for name, value in call.items()
+    }
 
-    def local(call):
-        parts = {name: columns.of(call[name]) for name in ("draft_probs", "draft_logits")
+
+class Chains:
+    """Chains of drafted tokens, the same on every rank, and this rank's columns of them."""
+
+    def __init__(self, columns, device):
+        numbers = torch.Generator().manual_seed(8)
+        batch, n, vocab = 6, 3, columns.vocab
+        # A draft that is near the target: some tokens are accepted and some are not.
+        logits = torch.randn(batch, n + 1, vocab, generator=numbers) * 2
+        draft_logits = logits[:, :n] + torch.randn(batch, n, vocab, generator=numbers)
+        ids = fairdraw.sample(draft_logits.flatten(0, 1), seed=5, purpose="draft")
+        self.columns = columns
+        self.batch = batch
+        self.logits = logits.to(device)
+        self.ids = ids.unflatten(0, (batch, n)).to(device)
+        self.seeds = (torch.arange(batch) + 7).to(device)
+        self.draft_probs = fairdraw.softmax(draft_logits).to(device)
+        packed = torch.randint(-(2**31), 2**31 - 1, (batch, n + 1, (vocab + 31) // 32),
+                               generator=numbers).to(torch.int32)  # fmt: skip
+        processing = [
+            fairdraw.RequestProcessing(repetition_penalty=1.2, prompt=[1, vocab - 1], bias={3: 1.0})
+        ] * batch
+        wide = {"temperature": 0.8, "top_k": 200, "top_p": 0.95}
+        probs = {"draft_probs": self.draft_probs}
+        calls = [
+            {},
+            {"top_k": 5, "draft_lengths": torch.tensor([3, 2, 1, 0, 3, 3])},
+            {"temperature": torch.tensor([0.0, 1.0, 0.5, 0.7, 1.0, 2.0])},
+            probs,
+            {**probs, **wide, "active": torch.tensor([1, 1, 0, 1, 1, 1]).bool()},
+            {"draft_logits": draft_logits, **wide, "draft_filters": fairdraw.LawFilters(top_k=50)},
+            {**probs, "min_p": 0.01, "tie_rule": "lowest_id", "top_k": 30},
+            {**probs, "allowed": packed},
+            {"processing": processing},
+            {**probs, "processing": processing, "top_p": 0.9},
+        ]
+        self.calls = [on_device(call, device) for call in calls]
+
+    def of(self, call):
+        """This rank's part of the arguments."""
+        parts = {name: self.columns.of(call[name]) for name in ("draft_probs", "draft_logits")
                  if name in call}  # fmt: skip
         if "allowed" in call:
-            parts["allowed"] = columns.of_packed(call["allowed"])
+            words = call["allowed"]
+            parts["allowed"] = self.columns.of_packed(words.cpu()).to(words.device)
         return call | parts
 
+
+def check_chains(sampler, columns, device="cpu", **rounds):
+    """`rounds`: of calls on a GPU, or nothing."""
+    chains = Chains(columns, device)
+    logits, ids, seeds = chains.logits, chains.ids, chains.seeds
     seen = set()
-    for call in calls:
+    for call in chains.calls:
         expected = fairdraw.verify_chain(logits, ids, **call, seed=seeds, offset=2)
-        got = sampler.verify_chain(columns.of(logits), ids, **local(call), seed=seeds, offset=2)
+        got = sampler.verify_chain(
+            columns.of(logits), ids, **chains.of(call), seed=seeds, offset=2, **rounds
+        )
         same_results(f"verify_chain {list(call)}", got, expected)
         seen |= set(expected.accepted.tolist())
     assert {0, 1, 2} <= seen, seen  # else no draft was rejected, or none accepted
-    begins = torch.tensor([0, 4, 5, 9])
-    few = {"row_begins": begins, "top_p": 0.9, "seed": 3}
+    begins = torch.tensor([0, 4, 5, 9]).to(device)
+    few = {"row_begins": begins, "max_draft": 3, "top_p": 0.9, "seed": 3}
     rows, drafted = logits.flatten(0, 1)[:9], ids.flatten()[:6]
-    same_results("packed", sampler.verify_chain(columns.of(rows), drafted, **few),
+    same_results("packed", sampler.verify_chain(columns.of(rows), drafted, **few, **rounds),
                  fairdraw.verify_chain(rows, drafted, **few))  # fmt: skip
+    none = sampler.verify_chain(columns.of(logits[:0]), ids[:0], seed=1, **rounds)
+    assert none.tokens.shape == (0, 4)
 
-    target = fairdraw.softmax(logits)
-    counts = [torch.ones(batch, dtype=torch.int32) for _ in range(4)]
+
+def check_chain_sampling(sampler, columns):
+    chains = Chains(columns, "cpu")
+    target = fairdraw.softmax(chains.logits)
+    counts = [torch.ones(chains.batch, dtype=torch.int32) for _ in range(4)]
     expected = fairdraw.chain_speculative_sampling(
-        draft_probs, ids, target, *counts[:2], seed=seeds, offset=1
+        chains.draft_probs, chains.ids, target, *counts[:2], seed=chains.seeds, offset=1
     )
     got = sampler.chain_speculative_sampling(
-        columns.of(draft_probs), ids, columns.of(target), *counts[2:], seed=seeds, offset=1
-    )
+        columns.of(chains.draft_probs), chains.ids, columns.of(target), *counts[2:],
+        seed=chains.seeds, offset=1,
+    )  # fmt: skip
     for name, mine, whole in zip(("tokens", "accepted", "emitted"), got, expected, strict=True):
         same(name, mine, whole)
     same("counts", counts[2], counts[0])
@@ -235,6 +265,7 @@ def run(rank, ranks, folder):
             check_rows(sampler, columns)
             check_probs(sampler, columns)
             check_chains(sampler, columns)
+            check_chain_sampling(sampler, columns)
             check_trees(sampler, columns)
             check_fresh_seeds(sampler, columns)
     finally:

@@ -1,5 +1,6 @@
 """What one rank of test_sharded.py does on a GPU of its own, whose kernels exchange blocks through memory
-of all ranks: tokens are those of `fairdraw.sample` over the whole rows on one GPU.
+of all ranks: tokens are those of `fairdraw.sample` and `fairdraw.verify_chain` over the whole rows on one
+GPU. With NCCL drafted tokens are verified through the group, too.
 
 It is a program, too, for machines without pytest: all GPUs, or 2 where there are more than 8.
 
@@ -12,12 +13,13 @@ from itertools import accumulate
 
 import torch
 import torch.distributed as distributed
+from sharded_method_ranks import Chains, Columns, check_chains, same_results
 from sharded_ranks import columns_of, same, same_reports
 
 import fairdraw
 import fairdraw.torch
 
-LIMITS = fairdraw.torch.PeerLimits(rows=16, num_samples=3, logprobs=20)
+LIMITS = fairdraw.torch.PeerLimits(rows=24, num_samples=3, logprobs=20, drafts=True)
 ROUNDS = 8  # a threshold takes about three, and top_k with top_p has two
 CALLS = [
     {},
@@ -68,6 +70,22 @@ def check_batches(sampler, rows):
                  expected.tokens)  # fmt: skip
             assert int(sampler.undecided) == 0
             assert sampler.exchanges == 1 + ROUNDS and sampler.exchanged_bytes == 0
+        check_indices(sampler, rows, whole)
+
+
+def check_indices(sampler, rows, whole):
+    """Outputs that name a row: many of one, none of another."""
+    indices = (torch.arange(LIMITS.rows) ** 2 % (len(whole) + 1)).int().cuda()
+    indices[-1] = -1  # names none
+    seeds = torch.arange(LIMITS.rows).cuda() + 50
+    for call in CALLS:
+        call = call | {"indices": indices, "seed": seeds, "offset": 3, "return_details": True}
+        expected = fairdraw.sample(whole, **call)
+        got = sampler(rows.of(whole), **call)
+        for name in ("tokens", "statuses", "support_size"):
+            same(f"{name} of {list(call)}", getattr(got, name), getattr(expected, name))
+        if "logprobs" in call:
+            same_reports(got.logprobs, expected.logprobs)
 
 
 def check_graphs(sampler, rows):
@@ -96,6 +114,33 @@ def check_graphs(sampler, rows):
             same("tokens between graphs", eager, fairdraw.sample(whole, top_p=0.95, seed=seeds))
 
 
+def check_graph_of_chains(sampler, columns):
+    """Replayed with other seeds, between calls of sampled rows in the same memory, or group."""
+    chains = Chains(columns, "cuda")
+    local = columns.of(chains.logits)
+    for call in chains.calls[3:7]:
+        mine = chains.of(call)
+        seeds = chains.seeds.clone()
+        arguments = {**mine, "seed": seeds, "offset": 2, "rounds": ROUNDS}
+        sampler.verify_chain(local, chains.ids, **arguments)
+        torch.cuda.synchronize()
+        distributed.barrier()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            found = sampler.verify_chain(local, chains.ids, **arguments)
+        undecided = sampler.undecided
+        for turn in range(3):
+            seeds += 100
+            graph.replay()
+            whole = call | {"seed": seeds, "offset": 2}
+            same_results(f"graph of {list(call)}, turn {turn}", found,
+                         fairdraw.verify_chain(chains.logits, chains.ids, **whole))  # fmt: skip
+            assert int(undecided) == 0
+            rows = chains.logits[:, 0]
+            same("tokens between graphs", sampler(columns.of(rows), top_k=50, seed=seeds),
+                 fairdraw.sample(rows, top_k=50, seed=seeds))  # fmt: skip
+
+
 def refused(kind, part, call):
     try:
         call()
@@ -108,12 +153,17 @@ def refused(kind, part, call):
 def check_refusals(sampler, rows, rank):
     whole, _ = rows.batch(LIMITS.rows + 1)
     few = rows.of(whole)[:2]
-    refused(ValueError, "logits has 17 rows; allowed: 0 to 16 through peers",
+    refused(ValueError, "logits has 25 rows; allowed: 0 to 24 through peers",
             lambda: sampler(rows.of(whole), seed=1))  # fmt: skip
     refused(ValueError, "num_samples is 4; allowed: 1 to 3 through peers",
             lambda: sampler(few, num_samples=4, seed=1))  # fmt: skip
     refused(ValueError, "logprobs is 21; allowed: None, 0 to 20 through peers",
             lambda: sampler(few, logprobs=21, seed=1))  # fmt: skip
+    refused(ValueError, "logits has 25 rows; allowed: 0 to 24 through peers",
+            lambda: sampler.verify_chain(
+                rows.of(whole)[None], torch.zeros(1, LIMITS.rows).int(), seed=1
+            ))  # fmt: skip
+    refused(ValueError, "allowed: host memory", lambda: sampler.softmax(few))
     refused(ValueError, "ranks disagree", lambda: sampler(few, seed=rank))
     # And the memory goes on as it was.
     same("tokens", sampler(few, seed=1), fairdraw.sample(whole[:2], seed=1))
@@ -134,7 +184,18 @@ def run(rank, ranks, folder, backend):
             rows = Rows(widths, rank)
             check_batches(sampler, rows)
             check_graphs(sampler, rows)
+            columns = Columns(widths, rank)
+            check_chains(sampler, columns, "cuda")
+            assert sampler.exchanged_bytes == 0
+            check_chains(sampler, columns, "cuda", rounds=ROUNDS)
+            check_graph_of_chains(sampler, columns)
             check_refusals(sampler, rows, rank)
+            if backend == "nccl":
+                through_group = fairdraw.torch.ShardedSampler(columns=widths)
+                check_chains(through_group, columns, "cuda")
+                assert through_group.exchanged_bytes > 0
+                check_chains(through_group, columns, "cuda", rounds=ROUNDS)
+                check_graph_of_chains(through_group, columns)
             torch.cuda.synchronize()
             distributed.barrier()  # no rank frees what another one still reads
             if rank == 0:

@@ -6,6 +6,7 @@ torch = pytest.importorskip("torch")
 if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
     pytest.skip("torch without gloo", allow_module_level=True)
 
+import sharded_exchange_ranks  # noqa: E402
 import sharded_method_ranks  # noqa: E402
 import sharded_peer_ranks  # noqa: E402
 import sharded_ranks  # noqa: E402
@@ -22,6 +23,11 @@ def test_every_rank_gets_the_tokens_of_the_whole_rows(ranks, tmp_path):
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_methods_over_columns_are_the_functions_over_whole_rows(ranks, tmp_path):
     torch.multiprocessing.spawn(sharded_method_ranks.run, (ranks, tmp_path), nprocs=ranks)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_calls_on_gpus_make_the_exchanges_that_they_need(ranks, tmp_path):
+    torch.multiprocessing.spawn(sharded_exchange_ranks.run, (ranks, tmp_path), nprocs=ranks)
 
 
 needs_two_gpus = pytest.mark.skipif(
@@ -55,15 +61,23 @@ def test_limits_of_peers_are_checked(limits, said):
 
 
 def test_calls_beyond_the_limits_of_peers_are_named():
-    limits = fairdraw.torch.PeerLimits(rows=4, num_samples=2)
-    limits.expect(0, 1, None)
-    limits.expect(4, 2, None)
+    drafts = fairdraw.torch.PeerLimits(rows=4, drafts=True)
+    drafts.expect_drafts("logits", 4)
     with pytest.raises(ValueError, match="logits has 5 rows; allowed: 0 to 4 through peers"):
-        limits.expect(5, 1, None)
+        drafts.expect_drafts("logits", 5)
+    with pytest.raises(ValueError, match="drafts: are verified; allowed: none, through peers"):
+        fairdraw.torch.PeerLimits(rows=4).expect_drafts("logits", 1)
+    limits = fairdraw.torch.PeerLimits(rows=4, num_samples=2)
+    limits.expect(0, 0, 1, None)
+    limits.expect(4, 4, 2, None)
+    with pytest.raises(ValueError, match="logits has 5 rows; allowed: 0 to 4 through peers"):
+        limits.expect(5, 5, 1, None)
+    with pytest.raises(ValueError, match="indices has 5 values; allowed: 0 to 4 through peers"):
+        limits.expect(4, 5, 1, None)
     with pytest.raises(ValueError, match="num_samples is 3; allowed: 1 to 2 through peers"):
-        limits.expect(1, 3, None)
+        limits.expect(1, 1, 3, None)
     with pytest.raises(ValueError, match="logprobs is 0; allowed: None through peers"):
-        limits.expect(1, 1, 0)
+        limits.expect(1, 1, 1, 0)
 
 
 def test_wrong_arguments_are_named(tmp_path):
@@ -80,6 +94,8 @@ def test_wrong_arguments_are_named(tmp_path):
             sampler(torch.zeros(1, 3), offset=1)
         with pytest.raises(ValueError, match="rounds is 4; allowed: >= 0, of logits on a GPU"):
             sampler(torch.zeros(1, 3), seed=1, rounds=4)
+        with pytest.raises(ValueError, match="rounds is 4; allowed: >= 0, of logits on a GPU"):
+            sampler.verify_chain(torch.zeros(1, 1, 3), torch.zeros(1, 0).int(), seed=1, rounds=4)
         assert sampler(torch.zeros(2, 3), seed=1).shape == (2,)
         assert sampler.exchanges == 2 and sampler.exchanged_bytes > 0
         with pytest.raises(ValueError, match="logits.vocab is 4; allowed: 3"):

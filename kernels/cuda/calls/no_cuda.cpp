@@ -130,6 +130,10 @@ Error make_sharded_chain(const ShardedChainRequest&, const VerifyChainResult&, c
 Error sharded_send(const ShardedChain&, ChainExchange) { return no_cuda(); }
 Error sharded_receive(const ShardedChain&, ChainExchange) { return no_cuda(); }
 Error finish_sharded(const ShardedChain&) { return no_cuda(); }
+std::int64_t peer_bytes(const ShardedChain&, std::int64_t) { return 0; }
+Error use_peers(ShardedChain&, const ShardedPeers&) { return no_cuda(); }
+Error continue_sharded(const ShardedChain&, const ShardedPlan&) { return no_cuda(); }
+Error verify_sharded(const ShardedChain&, const ShardedPlan&) { return no_cuda(); }
 
 Error log_probabilities(const SampleRequest&, View<const std::int32_t>, const LogprobsResult&,
                         View<RowStatus>, const Execution&) {

@@ -1,12 +1,12 @@
 // Sharded sampling on the GPU (fairdraw/cuda_sharded.h): checks, the layout of a call in its
 // workspace, and which kernels an exchange is. The kernels are in sharded/.
-#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "common/arguments.h"
 #include "common/bump_allocator.h"
 #include "cuda/calls/sample_rows.h"
+#include "cuda/calls/sharded_peers.h"
 #include "cuda/calls/sharded_rows.h"
 #include "cuda/calls/workspace.h"
 #include "cuda/device/device_pointers.h"
@@ -26,6 +26,7 @@ struct ShardedCall::Parts {
   cudaStream_t stream = nullptr;
 
   Error index() const;
+  Error begin_without_rows() const;
   Error receive(ShardedExchange exchange, bool with_tokens) const;
   Error exchange_summaries(bool with_tokens) const;
   Error write_columns() const;
@@ -50,7 +51,14 @@ Error check_supported(const ShardedRequest& request, const SampleResult& result)
   }
   if (request.input != TileInput::logits) return not_there("input of probabilities");
   if (request.top_k_1_keeps_ties) return not_there("top_k_1_keeps_ties");
-  if (rows.indices.given()) return not_there("indices");
+  // Tokens of a row are counted by an int.
+  constexpr std::int64_t kMostTokens = 0x7fffffff;
+  const std::int64_t tokens = outputs_of(rows) * rows.num_samples;
+  if (rows.indices.given() && tokens > kMostTokens) {
+    return {ErrorCode::unsupported, "length of indices * num_samples is " + std::to_string(tokens) +
+                                        "; allowed: 0 to " + std::to_string(kMostTokens) +
+                                        " in a sharded call on GPUs"};
+  }
   if (result.probs.given()) return not_there("probs");
   return {};
 }
@@ -70,6 +78,7 @@ Error check_pointers(const ShardedRequest& request, const SampleResult& result,
   pointers.check(processing_of_columns(rows));
   pointers.check("words", request.words);
   pointers.check("active", rows.active);
+  pointers.check("indices", rows.indices);
   pointers.check("tokens", result.tokens);
   pointers.check("statuses", result.statuses);
   pointers.check("support_size", result.support_size);
@@ -90,58 +99,20 @@ Error check_call_of_shard(const ShardedRequest& request, const SampleResult& res
   return check_batch(request.rows.logits, "logits");
 }
 
-constexpr std::int64_t kMostPeerRows = 0x7fffffff;
-
 /// Where blocks of a call lie in a memory of peers; the bytes that it takes.
 std::int64_t place_peers(std::int64_t most_rows, ShardedTask& task) {
-  constexpr std::int64_t kAlignment = 16, kHalves = 2, kKindsOfFlags = 2;
-  const auto aligned = [](std::int64_t bytes) {
-    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  };
   PeerBlocks& peers = task.peers;
   peers.most_rows = most_rows;
-  peers.flags_end = static_cast<std::int64_t>(sizeof(PeerCounts)) +
-                    aligned(kKindsOfFlags * task.shards * most_rows *
-                            static_cast<std::int64_t>(sizeof(std::uint64_t)));
+  peers.flags_end = end_of_flags(task.shards, most_rows);
   std::int64_t at = 0;
   for (int exchange = 0; exchange < kExchanges; ++exchange) {
     const bool is_threshold = exchange == static_cast<int>(ShardedExchange::threshold);
     peers.at[exchange] = at;
-    peers.each[exchange] = aligned(task.bytes[exchange]);
+    peers.each[exchange] = aligned_in_peers(task.bytes[exchange]);
     const std::int64_t copies = is_threshold ? kThresholdCopies : 1;
     at += copies * task.shards * peers.each[exchange];
   }
-  return peers.flags_end + kHalves * at;
-}
-
-Error check_most_rows(std::int64_t most_rows, const ShardedTask& task) {
-  if (most_rows >= task.rows() && most_rows <= kMostPeerRows) return {};
-  return {ErrorCode::invalid_argument, "peers.most_rows is " + std::to_string(most_rows) +
-                                           "; allowed: " + std::to_string(task.rows()) +
-                                           ", the call's rows, to " +
-                                           std::to_string(kMostPeerRows)};
-}
-
-Error needs_peers(const ShardedTask& task) {
-  if (task.peers.given()) return {};
-  return {ErrorCode::invalid_argument, "peers is not set; allowed: a call after use_peers()"};
-}
-
-Error check_peers(const ShardedPeers& peers, std::int64_t needed, const ShardedTask& task) {
-  if (peers.bytes < needed) {
-    return {ErrorCode::invalid_argument, "peers.bytes is " + std::to_string(peers.bytes) +
-                                             "; allowed: >= " + std::to_string(needed)};
-  }
-  constexpr std::uintptr_t kAlignment = 16;
-  for (int shard = 0; shard < task.shards; ++shard) {
-    const std::byte* memory = peers.memory[shard];
-    if (memory != nullptr && reinterpret_cast<std::uintptr_t>(memory) % kAlignment == 0) continue;
-    return {ErrorCode::invalid_argument,
-            "peers.memory[" + std::to_string(shard) + "] is " +
-                (memory == nullptr ? "null" : "not at a multiple of 16 bytes") +
-                "; allowed: memory of that shard's rank, as this rank addresses it"};
-  }
-  return {};
+  return bytes_with_halves(peers.flags_end, at);
 }
 
 }  // namespace
@@ -201,23 +172,31 @@ Error make_sharded_call(const ShardedRequest& request, const SampleResult& resul
 
 std::int64_t peer_bytes(const ShardedCall& call, std::int64_t most_rows) {
   ShardedTask task = call.parts_->task;
-  return check_most_rows(most_rows, task) ? 0 : place_peers(most_rows, task);
+  return check_most_rows(most_rows, task.rows()) ? 0 : place_peers(most_rows, task);
 }
 
 Error use_peers(ShardedCall& call, const ShardedPeers& peers) {
   ShardedTask task = call.parts_->task;
-  if (Error error = check_most_rows(peers.most_rows, task)) return error;
+  if (Error error = check_most_rows(peers.most_rows, task.rows())) return error;
   const std::int64_t needed = place_peers(peers.most_rows, task);
-  if (Error error = check_peers(peers, needed, task)) return error;
-  // By the memory and not by the call, so that calls of other shapes have the same halves.
-  task.peers.half = (peers.bytes - task.peers.flags_end) / 2 / 16 * 16;
-  std::copy(peers.memory, peers.memory + task.shards, task.peers.memory);
+  if (Error error = take_peers(peers, needed, task.shards, task.peers)) return error;
   call.parts_->task = task;
   return {};
 }
 
+/// Outputs that name a row fail.
+Error ShardedCall::Parts::begin_without_rows() const {
+  if (task.indices.size > 0) {
+    if (Error error = check_launch("list_outputs", list_outputs(task, stream))) return error;
+  }
+  return decide_none(task, stream);
+}
+
 /// The index, with which a call begins.
 Error ShardedCall::Parts::index() const {
+  if (task.indices.given()) {
+    if (Error error = check_launch("list_outputs", list_outputs(task, stream))) return error;
+  }
   if (Error error = index_sharded_rows(task, processed, spread, stream)) return error;
   if (task.raw_at == 0 || task.whole.vocab == 0) return {};
   ShardedTask raw = task;
@@ -237,7 +216,9 @@ Error ShardedCall::Parts::index() const {
 
 Error sharded_send(const ShardedCall& call, ShardedExchange exchange) {
   const ShardedCall::Parts& parts = *call.parts_;
-  if (parts.task.rows() == 0) return {};
+  if (parts.task.rows() == 0) {
+    return exchange == ShardedExchange::summary ? parts.begin_without_rows() : Error{};
+  }
   if (exchange == ShardedExchange::ranks) {
     if (!parts.task.has_ranks()) return {};
     return check_launch("count_in_front", count_in_front(parts.task, parts.stream));
@@ -273,7 +254,7 @@ Error ShardedCall::Parts::write_columns() const {
 
 /// The first exchange, of ranks whose kernels run at the same time.
 Error ShardedCall::Parts::exchange_summaries(bool with_tokens) const {
-  if (task.rows() == 0) return {};
+  if (task.rows() == 0) return begin_without_rows();
   if (Error error = index()) return error;
   ShardedTask exchanged = task;
   exchanged.exchanges_tokens = with_tokens;
@@ -289,7 +270,7 @@ Error sharded_receive(const ShardedCall& call, ShardedExchange exchange) {
 }
 
 Error continue_sharded(const ShardedCall& call, const ShardedPlan& plan) {
-  if (Error error = needs_peers(call.parts_->task)) return error;
+  if (Error error = needs_peers(call.parts_->task.peers)) return error;
   const auto exchange = [&call](ShardedExchange number) {
     if (Error error = sharded_send(call, number)) return error;
     return sharded_receive(call, number);
@@ -305,7 +286,7 @@ Error continue_sharded(const ShardedCall& call, const ShardedPlan& plan) {
 
 Error sample_sharded(const ShardedCall& call, const ShardedPlan& plan) {
   const ShardedCall::Parts& parts = *call.parts_;
-  if (Error error = needs_peers(parts.task)) return error;
+  if (Error error = needs_peers(parts.task.peers)) return error;
   if (Error error = parts.exchange_summaries(plan.tokens)) return error;
   for (int round = 0; round < plan.rounds; ++round) {
     if (Error error = sharded_send(call, ShardedExchange::threshold)) return error;

@@ -149,6 +149,7 @@ LogitsProcessing processing_of_columns(const SampleRequest& rows) {
 void place_sharded_rows(const ShardedRequest& request, const SampleResult& result,
                         ShardedTask& task, ProcessedColumns& processed, BumpAllocator& memory) {
   const std::int64_t rows = std::max<std::int64_t>(request.rows.logits.rows, 0);
+  const std::int64_t outputs = request.rows.indices.given() ? request.rows.indices.size : rows;
   const CallRules rules = sharded::rules_of(request, result, ArraysLie::on_device);
   place_partition(rules.partition, task);
   task.shard = request.shard;
@@ -158,6 +159,7 @@ void place_sharded_rows(const ShardedRequest& request, const SampleResult& resul
   task.raw_at = rules.layout.raw_summary ? static_cast<int>(rules.layout.raw_at()) : 0;
   place_rows(request.rows, task);
   task.num_samples = result.tokens.given() ? request.rows.num_samples : 0;
+  task.indices = request.rows.indices;
   task.words = request.words.data;
   place_results(result, task);
   place_processing(request, task, processed, memory);
@@ -167,8 +169,9 @@ void place_sharded_rows(const ShardedRequest& request, const SampleResult& resul
   task.each[3] = static_cast<std::int64_t>(sizeof(std::int32_t)) * task.num_samples;
   for (int exchange = 0; exchange < kExchanges; ++exchange) {
     if (exchange == static_cast<int>(ShardedExchange::ranks) && !task.has_ranks()) continue;
-    task.bytes[exchange] =
-        static_cast<std::int64_t>(sizeof(sharded::BlockHeader)) + rows * task.each[exchange];
+    const bool of_outputs = exchange >= static_cast<int>(ShardedExchange::tokens);
+    task.bytes[exchange] = static_cast<std::int64_t>(sizeof(sharded::BlockHeader)) +
+                           (of_outputs ? outputs : rows) * task.each[exchange];
   }
   const std::int64_t tiles = task.tiles();
   task.keys = {memory.allocate<std::int32_t>(rows * tiles), rows, tiles};
@@ -180,7 +183,11 @@ void place_sharded_rows(const ShardedRequest& request, const SampleResult& resul
   task.raw_sums = nullptr;
   if (task.raw_at > 0) memory.allocate(task.raw_sums, rows * tiles);
   memory.allocate(task.states, rows);
-  memory.allocate(task.drawn, rows * task.num_samples);
+  memory.allocate(task.drawn, outputs * task.num_samples);
+  if (task.indices.given()) {
+    memory.allocate(task.output_begins, rows + 1);
+    memory.allocate(task.outputs_by_row, outputs);
+  }
   memory.allocate(task.undecided, 1);
   task.records = nullptr;
   const bool has_columns = result.mask.given() || result.logprobs.all.given();
@@ -204,6 +211,11 @@ void place_sharded_blocks(ShardedTask& task, BumpAllocator& memory) {
   }
 }
 
+Error decide_none(const ShardedTask& task, cudaStream_t stream) {
+  return check_call("cudaMemsetAsync",
+                    cudaMemsetAsync(task.undecided, 0, sizeof(*task.undecided), stream));
+}
+
 Error index_sharded_rows(const ShardedTask& task, const ProcessedColumns& processed,
                          const TileSpread& spread, cudaStream_t stream) {
   if (processed.edits.edits.given()) {
@@ -214,10 +226,7 @@ Error index_sharded_rows(const ShardedTask& task, const ProcessedColumns& proces
       return error;
     }
   }
-  if (task.whole.vocab == 0) {
-    return check_call("cudaMemsetAsync",
-                      cudaMemsetAsync(task.undecided, 0, sizeof(*task.undecided), stream));
-  }
+  if (task.whole.vocab == 0) return decide_none(task, stream);
   return check_launch("index_shard", index_shard(task, spread, stream));
 }
 

@@ -28,6 +28,9 @@ void place_sharded_rows(const ShardedRequest& request, const SampleResult& resul
 /// This rank's blocks and those of all, behind the rows.
 void place_sharded_blocks(ShardedTask& task, BumpAllocator& memory);
 
+/// Enqueues that no row is undecided yet.
+Error decide_none(const ShardedTask& task, cudaStream_t stream);
+
 /// Enqueues the processing and the index, with which rows begin.
 Error index_sharded_rows(const ShardedTask& task, const ProcessedColumns& processed,
                          const TileSpread& spread, cudaStream_t stream);

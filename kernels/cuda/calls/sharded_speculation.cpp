@@ -10,8 +10,10 @@
 #include "common/speculative_arguments.h"
 #include "cuda/calls/drafted_calls.h"
 #include "cuda/calls/sample_rows.h"
+#include "cuda/calls/sharded_peers.h"
 #include "cuda/calls/sharded_rows.h"
 #include "cuda/device/device_pointers.h"
+#include "cuda/sharded/peer_gather.h"
 #include "cuda/sharded/sharded_chain.h"
 #include "cuda/sharded/sharded_task.h"
 #include "cuda/tiles/tile_spread.h"
@@ -32,6 +34,7 @@ struct ChainParts {
   TileSpread of_target, of_draft;
   DraftLaw law = DraftLaw::none;  ///< none, too, where no place for a draft is
   ChainBlocks blocks[kChainExchanges]{};
+  PeerBlocks peers{};  ///< not given: the caller moves the blocks
   VerifyChainResult result;
   Path path{};
   cudaStream_t stream = nullptr;
@@ -43,10 +46,20 @@ struct ChainParts {
     return law == DraftLaw::logits && exchange != ShardedExchange::tokens;
   }
   ChainBlocks& at(ChainExchange exchange) { return blocks[static_cast<int>(exchange)]; }
+  /// A call has a flag at least: requests without rows have results, too.
+  Error check_rows(std::int64_t most_rows) const {
+    return check_most_rows(most_rows, std::max<std::int64_t>(target.rows(), 1));
+  }
+  /// Bytes of a memory of peers.
+  std::int64_t place_peers(std::int64_t most_rows, PeerBlocks& memory) const;
 
   Error send_summaries() const;
   Error answer(ShardedExchange exchange) const;
   Error merge(ShardedExchange exchange) const;
+  /// This rank's block, in the workspace; and what is made of those of all.
+  Error make_block(ChainExchange exchange) const;
+  Error take_blocks(ChainExchange exchange) const;
+  PeerGather gather(ChainExchange exchange) const;
 };
 
 struct ShardedChain::Parts : ChainParts {};
@@ -333,10 +346,7 @@ Error make_sharded_chain(const ShardedChainRequest& request, const VerifyChainRe
 /// Which rows there are, and what this shard says of them.
 Error ChainParts::send_summaries() const {
   if (Error e = check_launch("drafted_rows", prepare_drafted_rows(chain.drafts, stream))) return e;
-  if (target.rows() == 0) {
-    return check_call("cudaMemsetAsync",
-                      cudaMemsetAsync(target.undecided, 0, sizeof(*target.undecided), stream));
-  }
+  if (target.rows() == 0) return decide_none(target, stream);
   if (Error e = index_sharded_rows(target, processed, of_target, stream)) return e;
   if (Error e = check_launch("summarise_rows", summarise_rows(target, stream))) return e;
   if (law == DraftLaw::logits) {
@@ -373,31 +383,96 @@ Error ChainParts::merge(ShardedExchange exchange) const {
   return check_launch("merge_probability_rows", merge_probability_rows(chain, stream));
 }
 
-Error sharded_send(const ShardedChain& call, ChainExchange exchange) {
-  const ChainParts& parts = *call.parts_;
-  if (parts.is_empty() || call.bytes(exchange) == 0) return {};
+Error ChainParts::make_block(ChainExchange exchange) const {
   switch (exchange) {
     case ChainExchange::summary:
-      return parts.send_summaries();
+      return send_summaries();
     case ChainExchange::threshold:
     case ChainExchange::tokens:
-      return parts.answer(static_cast<ShardedExchange>(exchange));
+      return answer(static_cast<ShardedExchange>(exchange));
     case ChainExchange::weights:
-      return check_launch("weigh_chains", weigh_chains(parts.chain, parts.path, parts.stream));
+      return check_launch("weigh_chains", weigh_chains(chain, path, stream));
     case ChainExchange::left:
-      return check_launch("walk_sharded_chains",
-                          walk_sharded_chains(parts.chain, parts.path, parts.stream));
+      return check_launch("walk_sharded_chains", walk_sharded_chains(chain, path, stream));
     case ChainExchange::last:
-      return check_launch("draw_last_tokens",
-                          draw_last_tokens(parts.chain, parts.path, parts.stream));
+      return check_launch("draw_last_tokens", draw_last_tokens(chain, path, stream));
   }
   return {};
 }
 
+Error ChainParts::take_blocks(ChainExchange exchange) const {
+  if (exchange > ChainExchange::tokens) return {};
+  return merge(static_cast<ShardedExchange>(exchange));
+}
+
+PeerGather ChainParts::gather(ChainExchange exchange) const {
+  const ChainBlocks& moved = blocks[static_cast<int>(exchange)];
+  return {peers, target.shards, target.shard, moved.send, moved.receive, moved.bytes};
+}
+
+Error sharded_send(const ShardedChain& call, ChainExchange exchange) {
+  const ChainParts& parts = *call.parts_;
+  if (parts.is_empty()) {
+    return exchange == ChainExchange::summary ? decide_none(parts.target, parts.stream) : Error{};
+  }
+  if (call.bytes(exchange) == 0) return {};
+  if (Error error = parts.make_block(exchange)) return error;
+  if (!parts.peers.given()) return {};
+  return check_launch("send_block", send_block(parts.gather(exchange), parts.stream));
+}
+
 Error sharded_receive(const ShardedChain& call, ChainExchange exchange) {
   const ChainParts& parts = *call.parts_;
-  if (parts.is_empty() || exchange > ChainExchange::tokens) return {};
-  return parts.merge(static_cast<ShardedExchange>(exchange));
+  if (parts.is_empty() || call.bytes(exchange) == 0) return {};
+  if (parts.peers.given()) {
+    const cudaError_t received = receive_blocks(parts.gather(exchange), parts.stream);
+    if (Error error = check_launch("receive_blocks", received)) return error;
+  }
+  return parts.take_blocks(exchange);
+}
+
+std::int64_t ChainParts::place_peers(std::int64_t most_rows, PeerBlocks& memory) const {
+  memory.most_rows = most_rows;
+  memory.flags_end = end_of_flags(target.shards, most_rows);
+  std::int64_t half = 0;
+  for (const ChainBlocks& moved : blocks) {
+    half = std::max(half, bytes_of_half(moved.bytes, target.shards));
+  }
+  return bytes_with_halves(memory.flags_end, half);
+}
+
+std::int64_t peer_bytes(const ShardedChain& call, std::int64_t most_rows) {
+  const ChainParts& parts = *call.parts_;
+  PeerBlocks memory{};
+  return parts.check_rows(most_rows) ? 0 : parts.place_peers(most_rows, memory);
+}
+
+Error use_peers(ShardedChain& call, const ShardedPeers& peers) {
+  ChainParts& parts = *call.parts_;
+  if (Error error = parts.check_rows(peers.most_rows)) return error;
+  PeerBlocks memory{};
+  const std::int64_t needed = parts.place_peers(peers.most_rows, memory);
+  if (Error error = take_peers(peers, needed, parts.target.shards, memory)) return error;
+  parts.peers = memory;
+  return {};
+}
+
+Error continue_sharded(const ShardedChain& call, const ShardedPlan& plan) {
+  if (Error error = needs_peers(call.parts_->peers)) return error;
+  for (int number = 1; number < call.exchanges(plan.rounds); ++number) {
+    const ChainExchange exchange = chain_exchange(number, plan.rounds);
+    if (exchange == ChainExchange::tokens && !plan.tokens) continue;
+    if (Error error = sharded_send(call, exchange)) return error;
+    if (Error error = sharded_receive(call, exchange)) return error;
+  }
+  return finish_sharded(call);
+}
+
+Error verify_sharded(const ShardedChain& call, const ShardedPlan& plan) {
+  if (Error error = needs_peers(call.parts_->peers)) return error;
+  if (Error error = sharded_send(call, ChainExchange::summary)) return error;
+  if (Error error = sharded_receive(call, ChainExchange::summary)) return error;
+  return continue_sharded(call, plan);
 }
 
 Error finish_sharded(const ShardedChain& call) {

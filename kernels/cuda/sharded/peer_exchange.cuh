@@ -35,6 +35,7 @@
 #include <cstdint>
 
 #include "cuda/sharded/block_words.cuh"
+#include "cuda/sharded/row_outputs.cuh"
 #include "cuda/sharded/sharded_task.h"
 
 namespace fairdraw::cuda {
@@ -43,10 +44,11 @@ namespace fairdraw::cuda {
 enum class PeerFlags { parts, tokens };
 
 /// The flags of a rank's memory: [2, shards, most_rows].
-__device__ __forceinline__ std::uint64_t* peer_flag(const ShardedTask& task, PeerFlags kind,
-                                                    int rank, int shard, std::int64_t row) {
-  auto* flags = reinterpret_cast<std::uint64_t*>(task.peers.memory[rank] + sizeof(PeerCounts));
-  return flags + (static_cast<int>(kind) * task.shards + shard) * task.peers.most_rows + row;
+__device__ __forceinline__ std::uint64_t* peer_flag(const PeerBlocks& peers, int shards,
+                                                    PeerFlags kind, int rank, int shard,
+                                                    std::int64_t row) {
+  auto* flags = reinterpret_cast<std::uint64_t*>(peers.memory[rank] + sizeof(PeerCounts));
+  return flags + (static_cast<int>(kind) * shards + shard) * peers.most_rows + row;
 }
 
 /// What an exchange is known by: its number, and that of its call.
@@ -75,9 +77,31 @@ __device__ __forceinline__ std::uint64_t load_acquire(const std::uint64_t* at) {
   asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
   return value;
 }
+__device__ __forceinline__ void await_number(const std::uint64_t* flag, std::uint64_t number) {
+  while (load_acquire(flag) < number) {
+  }
+}
 
-/// By all threads of a row's block: the first `bytes` of its part go to all ranks, with the header
-/// of `send` in front of the first row's, and the row's flags are set to the exchange's number.
+/// What this rank says of a row's outputs, into a block of another. Rarely used, so that its code
+/// is elsewhere.
+__device__ __noinline__ inline void send_outputs(const ShardedTask& task, ShardedExchange exchange,
+                                                 std::int64_t row, std::byte* block) {
+  const RowOutputs outputs(task, row);
+  const auto each = static_cast<std::size_t>(task.each[static_cast<int>(exchange)]);
+  for (int i = 0; i < outputs.count(); ++i) {
+    const std::int64_t output = outputs.output(i);
+    const std::byte* from = task.mine(exchange, output);
+    std::byte* to = block + sizeof(sharded::BlockHeader) + static_cast<std::size_t>(output) * each;
+    for (std::size_t byte = 4 * std::size_t{threadIdx.x}; byte < each;
+         byte += 4 * std::size_t{blockDim.x}) {
+      word_of(to, byte) = word_of(from, byte);
+    }
+  }
+}
+
+/// By all threads of a row's block: the first `bytes` of its part go to all ranks, or, of exchanges
+/// that have a place for each output, those of the row's; with the header of `send` in front of the
+/// first row's, and the row's flags are set to the exchange's number.
 __device__ __forceinline__ void send_part(const ShardedTask& task, ShardedExchange exchange,
                                           std::int64_t row, const std::byte* part,
                                           std::size_t bytes, PeerFlags kind,
@@ -88,10 +112,14 @@ __device__ __forceinline__ void send_part(const ShardedTask& task, ShardedExchan
 #pragma unroll 1
   for (int rank = 0; rank < task.shards; ++rank) {
     std::byte* block = peer_block(task, exchange, rank, task.shard, known);
-    std::byte* to = block + kHeader + static_cast<std::size_t>(row) * of_row;
+    if (task.output_begins != nullptr && ShardedTask::is_of_outputs(exchange)) {
+      send_outputs(task, exchange, row, block);
+    } else {
+      std::byte* to = block + kHeader + static_cast<std::size_t>(row) * of_row;
 #pragma unroll 4
-    for (std::size_t byte = 4 * thread; byte < bytes; byte += 4 * std::size_t{blockDim.x}) {
-      word_of(to, byte) = word_of(part, byte);
+      for (std::size_t byte = 4 * thread; byte < bytes; byte += 4 * std::size_t{blockDim.x}) {
+        word_of(to, byte) = word_of(part, byte);
+      }
     }
     if (row == 0 && kind == PeerFlags::parts && thread < kHeader / 4) {
       word_of(block, 4 * thread) = word_of(task.send[static_cast<int>(exchange)], 4 * thread);
@@ -99,8 +127,9 @@ __device__ __forceinline__ void send_part(const ShardedTask& task, ShardedExchan
   }
   __syncthreads();
   if (static_cast<int>(threadIdx.x) < task.shards) {
-    store_release(peer_flag(task, kind, static_cast<int>(threadIdx.x), task.shard, row),
-                  known.number);
+    store_release(
+        peer_flag(task.peers, task.shards, kind, static_cast<int>(threadIdx.x), task.shard, row),
+        known.number);
   }
 }
 
@@ -144,10 +173,8 @@ class ReceivedBlocks {
     if (!task_.peers.given()) return;
     const auto shard = static_cast<int>(threadIdx.x);
     if (shard < task_.shards) {
-      await_flag(peer_flag(task_, PeerFlags::parts, task_.shard, shard, row));
-      if (exchange == ShardedExchange::summary) {
-        await_flag(peer_flag(task_, PeerFlags::parts, task_.shard, shard, 0));
-      }
+      await_flag(PeerFlags::parts, shard, row);
+      if (exchange == ShardedExchange::summary) await_flag(PeerFlags::parts, shard, 0);
     }
     __syncthreads();
   }
@@ -160,7 +187,7 @@ class ReceivedBlocks {
               PeerFlags::tokens, known_);
     const auto shard = static_cast<int>(threadIdx.x);
     if (shard < task_.shards) {
-      await_flag(peer_flag(task_, PeerFlags::tokens, task_.shard, shard, row));
+      await_flag(PeerFlags::tokens, shard, row);
     }
     __syncthreads();
   }
@@ -171,7 +198,7 @@ class ReceivedBlocks {
     if (!task_.peers.given()) return task_.receive[number] + shard * task_.bytes[number];
     return peer_block(task_, exchange, task_.shard, shard, known_);
   }
-  /// A row's part of it.
+  /// A row's part of it; of tokens and ranks, an output's.
   __device__ __forceinline__ const std::byte* row(ShardedExchange exchange, int shard,
                                                   std::int64_t row) const {
     return block(exchange, shard) + sizeof(sharded::BlockHeader) +
@@ -179,9 +206,9 @@ class ReceivedBlocks {
   }
 
  private:
-  __device__ void await_flag(const std::uint64_t* flag) const {
-    while (load_acquire(flag) < known_.number) {
-    }
+  __device__ void await_flag(PeerFlags kind, int shard, std::int64_t row) const {
+    await_number(peer_flag(task_.peers, task_.shards, kind, task_.shard, shard, row),
+                 known_.number);
   }
 
   const ShardedTask& task_;

@@ -17,6 +17,7 @@
 #include "cuda/device/early_start.h"
 #include "cuda/outputs/row_heads.cuh"
 #include "cuda/sharded/peer_exchange.cuh"
+#include "cuda/sharded/row_outputs.cuh"
 #include "cuda/sharded/sharded_task.h"
 #include "cuda/tiles/filtered_row.cuh"
 #include "cuda/tiles/tile_launch.cuh"
@@ -90,21 +91,24 @@ __global__ void __launch_bounds__(kEndThreads)
   const std::int64_t row = blockIdx.x;
   if (row == 0 && threadIdx.x == 0) write_header(task, ShardedExchange::ranks);
   const bool counts = awaits_ranks(task, row);
-  std::byte* part = task.mine(ShardedExchange::ranks, row);
   if (counts) {
     const CountedRow counted(task, row);
+    const RowOutputs outputs(task, row);
+    std::byte* part = task.mine(ShardedExchange::ranks, 0);
 #pragma unroll 1
-    for (int t = 0; t < task.num_samples; ++t) {
-      const ShardedToken& token = task.drawn[row * task.num_samples + t];
+    for (int t = 0; t < outputs.tokens(); ++t) {
+      const std::int64_t at = outputs.at(t);
+      const ShardedToken& token = task.drawn[at];
       const float x = std::bit_cast<float>(task.raw.given ? token.raw_bits : token.bits);
       const int mine = counted.count(x, end_of_equals(task, task.states[row], token));
       const int all = reduce_block(mine, scratch, Add{});
       if (threadIdx.x == 0) {
-        word_of(part, 4 * static_cast<std::size_t>(t)) = static_cast<std::uint32_t>(all);
+        word_of(part, 4 * static_cast<std::size_t>(at)) = static_cast<std::uint32_t>(all);
       }
     }
   }
-  end_sending(task, ShardedExchange::ranks, row, counts ? part : nullptr,
+  end_sending(task, ShardedExchange::ranks, row,
+              counts ? task.mine(ShardedExchange::ranks, row) : nullptr,
               4 * static_cast<std::size_t>(task.num_samples));
 }
 
@@ -116,13 +120,15 @@ __global__ void __launch_bounds__(kEndThreads)
   if (!awaits_ranks(task, row)) return;
   const ReceivedBlocks blocks(task);
   blocks.await(ShardedExchange::ranks, row);
-  for (int t = static_cast<int>(threadIdx.x); t < task.num_samples; t += kEndThreads) {
+  const RowOutputs outputs(task, row);
+  for (int t = static_cast<int>(threadIdx.x); t < outputs.tokens(); t += kEndThreads) {
+    const std::int64_t at = outputs.at(t);
     std::uint32_t rank = 0;
     for (int shard = 0; shard < task.shards; ++shard) {
       rank +=
-          word_of(blocks.row(ShardedExchange::ranks, shard, row), 4 * static_cast<std::size_t>(t));
+          word_of(blocks.row(ShardedExchange::ranks, shard, 0), 4 * static_cast<std::size_t>(at));
     }
-    task.ranks[row * task.num_samples + t] = static_cast<std::int32_t>(rank);
+    task.ranks[at] = static_cast<std::int32_t>(rank);
   }
   __syncthreads();  // all have read that it waits
   if (threadIdx.x == 0) task.states[row].awaits_ranks = false;

@@ -112,11 +112,15 @@ class RowAnswerer {
 
   /// The tokens that this shard is asked for, zeros in place of all others.
   __device__ void answer_tokens() {
-    const ShardedToken* asked = task_.drawn + number_ * task_.num_samples;
-    clear(sizeof(sharded::DrawnToken) * static_cast<std::size_t>(task_.num_samples));
+    const RowOutputs outputs(task_, number_);
+    const auto asked = [&](int t) -> const ShardedToken& { return task_.drawn[outputs.at(t)]; };
     bool any = false;
 #pragma unroll 1
-    for (int t = 0; t < task_.num_samples; ++t) any = any || asked[t].shard == task_.shard;
+    for (int t = 0; t < outputs.tokens(); ++t) {
+      any = any || asked(t).shard == task_.shard;
+      if (thread() == t % kEndThreads) *answer_at(outputs.at(t)) = {0, 0, 0};
+    }
+    __syncthreads();
     if (!any || tiles_ == 0) return;
     sum_tiles();
     const int share = (tiles_ + kEndThreads - 1) / kEndThreads;
@@ -127,12 +131,12 @@ class RowAnswerer {
     for (int tile = begin; tile < end; ++tile) mine += weight_of_tile(tile);
     const uint128_t before = BlockMasses(shared_.masses).prefix(mine).before;
 #pragma unroll 1
-    for (int t = 0; t < task_.num_samples; ++t) {
-      if (asked[t].shard != task_.shard) continue;
+    for (int t = 0; t < outputs.tokens(); ++t) {
+      if (asked(t).shard != task_.shard) continue;
       __syncthreads();  // the tile before has been read
       if (thread() == 0) shared_.drawn_tile = -1;
       __syncthreads();
-      const uint128_t place = asked[t].place.value();
+      const uint128_t place = asked(t).place.value();
       if (before <= place && place - before < mine) {
         uint128_t rest = place - before;
         int tile = begin;
@@ -146,7 +150,7 @@ class RowAnswerer {
         shared_.drawn_rest = static_cast<std::uint64_t>(rest >> shift_of(keys_[tile]));
       }
       __syncthreads();
-      if (warp_of_thread() == 0 && shared_.drawn_tile >= 0) draw(t);
+      if (warp_of_thread() == 0 && shared_.drawn_tile >= 0) draw(outputs.at(t));
     }
   }
 
@@ -459,8 +463,13 @@ class RowAnswerer {
       x[i] = first + i < row_.vocab ? values[first + i] : -INFINITY;
     }
   }
+  /// A token of all outputs, in this rank's block.
+  __device__ sharded::DrawnToken* answer_at(std::int64_t at) const {
+    std::byte* tokens = task_.mine(ShardedExchange::tokens, 0);
+    return reinterpret_cast<sharded::DrawnToken*>(tokens) + at;
+  }
   /// By a warp.
-  __device__ void draw(int sample) {
+  __device__ void draw(std::int64_t at) {
     const int tile = shared_.drawn_tile;
     const std::int32_t tile_key = keys_[tile];
     const int first = tile * kTileSize + lane_of_thread() * kLaneValues;
@@ -479,7 +488,7 @@ class RowAnswerer {
     const int id = token_in_tile(tile, weights, shared_.drawn_rest);
     if (lane_of_thread() != 0) return;
     const auto bits = std::bit_cast<std::uint32_t>(row_.values[id]);
-    auto* drawn = reinterpret_cast<sharded::DrawnToken*>(part_) + sample;
+    sharded::DrawnToken* drawn = answer_at(at);
     drawn->id = task_.parts[task_.shard].whole_begin + id;
     drawn->bits = bits;
     drawn->raw_bits =

@@ -42,6 +42,7 @@
 #include "cuda/sharded/merged_row.cuh"
 #include "cuda/sharded/reported_value.cuh"
 #include "cuda/sharded/row_answerer.cuh"
+#include "cuda/sharded/row_outputs.cuh"
 #include "cuda/sharded/row_thresholds.cuh"
 #include "cuda/sharded/sharded_task.h"
 #include "cuda/tiles/filtered_row.cuh"
@@ -53,7 +54,7 @@ struct MergeMemory {
   MergedRow::Memory row;
   RowThresholds::Memory thresholds;
   uint128_t part_mass[kMaxRowParts];
-  static constexpr int kTokens = 64;  ///< those of more samples are in global memory from the start
+  static constexpr int kTokens = 64;
   ShardedToken tokens[kTokens];
 };
 constexpr int merge_known_at() { return (static_cast<int>(sizeof(MergeMemory)) + 15) / 16 * 16; }
@@ -92,8 +93,7 @@ class RowMerger {
         asked_(exchange == ShardedExchange::summary ? RowAsks::nothing : state_.asks),
         dynamic_(dynamic),
         shared_(*reinterpret_cast<MergeMemory*>(dynamic)),
-        tokens_(task.num_samples <= MergeMemory::kTokens ? shared_.tokens
-                                                         : task.drawn + number * task.num_samples),
+        outputs_(task, number),
         row_(task, blocks, number, KnownArrays::at(dynamic + merge_known_at(), task), shared_.row),
         thresholds_(task, blocks, exchange, number, asked_, state_, shared_.thresholds) {}
 
@@ -166,8 +166,8 @@ class RowMerger {
       const KnownToken& first = row_.first_at_max();
       greedy_ = {{row_.max_key(), {1, 0}, {0, 0}, Threshold::kOfKnown}, first.id + 1, {0, 0}};
 #pragma unroll 1
-      for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
-        tokens_[t] = {-1, first.id, first.bits, reports_raw() ? row_.raw_bits_of_first() : 0, {}};
+      for (int t = thread(); t < outputs_.tokens(); t += kEndThreads) {
+        token(t) = {-1, first.id, first.bits, reports_raw() ? row_.raw_bits_of_first() : 0, {}};
       }
     } else {
       if (!thresholds_.find_survivors(row_)) return;
@@ -188,21 +188,28 @@ class RowMerger {
   /// Whether a token is reported by the caller's value, which is another one.
   __device__ bool reports_raw() const { return kReports && task_.raw.given; }
 
-  __device__ std::uint64_t word_of_sample(int sample) const {
-    if (task_.words != nullptr) return task_.words[number_ * task_.num_samples + sample];
-    const auto index = static_cast<std::uint32_t>(
-        task_.seed.is_array() ? sample : number_ * task_.num_samples + sample);
-    return random_word(task_.seed.at(number_), task_.offset.at(number_), task_.purpose, index);
+  /// Tokens of all outputs of the row; those of many are in global memory from the start.
+  __device__ ShardedToken& token(int t) const {
+    return outputs_.tokens() <= MergeMemory::kTokens ? shared_.tokens[t]
+                                                     : task_.drawn[outputs_.at(t)];
+  }
+
+  __device__ std::uint64_t random_word_of(int t) const {
+    const std::int64_t at = outputs_.at(t), output = outputs_.output_of(t);
+    if (task_.words != nullptr) return task_.words[at];
+    const auto index =
+        static_cast<std::uint32_t>(task_.seed.is_array() ? outputs_.sample_of(t) : at);
+    return random_word(task_.seed.at(output), task_.offset.at(output), task_.purpose, index);
   }
 
   /// All survivors are known: the first of the order.
   __device__ void draw_known() {
-    if (task_.num_samples == 0) return;
+    if (outputs_.tokens() == 0) return;
     const auto kept = static_cast<int>(survivors().from.at_least.count - survivors().cut.count);
     const uint128_t total = row_.known().first(kept).mass;
 #pragma unroll 1
-    for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
-      tokens_[t] = {-1, -1, 0, 0, multiply_high(word_of_sample(t), total)};
+    for (int t = thread(); t < outputs_.tokens(); t += kEndThreads) {
+      token(t) = {-1, -1, 0, 0, multiply_high(random_word_of(t), total)};
     }
     __syncthreads();
 #pragma unroll 1
@@ -217,12 +224,13 @@ class RowMerger {
       }
       const uint128_t upto = before + row_.known().weight_of(place);
 #pragma unroll 1
-      for (int t = 0; t < task_.num_samples; ++t) {
-        const uint128_t position = tokens_[t].place.value();
+      for (int t = 0; t < outputs_.tokens(); ++t) {
+        ShardedToken& drawn = token(t);
+        const uint128_t position = drawn.place.value();
         if (position < before || position >= upto) continue;
-        tokens_[t].id = id;
-        tokens_[t].bits = row_.bits_of(place);
-        if (reports_raw()) tokens_[t].raw_bits = row_.raw_bits_of(place);
+        drawn.id = id;
+        drawn.bits = row_.bits_of(place);
+        if (reports_raw()) drawn.raw_bits = row_.raw_bits_of(place);
       }
     }
   }
@@ -240,7 +248,7 @@ class RowMerger {
 
   /// Whether a shard is asked for a token.
   __device__ bool draw_by_parts() {
-    if (task_.num_samples == 0) return false;
+    if (outputs_.tokens() == 0) return false;
     __syncthreads();  // what was cut has been written
 #pragma unroll 1
     for (int number = warp_of_thread(); number < task_.row_part_count; number += kEndWarps) {
@@ -262,14 +270,15 @@ class RowMerger {
     const uint128_t total = survivors().from.at_least.mass - survivors().cut.mass;
     bool asks = false;
 #pragma unroll 1
-    for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
-      tokens_[t] = token_at(multiply_high(word_of_sample(t), total));
-      asks = asks || tokens_[t].shard >= 0;
+    for (int t = thread(); t < outputs_.tokens(); t += kEndThreads) {
+      const ShardedToken drawn = token_at(multiply_high(random_word_of(t), total));
+      token(t) = drawn;
+      asks = asks || drawn.shard >= 0;
     }
     asks = __syncthreads_or(asks ? 1 : 0) != 0;
 #pragma unroll 1
-    for (int t = warp_of_thread(); t < task_.num_samples; t += kEndWarps) {
-      if (tokens_[t].shard <= kOfCut) draw_of_cut(tokens_[t]);
+    for (int t = warp_of_thread(); t < outputs_.tokens(); t += kEndWarps) {
+      if (token(t).shard <= kOfCut) draw_of_cut(token(t));
     }
     return asks;
   }
@@ -340,8 +349,8 @@ class RowMerger {
     }
     if (asks) {
 #pragma unroll 1
-      for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
-        task_.drawn[number_ * task_.num_samples + t] = tokens_[t];
+      for (int t = thread(); t < outputs_.tokens(); t += kEndThreads) {
+        task_.drawn[outputs_.at(t)] = token(t);
       }
       if (thread() == 0) count_if_new(task_, exchange_, number_);
       if (task_.exchanges_tokens) exchange_tokens();
@@ -349,7 +358,9 @@ class RowMerger {
     }
     write_row(waits);
 #pragma unroll 1
-    for (int t = thread(); t < task_.num_samples; t += kEndThreads) write_token(t, tokens_[t]);
+    for (int t = thread(); t < outputs_.tokens(); t += kEndThreads) {
+      write_token(outputs_.at(t), token(t));
+    }
   }
 
   /// What this shard is asked for, and what the others are.
@@ -364,26 +375,31 @@ class RowMerger {
   __device__ void take_tokens() {
     write_row(true);
 #pragma unroll 1
-    for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
-      ShardedToken token = task_.drawn[number_ * task_.num_samples + t];
+    for (int t = thread(); t < outputs_.tokens(); t += kEndThreads) {
+      const std::int64_t at = outputs_.at(t);
+      ShardedToken token = task_.drawn[at];
       if (token.shard >= 0) {
         const auto* drawn = reinterpret_cast<const sharded::DrawnToken*>(
-                                blocks_.row(ShardedExchange::tokens, token.shard, number_)) +
-                            t;
+                                blocks_.row(ShardedExchange::tokens, token.shard, 0)) +
+                            at;
         token = {-1, drawn->id, drawn->bits, drawn->raw_bits, {}};
       }
-      write_token(t, token);
+      write_token(at, token);
     }
   }
 
   /// By all threads, when the state is written.
   __device__ void write_row(bool has_waited) {
+#pragma unroll 1
+    for (int i = thread(); i < outputs_.count(); i += kEndThreads) {
+      const std::int64_t output = outputs_.output(i);
+      if (task_.statuses != nullptr) task_.statuses[output] = RowStatus::ok;
+      if (task_.support_size != nullptr) task_.support_size[output] = state_.support_size;
+    }
     if (thread() != 0) return;
     if (has_waited) atomicAdd(task_.undecided, -1);
     state_.asks = RowAsks::nothing;
     if constexpr (kReports) state_.awaits_ranks = task_.ranks != nullptr;
-    if (task_.statuses != nullptr) task_.statuses[number_] = RowStatus::ok;
-    if (task_.support_size != nullptr) task_.support_size[number_] = state_.support_size;
     if (task_.records == nullptr) return;
     const ShardPart& mine = task_.parts[task_.shard];
     const int end = ::min(::max(state_.tie_end, mine.begin), mine.end) - mine.begin;
@@ -397,8 +413,7 @@ class RowMerger {
         state_.survivors.low, state_.survivors.high};
   }
 
-  __device__ void write_token(int sample, const ShardedToken& token) const {
-    const std::int64_t at = number_ * task_.num_samples + sample;
+  __device__ void write_token(std::int64_t at, const ShardedToken& token) const {
     task_.tokens[at] = token.id;
     if constexpr (!kReports) return;
     if (task_.ranks != nullptr) task_.drawn[at] = token;
@@ -466,16 +481,20 @@ class RowMerger {
     __syncthreads();
   }
   __device__ void write_top_entry(int rank, std::int32_t id, std::uint32_t bits) const {
-    const std::int64_t at = number_ * task_.top_n + rank;
-    if (task_.top_ids != nullptr) task_.top_ids[at] = id;
-    if (task_.top_values == nullptr) return;
-    task_.top_values[at] = id < 0 ? -CUDART_INF_F : reported(std::bit_cast<float>(bits));
+    const bool has_value = task_.top_values != nullptr && id >= 0;
+    const float value = has_value ? reported(std::bit_cast<float>(bits)) : -CUDART_INF_F;
+#pragma unroll 1
+    for (int i = 0; i < outputs_.count(); ++i) {
+      const std::int64_t at = outputs_.output(i) * task_.top_n + rank;
+      if (task_.top_ids != nullptr) task_.top_ids[at] = id;
+      if (task_.top_values != nullptr) task_.top_values[at] = value;
+    }
   }
 
   __device__ void fail(RowStatus status) {
 #pragma unroll 1
-    for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
-      const std::int64_t at = number_ * task_.num_samples + t;
+    for (int t = thread(); t < outputs_.tokens(); t += kEndThreads) {
+      const std::int64_t at = outputs_.at(t);
       task_.tokens[at] = -1;
       if constexpr (kReports) {
         if (task_.logprob != nullptr) task_.logprob[at] = -CUDART_INF_F;
@@ -487,11 +506,15 @@ class RowMerger {
     if constexpr (kReports) {
       for (int i = thread(); i < task_.top_n; i += kEndThreads) write_top_entry(i, -1, 0);
     }
+#pragma unroll 1
+    for (int i = thread(); i < outputs_.count(); i += kEndThreads) {
+      const std::int64_t output = outputs_.output(i);
+      if (task_.statuses != nullptr) task_.statuses[output] = status;
+      if (task_.support_size != nullptr) task_.support_size[output] = 0;
+    }
     if (thread() != 0) return;
     state_.asks = RowAsks::nothing;
     state_.awaits_ranks = false;
-    if (task_.statuses != nullptr) task_.statuses[number_] = status;
-    if (task_.support_size != nullptr) task_.support_size[number_] = 0;
     if (task_.records != nullptr) task_.records[number_] = {status, -1, 0, 0, 0, 0, 0, 0};
   }
 
@@ -503,7 +526,7 @@ class RowMerger {
   RowAsks asked_;  ///< before this exchange
   unsigned char* dynamic_;
   MergeMemory& shared_;
-  ShardedToken* tokens_;  ///< [num_samples]
+  RowOutputs outputs_;
   MergedRow row_;
   RowThresholds thresholds_;
   Survivors greedy_{};

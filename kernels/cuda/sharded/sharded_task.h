@@ -163,11 +163,12 @@ struct ShardedTask {
   PerRequest<float> min_p;
   PerRequest<std::uint64_t> seed;
   PerRequest<std::uint64_t> offset;
-  const std::uint64_t* words;  ///< [rows, num_samples], in place of those of seeds; null: none
+  const std::uint64_t* words;  ///< [outputs, num_samples], in place of those of seeds; null: none
   Purpose purpose;
   TieRule tie_rule;
   FilterOrder filter_order;
-  int num_samples;  ///< 0: no token is wanted
+  int num_samples;                   ///< 0: no token is wanted
+  View<const std::int32_t> indices;  ///< of outputs; not given: an output is a row
   int vocab, shards, shard;
   ShardPart parts[kMaxDeviceShards];
   CutSpan cut[kMaxCutTiles];
@@ -188,7 +189,9 @@ struct ShardedTask {
   TileRows<std::uint16_t> counts;  ///< allowed tokens of a tile
   unsigned char* groups;           ///< GroupKeys of rows, one after the other; null: not wanted
   ShardedRowState* states;         ///< [rows]
-  ShardedToken* drawn;             ///< [rows, num_samples]
+  ShardedToken* drawn;             ///< [outputs, num_samples]
+  std::int32_t* output_begins;     ///< [rows + 1], in outputs_by_row; null: an output is a row
+  std::int32_t* outputs_by_row;    ///< those of a row one after the other
   RowRecord* records;              ///< [rows]; null: no mask is wanted
   std::uint64_t* raw_sums;         ///< as sums, at temperature 1; null: not wanted
   RawRows raw;
@@ -196,7 +199,7 @@ struct ShardedTask {
   std::byte* send[kExchanges];
   std::byte* receive[kExchanges];
   std::int64_t bytes[kExchanges];  ///< of a block
-  std::int64_t each[kExchanges];   ///< of a row in it
+  std::int64_t each[kExchanges];   ///< of a row in it; of tokens and ranks, of an output
   PeerBlocks peers;
   bool exchanges_tokens;  ///< in the merge that asks for them
 
@@ -215,15 +218,20 @@ struct ShardedTask {
   float* top_values;
   FloatRows all;  ///< of this shard's columns
 
-  std::int64_t rows() const { return columns.rows; }
+  __host__ __device__ std::int64_t rows() const { return columns.rows; }
+  std::int64_t outputs() const { return indices.given() ? indices.size : rows(); }
   bool has_ranks() const { return ranks != nullptr && num_samples > 0; }
   __host__ __device__ int tiles() const {
     return (parts[shard].whole() + kTileSize - 1) / kTileSize;
   }
-  /// This rank's part of a block, of a row.
+  /// This rank's part of a block, of a row; of tokens and ranks, of an output.
   __device__ std::byte* mine(ShardedExchange exchange, std::int64_t row) const {
     const auto number = static_cast<int>(exchange);
     return send[number] + sizeof(sharded::BlockHeader) + row * each[number];
+  }
+  /// Whether a block has a place for each output.
+  __device__ static bool is_of_outputs(ShardedExchange exchange) {
+    return exchange == ShardedExchange::tokens || exchange == ShardedExchange::ranks;
   }
 };
 
@@ -231,6 +239,8 @@ struct ShardedTask {
 std::int64_t group_bytes(std::int64_t tiles);
 /// Enqueues the index of the shard's whole tiles (index_shard.cu); whole.vocab >= 1.
 cudaError_t index_shard(const ShardedTask& task, const TileSpread& spread, cudaStream_t stream);
+/// Enqueues the lists of rows' outputs (list_outputs.cu), of calls with indices.
+cudaError_t list_outputs(const ShardedTask& task, cudaStream_t stream);
 /// Enqueues the summaries of all rows (summarise_rows.cu).
 cudaError_t summarise_rows(const ShardedTask& task, cudaStream_t stream);
 /// Enqueues the merge of what was received (merge_rows.cu).

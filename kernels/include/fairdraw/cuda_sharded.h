@@ -22,7 +22,7 @@
 //   threshold  narrows the thresholds of rows that survive more widely: 1592 bytes a row and shard.
 //              `rounds` of them; windows of 128256 values take about three.
 //   tokens     the tokens of rows without filters, or beyond the candidates: 12 bytes a token and
-//              shard. Not needed where no row can be one.
+//              shard, with `indices` of each output. Not needed where no row can be one.
 //   ranks      ranks of tokens: 4 bytes a token and shard. Of calls that want logprobs.ranks.
 //
 // What a fixed number costs: a round that no row needs is two kernels whose blocks return at once,
@@ -43,7 +43,7 @@
 // raw modes take 4 bytes more for each candidate and each value of a cut tile, and 8 for each of
 // the n largest.
 //
-// What is not there: `indices`, probabilities (`input`, `probs`), ties of top_k 1, and more than
+// What is not there: probabilities (`input`, `probs`), ties of top_k 1, and more than
 // kMaxDeviceShards shards. Calls that ask for them are refused by name; the CPU has all of them.
 //
 // This header needs no CUDA header.
@@ -127,8 +127,8 @@ Error make_sharded_call(const ShardedRequest& request, const SampleResult& resul
                         const Execution& execution, ShardedCall& call);
 
 /// Bytes of ShardedPeers that a call takes, in a memory for calls of up to `most_rows` rows: the
-/// call's own to 2^31 - 1, else 0. One of more rows, samples or candidates takes more; the memory
-/// is that of the largest.
+/// call's own to 2^31 - 1, else 0. One of more rows, outputs, samples or candidates takes more; the
+/// memory is that of the largest.
 std::int64_t peer_bytes(const ShardedCall& call, std::int64_t most_rows);
 
 /// Blocks of this call go through `peers`; `send` and `receive` are not used then, and an exchange

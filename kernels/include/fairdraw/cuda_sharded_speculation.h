@@ -5,7 +5,9 @@
 // The contract is that of fairdraw/cuda_sharded.h: arrays lie in device memory (`boundaries` is
 // read on the host, at the call), nothing is allocated, nothing is waited for, and all of it can be
 // captured in a CUDA graph. What moves the blocks is the caller's: NCCL (fairdraw/sharded_nccl.h),
-// or any other all-gather of device memory. A call is a fixed number of exchanges:
+// or any other all-gather of device memory; or, after use_peers(), kernels that write them into
+// memory which all ranks address, the memory of ShardedCall's calls too. A call is a fixed number
+// of exchanges:
 //
 //   ShardedChain call;
 //   if (Error error = make_sharded_chain(request, result, execution, call)) return error;
@@ -17,17 +19,15 @@
 //   }
 //   if (Error error = finish_sharded(call)) return error;
 //
-// which is verify_sharded() of sharded_nccl.h.
+// which is verify_sharded() of sharded_nccl.h, and without the all-gather the one below.
 //
 //   summary    what a shard says of its rows: of the target, of the draft's logits, 8 bytes a row
-//   of
-//              the draft's probabilities. All rows at once, those that no path reaches too.
+//              of the draft's probabilities. All rows at once, those that no path reaches too.
 //   threshold  `rounds` times, as in cuda_sharded.h: rows that are filtered beyond the candidates.
 //   tokens     12 bytes a row of the target: of requests that follow the target's own tokens, where
 //              rows have no filter or took rounds. A call needs none where no row can be one.
 //   weights    Where the draft's distribution is known. 32 bytes a row of the target: what it and
-//   the
-//              draft's row weigh in the shard's columns, and what the drafted token does. From
+//              the draft's row weigh in the shard's columns, and what the drafted token does. From
 //              these all ranks test the same drafts with the same words.
 //   left       likewise, 16 bytes a request: what a rejected draft leaves of the target.
 //   last       likewise, 4 bytes a request: the token that ends its chain.
@@ -36,8 +36,8 @@
 // it would have needed more rounds, keeps its results as they were; `undecided` says how many rows
 // are left. More thresholds, tokens, and then the three others of the same call go on with them.
 //
-// What is not there: trees, memory of peers, more than kMaxDeviceShards
-// shards. Calls that ask for them are refused by name; the CPU has all but the last of them.
+// What is not there: trees, more than kMaxDeviceShards shards. Calls that ask for them are refused
+// by name; the CPU has all but the last of them.
 //
 // This header needs no CUDA header.
 #pragma once
@@ -102,6 +102,10 @@ class ShardedChain {
   friend Error sharded_send(const ShardedChain&, ChainExchange);
   friend Error sharded_receive(const ShardedChain&, ChainExchange);
   friend Error finish_sharded(const ShardedChain&);
+  friend std::int64_t peer_bytes(const ShardedChain&, std::int64_t);
+  friend Error use_peers(ShardedChain&, const ShardedPeers&);
+  friend Error continue_sharded(const ShardedChain&, const ShardedPlan&);
+  friend Error verify_sharded(const ShardedChain&, const ShardedPlan&);
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };
@@ -110,6 +114,15 @@ class ShardedChain {
 /// cuda::verify_chain for device memory. Arrays must stay alive until the results are written.
 Error make_sharded_chain(const ShardedChainRequest& request, const VerifyChainResult& result,
                          const Execution& execution, ShardedChain& call);
+
+/// As of a ShardedCall (fairdraw/cuda_sharded.h), whose calls may go through the same memory.
+/// `most_rows`: at least the rows of the target.
+std::int64_t peer_bytes(const ShardedChain& call, std::int64_t most_rows);
+
+/// Blocks of this call go through `peers`: an exchange is sharded_send, then sharded_receive, which
+/// waits for the others' blocks, and copies them to `receive`. Rules and errors are those of a
+/// ShardedCall's.
+Error use_peers(ShardedChain& call, const ShardedPeers& peers);
 
 // What follows is enqueued on the execution's stream. Errors: a launch that fails, by the kernel's
 // name; where this rank alone fails, the others wait.
@@ -123,5 +136,13 @@ Error sharded_receive(const ShardedChain& call, ChainExchange exchange);
 
 /// Enqueues the results of all requests whose rows are decided.
 Error finish_sharded(const ShardedChain& call);
+
+/// A call through peers: its summary, what the plan says, the exchanges of drafts whose
+/// distribution is known, and the results. Error: peers is not set.
+Error verify_sharded(const ShardedChain& call, const ShardedPlan& plan);
+
+/// More rounds of a call through peers whose summary has been received, and all that follows.
+/// Error: peers is not set.
+Error continue_sharded(const ShardedChain& call, const ShardedPlan& plan);
 
 }  // namespace fairdraw::cuda

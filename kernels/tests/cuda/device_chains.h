@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -133,8 +134,25 @@ class DeviceChains {
     }
     return {};
   }
-  /// What NCCL's all-gather does.
+  /// From here on, blocks go through memory that all shards address.
+  Error use_peers(std::int64_t most_rows) {
+    peers_.most_rows = most_rows;
+    peers_.bytes = cuda::peer_bytes(at(0).call, most_rows);
+    for (int shard = 0; shard < size(); ++shard) {
+      EXPECT_EQ(cuda::peer_bytes(at(shard).call, most_rows), peers_.bytes);
+      peer_memory_.emplace_back(static_cast<std::size_t>(peers_.bytes));
+      peers_.memory[shard] = peer_arrays_.out(peer_memory_.back());
+    }
+    shares_memory_ = true;
+    for (const auto& shard : shards_) {
+      if (Error error = cuda::use_peers(shard->call, peers_)) return error;
+    }
+    return {};
+  }
+  const cuda::ShardedPeers& peers() const { return peers_; }
+  /// What NCCL's all-gather does; nothing where shards have written to each other.
   void gather(cuda::ChainExchange exchange) {
+    if (shares_memory_) return;
     for (const auto& to : shards_) {
       std::byte* at = to->call.receive(exchange);
       for (const auto& from : shards_) {
@@ -185,6 +203,10 @@ class DeviceChains {
   int size() const { return static_cast<int>(shards_.size()); }
 
  private:
+  DeviceArrays peer_arrays_;
+  std::deque<std::vector<std::byte>> peer_memory_;  ///< of each shard
+  cuda::ShardedPeers peers_;
+  bool shares_memory_ = false;  ///< else blocks are copied
   std::vector<std::unique_ptr<DeviceChain>> shards_;
   cudaStream_t stream_ = nullptr;
 };

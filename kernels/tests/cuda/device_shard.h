@@ -20,7 +20,8 @@ class DeviceShard {
               bool wants_tokens = true)
       : shard_(host.shard), request_(host), columns_(host.rows.logits.vocab) {
     const SampleRequest& rows = host.rows;
-    const auto outputs = static_cast<std::size_t>(rows.logits.rows);
+    const auto outputs =
+        static_cast<std::size_t>(rows.indices.given() ? rows.indices.size : rows.logits.rows);
     const std::size_t samples = outputs * static_cast<std::size_t>(rows.num_samples);
     SampleRequest& mine = request_.rows;
     if (columns_ > 0) mine.logits.data = copy_rows(rows.logits);
@@ -34,6 +35,7 @@ class DeviceShard {
       mine.allowed.data = copies_.arrays().in(std::vector<std::uint32_t>(
           rows.allowed.data, rows.allowed.data + rows.allowed.rows * rows.allowed.row_stride));
     }
+    if (rows.indices.given()) mine.indices = copies_.in(rows.indices);
     if (rows.active.given()) mine.active.data = copies_.in(rows.active).data;
     mine.processing = copies_.in(rows.processing, columns_);
     if (host.words.given()) request_.words = copies_.in(host.words);
@@ -43,7 +45,8 @@ class DeviceShard {
     logprob.assign(samples, -77);
     logprob_filtered = logprob;
     mask_words = std::max<std::int64_t>((columns_ + 31) / 32, 1);
-    mask.assign(outputs * static_cast<std::size_t>(mask_words), 0x5a5a5a5aU);
+    const auto matrix = static_cast<std::size_t>(rows.logits.rows);
+    mask.assign(matrix * static_cast<std::size_t>(mask_words), 0x5a5a5a5aU);
     const auto view = [this](auto& array) {
       return View(copies_.arrays().out(array), static_cast<std::int64_t>(array.size()));
     };
@@ -57,7 +60,7 @@ class DeviceShard {
     values = logprob;
     ranks.assign(samples, -77);
     all_stride = std::max<std::int64_t>(columns_, 1);
-    all.assign(outputs * static_cast<std::size_t>(all_stride), -77);
+    all.assign(matrix * static_cast<std::size_t>(all_stride), -77);
     top_ids.assign(outputs * static_cast<std::size_t>(reports.top_n), -77);
     top_values.assign(top_ids.size(), -77);
     result_.logprobs.mode = reports.mode;

@@ -87,6 +87,70 @@ TEST(CudaSharded, OneRankExchangesWithItself) {
   }
 }
 
+/// Outputs that name a row, many of one, none of another, and some that name none.
+TEST(CudaSharded, OneRankExchangesOutputsThatNameRows) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  constexpr std::int64_t kVocab = 9000;
+  constexpr std::int32_t kSamples = 3;
+  RowsOfFiveKinds rows(kVocab, kSamples, 20);
+  std::vector<std::int32_t> indices = {0, 5, 3, 2, -1, 4};
+  std::vector<std::uint64_t> seeds;
+  for (int many = 0; many < 40; ++many) indices.push_back(many % 2);  // above 64 tokens of a row
+  for (std::size_t output = 0; output < indices.size(); ++output) seeds.push_back(100 + output);
+  const auto outputs = static_cast<std::int64_t>(indices.size());
+  rows.request.indices = {indices.data(), outputs};
+  rows.request.seed = {seeds.data(), outputs};
+  std::vector<std::int32_t> expected(static_cast<std::size_t>(outputs * kSamples));
+  std::vector<RowStatus> statuses(indices.size());
+  SampleResult result;
+  result.tokens = {expected.data(), outputs * kSamples};
+  result.statuses = {statuses.data(), outputs};
+  ASSERT_FALSE(sample(rows.request, result, {CpuTarget::best, 1}));
+  ASSERT_EQ(statuses[4], RowStatus::index_out_of_range);
+  const std::vector<std::int64_t> boundaries = {0, kVocab};
+  DeviceShards shards;
+  rows.add_to(shards, boundaries);
+  ASSERT_FALSE(shards.begin());
+  ASSERT_FALSE(shards.use_peers(RowsOfFiveKinds::kRows));
+  for (int call = 0; call < 2; ++call) ASSERT_FALSE(cuda::sample_sharded(shards.at(0).call, {}));
+  EXPECT_EQ(shards.undecided(), 0);
+  shards.fetch();
+  EXPECT_EQ(shards.at(0).tokens, expected);
+  EXPECT_EQ(shards.at(0).statuses, statuses);
+}
+
+TEST(CudaSharded, OfNoRowsNoneIsUndecidedAndOutputsFail) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  constexpr std::int64_t kVocab = 20;
+  const std::vector<std::int64_t> boundaries = {0, kVocab};
+  const std::vector<float> logits(kVocab);
+  const std::vector<std::int32_t> indices = {0};
+  std::vector<std::int32_t> tokens = {-77};
+  std::vector<std::byte> workspace;
+  DeviceArrays arrays;
+  ShardedRequest request;
+  request.rows.logits = {arrays.in(logits), DType::float32, 0, kVocab, kVocab};
+  request.rows.indices = {arrays.in(indices), 1};
+  request.boundaries = {boundaries.data(), 2};
+  SampleResult result;
+  result.tokens = {arrays.out(tokens), 1};
+  workspace.assign(static_cast<std::size_t>(cuda::workspace_bytes(request, result)),
+                   std::byte{0xcd});
+  cuda::Execution execution;
+  execution.workspace = arrays.out(workspace);
+  execution.workspace_bytes = static_cast<std::int64_t>(workspace.size());
+  cuda::ShardedCall call;
+  const Error error = cuda::make_sharded_call(request, result, execution, call);
+  ASSERT_FALSE(error) << error.message;
+  ASSERT_FALSE(cuda::sharded_send(call, cuda::ShardedExchange::summary));
+  ASSERT_FALSE(cuda::sharded_receive(call, cuda::ShardedExchange::summary));
+  std::int32_t rows = -77;
+  require(cudaMemcpy(&rows, call.undecided(), sizeof(rows), cudaMemcpyDeviceToHost), "cudaMemcpy");
+  EXPECT_EQ(rows, 0);
+  arrays.fetch();
+  EXPECT_EQ(tokens[0], -1);
+}
+
 /// Calls of other shapes take turns in one memory, whose blocks lie elsewhere in each.
 TEST(CudaSharded, CallsOfOtherShapesShareAMemory) {
   FAIRDRAW_SKIP_WITHOUT_GPU();

@@ -14,6 +14,7 @@
 #include "harness/inputs/random_calls.h"
 #include "tests/cuda/arrays.h"
 #include "tests/cuda/device_chains.h"
+#include "tests/cuda/device_shard.h"
 #include "tests/cuda/graphs.h"
 #include "tests/sample/reduced.h"
 #include "tests/sharded/sharded_calls.h"
@@ -42,11 +43,16 @@ struct Met {
 };
 
 void compare(const SpeculationCall& call, const std::vector<std::int64_t>& boundaries,
-             const std::string& where, Met& met) {
+             const std::string& where, bool through_peers, Met& met) {
   const SpeculationOutputs expected = expected_of(call);
   DeviceChains device(call, boundaries);
   Error error = device.begin();
   ASSERT_FALSE(error) << error.message << ", " << where;
+  // Every other call by copies, and through peers in a memory for more rows than it has.
+  if (through_peers) {
+    error = device.use_peers(call.target.rows + 2);
+    ASSERT_FALSE(error) << error.message << ", " << where;
+  }
   error = device.run(0, kRounds);
   ASSERT_FALSE(error) << error.message << ", " << where;
   constexpr int kMostRounds = 20;
@@ -84,7 +90,7 @@ TEST(CudaShardedChains, AreTheUnshardedChains) {
     if (number % 3 == 0) {
       call.target.processing = harness::random_processing(number, call.target.rows, vocab);
     }
-    compare(call, boundaries, named(number, boundaries), met);
+    compare(call, boundaries, named(number, boundaries), number % 2 != 0, met);
   }
   met.expect_all({RowStatus::ok, RowStatus::inactive, RowStatus::nan_input,
                   RowStatus::infinite_input, RowStatus::no_allowed_token, RowStatus::invalid_top_p,
@@ -103,7 +109,7 @@ TEST(CudaShardedChains, OfSubnormalProbabilitiesAreTheUnshardedChains) {
     Dice dice(number);
     const std::vector<std::int64_t> boundaries = random_boundaries(dice, kVocab);
     compare(open_speculation_call(number, kVocab, /*trees=*/false), boundaries,
-            named(number, boundaries), met);
+            named(number, boundaries), number % 2 != 0, met);
   }
   EXPECT_GT(met.accepted, is_reduced() ? -1 : 0);
 }
@@ -179,6 +185,67 @@ TEST(CudaShardedChains, OfRanksThatDisagreeHaveNoResults) {
     const SpeculationOutputs untouched(call, call.max_draft);
     EXPECT_EQ(difference(untouched, device.at(0).outputs), "");
   }
+}
+
+// --- Through peers -------------------------------------------------------------------------------
+
+/// One rank waits for no other kernel: so a whole call can be tried on one GPU. It takes turns in
+/// its memory with a call of sampled rows, whose kernels know the memory themselves.
+TEST(CudaShardedChains, OfOneRankGoThroughItsMemory) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  for (const DraftLaw law : {DraftLaw::none, DraftLaw::logits}) {
+    const SpeculationCall call = wide_chain(law);
+    const std::vector<std::int64_t> boundaries = {0, 9000};
+    DeviceChains device(call, boundaries);
+    ASSERT_FALSE(device.begin());
+    EXPECT_NE(cuda::verify_sharded(device.at(0).call, {}).message.find("peers is not set"),
+              std::string::npos);
+    EXPECT_NE(cuda::continue_sharded(device.at(0).call, {}).message.find("peers is not set"),
+              std::string::npos);
+    ASSERT_FALSE(device.use_peers(3));
+    const std::vector<float> logits(9000, 0.5F);
+    ShardedRequest rows;
+    rows.rows.logits = {logits.data(), DType::float32, 1, 9000, 9000};
+    rows.rows.seed = std::uint64_t{1};
+    rows.boundaries = {boundaries.data(), 2};
+    DeviceShard sampled(rows, /*wants_mask=*/false);
+    ASSERT_FALSE(sampled.begin());
+    std::vector<std::int32_t> token(1);
+    SampleResult wanted;
+    wanted.tokens = {token.data(), 1};
+    ASSERT_FALSE(sample(rows.rows, wanted, {CpuTarget::best, 1}));
+    ASSERT_GE(device.peers().bytes, cuda::peer_bytes(sampled.call, 3)) << "the chain is smaller";
+    ASSERT_FALSE(cuda::use_peers(sampled.call, device.peers()));
+    for (int turn = 0; turn < 3; ++turn) {
+      ASSERT_FALSE(cuda::sample_sharded(sampled.call, {.rounds = turn}));
+      ASSERT_FALSE(cuda::verify_sharded(device.at(0).call, {.rounds = 0}));
+      EXPECT_GT(device.undecided(), 0);
+      ASSERT_FALSE(cuda::continue_sharded(device.at(0).call, {.rounds = 4}));
+    }
+    EXPECT_EQ(device.undecided(), 0);
+    device.fetch();
+    EXPECT_EQ(difference(expected_of(call), device.at(0).outputs), "");
+    sampled.fetch();
+    EXPECT_EQ(sampled.tokens, token);
+  }
+}
+
+TEST(CudaShardedChains, PeersThatAreNotRightAreNamed) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  const std::vector<std::int64_t> boundaries = {0, 4000, 9000};
+  DeviceChains device(wide_chain(DraftLaw::none), boundaries);
+  ASSERT_FALSE(device.begin());
+  EXPECT_EQ(cuda::peer_bytes(device.at(0).call, 2), 0) << "the call has three rows";
+  cuda::ShardedPeers peers;
+  peers.most_rows = 2;
+  EXPECT_EQ(cuda::use_peers(device.at(0).call, peers).message,
+            "peers.most_rows is 2; allowed: 3, the call's rows, to 2147483647");
+  peers.most_rows = 3;
+  const std::int64_t needed = cuda::peer_bytes(device.at(0).call, 3);
+  peers.bytes = needed - 1;
+  EXPECT_EQ(
+      cuda::use_peers(device.at(0).call, peers).message,
+      "peers.bytes is " + std::to_string(needed - 1) + "; allowed: >= " + std::to_string(needed));
 }
 
 // --- Graphs --------------------------------------------------------------------------------------

@@ -90,9 +90,10 @@ void expect_block(const Comparison& call, DeviceShards& device, std::size_t numb
 /// Log-probabilities of the GPU may differ in the last place (fairdraw/cuda.h).
 bool is_near(float a, float b) { return a == b || std::abs(order_key(a) - order_key(b)) <= 1; }
 
-void expect_results(DeviceShards& device, const EveryOutput& expected,
+void expect_results(DeviceShards& device, const OwnedCall& call, const EveryOutput& expected,
                     const LogprobsResult& reports, const std::vector<std::int64_t>& boundaries,
-                    std::int64_t vocab, const std::string& where) {
+                    const std::string& where) {
+  const std::int64_t vocab = boundaries.back();
   const std::int64_t words = (vocab + 31) / 32;
   for (int shard = 0; shard < device.size(); ++shard) {
     const DeviceShard& mine = device.at(shard);
@@ -115,8 +116,8 @@ void expect_results(DeviceShards& device, const EveryOutput& expected,
     }
     const std::int64_t begin = boundaries[static_cast<std::size_t>(shard)];
     const std::int64_t end = boundaries[static_cast<std::size_t>(shard) + 1];
-    for (std::size_t row = 0; row < expected.statuses.size(); ++row) {
-      if (expected.statuses[row] == RowStatus::inactive) continue;
+    for (std::size_t row = 0; row < static_cast<std::size_t>(call.rows); ++row) {
+      if (!call.active.empty() && call.active[row] == 0) continue;
       const std::uint32_t* all = expected.mask.data() + row * static_cast<std::size_t>(words);
       const std::uint32_t* part =
           mine.mask.data() + row * static_cast<std::size_t>(mine.mask_words);
@@ -134,11 +135,12 @@ void expect_results(DeviceShards& device, const EveryOutput& expected,
   }
 }
 
-/// A call that GPUs take: with `indices` left out.
+/// A call that GPUs take. One of a single row has one output, so that the size of a block says what
+/// was asked.
 OwnedCall supported_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
   OwnedCall call = harness::random_call(number, rows, vocab);
   if (number % 3 == 0) call.processing = harness::random_processing(number, rows, vocab);
-  if (call.indices.empty()) return call;
+  if (call.indices.empty() || rows > 1) return call;
   call.indices.clear();
   for (auto* parameter : {&call.seed, &call.offset}) {
     if (parameter->is_array) parameter->values.resize(static_cast<std::size_t>(rows));
@@ -151,7 +153,7 @@ void keep_supported(SampleResult& result) { result.probs = {}; }
 
 struct Seen {
   std::array<std::int64_t, kRowStatuses> statuses{};
-  std::int64_t calls = 0, blocks = 0, rounds = 0, answers = 0;
+  std::int64_t calls = 0, blocks = 0, rounds = 0, answers = 0, indices = 0;
 };
 
 /// Compares one call: the first block, results, and of single rows all other blocks.
@@ -214,9 +216,10 @@ void compare(std::uint64_t number, std::int64_t rows, std::int64_t vocab, Seen& 
   EXPECT_EQ(device.undecided(), 0) << where;
   ASSERT_FALSE(device.exchange(ShardedExchange::ranks));
   device.fetch();
-  expect_results(device, expected, wanted.logprobs, boundaries, vocab, where);
+  expect_results(device, call, expected, wanted.logprobs, boundaries, where);
   seen.rounds += rounds;
   ++seen.calls;
+  if (!call.indices.empty()) ++seen.indices;
   for (const RowStatus status : expected.statuses) {
     ++seen.statuses[static_cast<std::size_t>(status)];
   }
@@ -235,6 +238,7 @@ TEST(CudaSharded, BlocksAndResultsAreTheCpus) {
   }
   EXPECT_GT(seen.blocks, seen.calls / 2) << "the comparison says little";
   EXPECT_GT(seen.statuses[0], seen.calls / 4) << "the comparison says little";
+  EXPECT_GT(seen.indices, is_reduced() ? -1 : seen.calls / 20) << "few calls have indices";
   EXPECT_GT(30 * seen.answers, is_reduced() ? -1 : seen.calls) << "few rows ask anything";
   RecordProperty("rounds", static_cast<int>(seen.rounds));
   RecordProperty("answers", static_cast<int>(seen.answers));
@@ -489,11 +493,6 @@ TEST(CudaSharded, WhatIsNotThereIsNamed) {
               static std::vector<float> probs(20);
               result.probs = {arrays.out(probs), 1, 20};
             }).find("probs is given"),
-            std::string::npos);
-  EXPECT_NE(message([](ShardedRequest& request, SampleResult&, Boundaries&, DeviceArrays& arrays) {
-              static const std::vector<std::int32_t> rows(1);
-              request.rows.indices = {arrays.in(rows), 1};
-            }).find("indices is given"),
             std::string::npos);
   EXPECT_NE(
       message([](ShardedRequest&, SampleResult&, Boundaries&, DeviceArrays&) {}).find("workspace"),

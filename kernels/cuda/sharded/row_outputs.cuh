@@ -1,0 +1,47 @@
+// The outputs of a row, and where their tokens are.
+//
+// Without indices a row is its own output. With them it has those that name it, none too, in any
+// order: each depends on its own seed and place alone. Blocks of tokens and of ranks have a place
+// for each output, in the order of outputs, so that shards agree about them.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/sharded/sharded_task.h"
+
+namespace fairdraw::cuda {
+
+class RowOutputs {
+ public:
+  __device__ RowOutputs(const ShardedTask& task, std::int64_t row)
+      : row_(row), samples_(task.num_samples) {
+    if (task.output_begins == nullptr) return;
+    const std::int32_t begin = task.output_begins[row];
+    listed_ = task.outputs_by_row + begin;
+    count_ = task.output_begins[row + 1] - begin;
+  }
+
+  __device__ int count() const { return count_; }
+  __device__ std::int64_t output(int i) const { return listed_ == nullptr ? row_ : listed_[i]; }
+
+  /// Tokens of all of them, from 0 on.
+  __device__ int tokens() const { return count_ * samples_; }
+  __device__ std::int64_t output_of(int token) const {
+    return listed_ == nullptr ? row_ : listed_[token / samples_];
+  }
+  __device__ int sample_of(int token) const {
+    return listed_ == nullptr ? token : token % samples_;
+  }
+  /// Place among the tokens of all outputs, [outputs, num_samples].
+  __device__ std::int64_t at(int token) const {
+    return output_of(token) * samples_ + sample_of(token);
+  }
+
+ private:
+  std::int64_t row_;
+  int samples_;
+  int count_ = 1;
+  const std::int32_t* listed_ = nullptr;
+};
+
+}  // namespace fairdraw::cuda
