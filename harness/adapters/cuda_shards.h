@@ -75,7 +75,9 @@ Error copy_agreed_results(const std::deque<Shard>& shards, const Call& call,
       const std::vector<std::byte>& first = shards.front().arrays()[mine];
       for (const Shard& shard : shards) {
         if (shard.arrays()[mine] == first) continue;
-        disagreement = {ErrorCode::unsupported, std::string("shards disagree about ") + array.name};
+        disagreement.code = ErrorCode::unsupported;
+        disagreement.message = "shards disagree about ";
+        disagreement.message += array.name;
       }
       std::memcpy(pointer, first.data(), first.size());
     }
