@@ -84,6 +84,8 @@ class DeviceShard {
   }
 
   void fetch() { copies_.fetch(); }
+  /// Where the results lie in device memory.
+  const SampleResult& result() const { return result_; }
   /// Memory of this shard that a test changes between replays.
   void* logits() const { return const_cast<void*>(request_.rows.logits.data); }
 
