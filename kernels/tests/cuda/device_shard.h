@@ -53,8 +53,10 @@ class DeviceShard {
     if (wants_tokens) {
       result_.tokens = view(tokens);
       result_.support_size = view(support_size);
-      result_.logprob = view(logprob);
-      result_.logprob_filtered = view(logprob_filtered);
+      if (host.input == TileInput::logits) {
+        result_.logprob = view(logprob);
+        result_.logprob_filtered = view(logprob_filtered);
+      }
     }
     result_.statuses = view(statuses);
     values = logprob;
