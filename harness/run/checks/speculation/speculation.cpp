@@ -172,6 +172,7 @@ void compare_greedy(const Run& run) {
 void compare_with_sampling(const Run& run) {
   const SpeculationRequest& asked = run.request;
   if (asked.draft_law != DraftLaw::none) return;
+  if (!run.input.sampler->description().samples) return;  // has nothing but drafts
   const std::optional<SpeculationResponse> response = run.answer(asked);
   if (!response) return;
   Request sampling;
@@ -340,6 +341,7 @@ CheckOutcome check_speculation(const CheckInput& input) {
   CheckOutcome outcome;
   std::vector<SpeculationShape> shapes;
   for (const SpeculationShape& shape : kShapes) {
+    if (!takes_drafts(sampler, shape.distribution)) continue;
     if (!shape.trees || sampler.draft_trees) shapes.push_back(shape);
   }
   if (sampler.draft_tree_laws) {
