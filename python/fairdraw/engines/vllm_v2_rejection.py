@@ -24,20 +24,17 @@ from .vllm_triton import on_device
 from .vllm_v2 import GUMBEL, MIN_P
 
 MODULE = "vllm.v1.worker.gpu.spec_decode.rejection_sampler_utils"
-WATERMARK = "vllm.v1.worker.gpu.sample.watermark"
-PHILOX = "vllm.v1.watermarking.prfs.philox"
-
-
-def _watermark_needs() -> dict[str, Any]:
-    return {GUMBEL: vars(triton_module(GUMBEL)), PHILOX: vars(triton_module(PHILOX))}
 
 
 def _needs() -> dict[str, Any]:
-    """Kernels of other modules that those of this one call, or name."""
+    """Kernels of other modules that those of this one call, or name: none draws watermarks here."""
+    gumbel = triton_module(GUMBEL)
     return {
-        GUMBEL: vars(triton_module(GUMBEL)),
-        WATERMARK: vars(triton_module(WATERMARK, _watermark_needs)),
+        GUMBEL: vars(gumbel),
         "vllm.v1.spec_decode.fly": {"compute_fly_entropy": None},
+        "vllm.v1.worker.gpu.sample.watermark": {
+            "philox_gumbel_block_argmax": gumbel.gumbel_block_argmax
+        },
     }
 
 
