@@ -51,6 +51,8 @@ class Shard {
     request.rows.logits.vocab = end - first;
     if (request.rows.allowed.given()) request.rows.allowed.data += first / kBitsOfWord;
     split_processing(first, request.rows.processing);
+    request.input = given.input == 0 ? TileInput::logits : TileInput::probs;
+    if (request.input == TileInput::probs) request.rows.temperature = 1.0F;
     request.words = view_or_none(moved.words, moved.outputs * moved.num_samples);
     request.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
     request.shard = number;
@@ -126,7 +128,8 @@ class CudaShardedSampler final : public Sampler {
  public:
   CudaShardedSampler(std::string name, int shards)
       : description_(describe(std::move(name))), shards_(shards) {
-    description_.from_probs = description_.chains = false;
+    description_.chains = false;
+    description_.from_probs_all_filters = true;
     description_.reports_probs = false;
     description_.processing = description_.scripted_words = true;
     description_.reports_raw = description_.reports_processed = true;
@@ -138,7 +141,6 @@ class CudaShardedSampler final : public Sampler {
   const SamplerDescription& description() const override { return description_; }
 
   std::string run(const fairdraw_batch& batch) override {
-    if (batch.input != 0) return "takes no probabilities";
     return on_devices(
         shards_, [&](const std::vector<DeviceState*>& states) { return run_on(states, batch); });
   }

@@ -33,6 +33,19 @@ enum class AcceptanceRule {
   block,       ///< a chain as a whole (Sun et al. 2024, Algorithm 2); of trees nothing is stated
 };
 
+/// What a sampler that verifies drafts takes and gives: all of it, unless it says otherwise, which
+/// callables of Python can. What it does not take it is not asked for.
+struct DraftContract {
+  /// What is known of the distribution of run_speculation()'s drafts.
+  bool unknown = true, probs = true, logits = true;
+  /// Requests with a fault: rows that are no distribution, ids outside of the vocabulary, drafts
+  /// that their own distribution never gives, lengths that do not fit.
+  bool faults = true;
+  /// Of a chain under the token-wise rule all positions that pass their test, fairdraw_chain's
+  /// `accepted`; else no more than those before the first that does not.
+  bool counts_all = true;
+};
+
 /// What a sampler declares. A check that needs an ability the sampler lacks is skipped, with the
 /// ability as the reason.
 struct SamplerDescription {
@@ -62,7 +75,8 @@ struct SamplerDescription {
   bool speculation_processing = false;  ///< there, processing of the target's rows
   bool keeps_state = false;             ///< keeps the requests of a running batch: run_event()
   AcceptanceRule acceptance_rule = AcceptanceRule::none_stated;  ///< of chains and trees of drafts
-  bool samples = true;  ///< false: it has operations alone, and run() refuses every batch
+  DraftContract drafts;
+  bool samples = true;  ///< false: it has operations or verifies drafts, and run() refuses batches
   // Operations on rows, run_operation(), each kind by itself.
   bool softmax = false, log_softmax = false;
   bool top_k_mask_logits = false, min_p_mask_logits = false;

@@ -203,6 +203,28 @@ Error check_kept(const KeptSets& kept, std::int64_t sets, const char* meaning) {
   return check_optional(kept.overflow, "kept.overflow", sets, of_sets);
 }
 
+Error check_kept_mask(const KeptMask& rows, const KeptSets& kept) {
+  if (rows.vocab < 0 || rows.vocab > kMaxVocab) {
+    return out_of_range("vocab", std::to_string(rows.vocab), "0 to " + std::to_string(kMaxVocab));
+  }
+  if (rows.first_id < 0 || rows.first_id > kMaxVocab - rows.vocab) {
+    return out_of_range("first_id", std::to_string(rows.first_id),
+                        "0 to " + std::to_string(kMaxVocab - rows.vocab));
+  }
+  if (rows.mask.rows < 0) return out_of_range("mask.rows", std::to_string(rows.mask.rows), ">= 0");
+  if (Error e = check_matrix("mask", rows.mask.rows, rows.mask.row_stride, rows.mask.rows,
+                             words_of(rows.vocab), "words of a row, ceil(vocab / 32)")) {
+    return e;
+  }
+  if (!rows.mask.given() && rows.mask.rows > 0 && rows.vocab > 0) {
+    return out_of_range("mask", "null", "an array");
+  }
+  if (Error e = check_size("indices.size", rows.indices.size, sizeof(std::int32_t))) return e;
+  const std::int64_t outputs = outputs_of(rows);
+  if (Error e = check_optional(rows.statuses, "statuses", outputs, "one an output")) return e;
+  return check_kept(kept, outputs);
+}
+
 Error check_logprobs(const SampleRequest& request, const LogprobsResult& result) {
   const std::int64_t outputs = outputs_of(request);
   const std::int64_t tokens = outputs * request.num_samples;

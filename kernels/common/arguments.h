@@ -93,6 +93,11 @@ Error check_logprobs(const SampleRequest& request, const LogprobsResult& result)
 
 /// Of a call with so many sets.
 Error check_kept(const KeptSets& kept, std::int64_t sets, const char* meaning = "outputs");
+/// Rows of bits, and what they become.
+Error check_kept_mask(const KeptMask& rows, const KeptSets& kept);
+inline std::int64_t outputs_of(const KeptMask& rows) {
+  return rows.indices.given() ? rows.indices.size : rows.mask.rows;
+}
 
 /// A request as raw modes of log_probabilities see it: nothing to process, nothing to filter.
 void remove_filters(SampleRequest& request);

@@ -19,10 +19,13 @@
 // own, so that no two decisions share bits, at one position or at two.
 // Determinism: integers throughout, no dependence on order, thread or instruction set.
 #include <algorithm>
+#include <vector>
 
+#include "common/arguments.h"
 #include "common/speculative_arguments.h"
 #include "cpu/distribution_weights.h"
 #include "cpu/drafted_requests.h"
+#include "cpu/kept_sets.h"
 #include "fairdraw/speculative.h"
 
 namespace fairdraw {
@@ -37,9 +40,11 @@ struct Distributions {
 
 class Chains {
  public:
-  Chains(const VerifyChainRequest& request, const VerifyChainResult& result)
+  /// sets: null, or those of all places for tokens.
+  Chains(const VerifyChainRequest& request, const VerifyChainResult& result, cpu::Survivors* sets)
       : request_(request),
         result_(result),
+        sets_(sets),
         requests_(request.target, request.max_draft, request.draft_tokens, request.draft_lengths),
         drafts_(request.draft_law, request.draft, request.draft_filters) {}
 
@@ -58,6 +63,7 @@ class Chains {
     }
     if (status != RowStatus::ok) {
       std::fill_n(tokens, width, -1);
+      for (std::int64_t i = 0; sets_ != nullptr && i < width; ++i) set_of(b, i).clear();
       accepted = 0;
     }
     if (result_.accepted.given()) result_.accepted.data[b] = accepted;
@@ -65,6 +71,14 @@ class Chains {
   }
 
  private:
+  std::vector<std::int32_t>& set_of(std::int64_t b, std::int64_t i) const {
+    return (*sets_)[static_cast<std::size_t>(b * (request_.max_draft + 1) + i)];
+  }
+  /// The set of a place, whose row the worker's sampler has.
+  void keep(std::int64_t b, std::int64_t i, Worker& worker) const {
+    if (sets_ != nullptr) worker.sampler.list_survivors(set_of(b, i));
+  }
+
   RowStatus verify_by_draw(std::int64_t b, const DraftedRequest& request, Worker& worker,
                            std::int32_t* tokens, std::int32_t& accepted) const {
     const std::int32_t* const drafted = requests_.tokens(request);
@@ -72,6 +86,7 @@ class Chains {
       const RowStatus status = requests_.filter(b, request, i, worker);
       if (status != RowStatus::ok) return status;
       tokens[i] = worker.sampler.draw(requests_.word(b, i, Purpose::draw));
+      keep(b, i, worker);
       if (i == request.drafts || tokens[i] != drafted[i]) return RowStatus::ok;
       ++accepted;
     }
@@ -86,6 +101,7 @@ class Chains {
       RowStatus status = requests_.filter(b, request, i, worker);
       if (status != RowStatus::ok) return status;
       cpu::take_weights(worker, requests_.vocab(), distributions.target);
+      keep(b, i, worker);
       status = drafts_.weigh(b, request.place + i, worker, distributions.draft);
       if (status != RowStatus::ok) return status;
       if (distributions.draft.weight[static_cast<std::size_t>(drafted[i])] == 0) {
@@ -103,6 +119,7 @@ class Chains {
     const RowStatus status = requests_.filter(b, request, request.drafts, worker);
     if (status != RowStatus::ok) return status;
     cpu::take_weights(worker, requests_.vocab(), distributions.target);
+    keep(b, request.drafts, worker);
     tokens[request.drafts] =
         cpu::draw(distributions.target, requests_.word(b, request.drafts, Purpose::bonus));
     return RowStatus::ok;
@@ -110,9 +127,17 @@ class Chains {
 
   const VerifyChainRequest& request_;
   const VerifyChainResult& result_;
+  cpu::Survivors* sets_;
   cpu::DraftedRequests requests_;
   cpu::DraftDistributions drafts_;
 };
+
+void verify(const VerifyChainRequest& request, const VerifyChainResult& result,
+            const Execution& execution, cpu::Survivors* sets) {
+  const Chains chains(request, result, sets);
+  cpu::for_each_row(request.target.batch, execution,
+                    [&chains](std::int64_t b, Worker& worker) { chains.run(b, worker); });
+}
 
 }  // namespace
 
@@ -120,9 +145,20 @@ Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& r
                    const Execution& execution) {
   if (Error error = cpu::check_execution(execution)) return error;
   if (Error error = check_verify_chain(request, result)) return error;
-  const Chains chains(request, result);
-  cpu::for_each_row(request.target.batch, execution,
-                    [&chains](std::int64_t b, Worker& worker) { chains.run(b, worker); });
+  verify(request, result, execution, nullptr);
+  return {};
+}
+
+Error verify_chain_with_kept_sets(const VerifyChainRequest& request,
+                                  const VerifyChainResult& result, const KeptSets& kept,
+                                  const Execution& execution) {
+  if (Error error = cpu::check_execution(execution)) return error;
+  if (Error error = check_verify_chain(request, result)) return error;
+  const std::int64_t places = product_of(request.target.batch, request.max_draft + 1);
+  if (Error error = check_kept(kept, places, "batch * (max_draft + 1)")) return error;
+  cpu::Survivors sets(static_cast<std::size_t>(places));
+  verify(request, result, execution, &sets);
+  cpu::pack_sets(places, [&](std::int64_t i) { return &sets[static_cast<std::size_t>(i)]; }, kept);
   return {};
 }
 

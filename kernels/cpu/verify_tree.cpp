@@ -25,6 +25,7 @@
 
 #include "common/speculative_arguments.h"
 #include "cpu/drafted_requests.h"
+#include "cpu/kept_sets.h"
 #include "cpu/sibling_residual.h"
 #include "fairdraw/speculative.h"
 
@@ -41,9 +42,11 @@ struct Distributions {
 
 class Trees {
  public:
-  Trees(const VerifyTreeRequest& request, const VerifyTreeResult& result)
+  /// sets: null, or those of all places for tokens.
+  Trees(const VerifyTreeRequest& request, const VerifyTreeResult& result, cpu::Survivors* sets)
       : request_(request),
         result_(result),
+        sets_(sets),
         requests_(request.target, request.max_draft, request.draft_tokens, request.draft_lengths),
         drafts_(request.draft_law, request.draft, request.draft_filters) {}
 
@@ -71,6 +74,7 @@ class Trees {
     }
     if (status != RowStatus::ok) {
       clear();
+      for (std::int64_t i = 0; sets_ != nullptr && i <= depth; ++i) set_of(b, i).clear();
       accepted = 0;
     }
     if (result_.accepted.given()) result_.accepted.data[b] = accepted;
@@ -78,6 +82,14 @@ class Trees {
   }
 
  private:
+  std::vector<std::int32_t>& set_of(std::int64_t b, std::int64_t i) const {
+    return (*sets_)[static_cast<std::size_t>(b * (request_.max_depth + 1) + i)];
+  }
+  /// The set of a place, whose row the worker's sampler has.
+  void keep(std::int64_t b, std::int64_t i, Worker& worker) const {
+    if (sets_ != nullptr) worker.sampler.list_survivors(set_of(b, i));
+  }
+
   // The first child of `node` from node `from` on; the number of nodes where there is none.
   std::int64_t child_of(const DraftedRequest& request, std::int64_t node, std::int64_t from) const {
     const std::int32_t* const parents = request_.parents.data + request.place;
@@ -93,6 +105,7 @@ class Trees {
       if (status != RowStatus::ok) return status;
       const std::int32_t token = worker.sampler.draw(requests_.word(b, accepted, Purpose::draw));
       tokens[accepted] = token;
+      keep(b, accepted, worker);
       std::int64_t child = child_of(request, node, node + 1);
       while (child < request.drafts && drafted[child] != token) {
         child = child_of(request, node, child + 1);
@@ -110,6 +123,7 @@ class Trees {
     for (std::int64_t node = -1;; ++accepted) {
       const RowStatus status = requests_.filter(b, request, node + 1, worker);
       if (status != RowStatus::ok) return status;
+      keep(b, accepted, worker);
       std::int64_t child = child_of(request, node, node + 1);
       if (child == request.drafts) {
         thread_local cpu::DistributionWeights target;
@@ -154,9 +168,17 @@ class Trees {
 
   const VerifyTreeRequest& request_;
   const VerifyTreeResult& result_;
+  cpu::Survivors* sets_;
   cpu::DraftedRequests requests_;
   cpu::DraftDistributions drafts_;
 };
+
+void verify(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+            const Execution& execution, cpu::Survivors* sets) {
+  const Trees trees(request, result, sets);
+  cpu::for_each_row(request.target.batch, execution,
+                    [&trees](std::int64_t b, Worker& worker) { trees.run(b, worker); });
+}
 
 }  // namespace
 
@@ -164,9 +186,19 @@ Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& resu
                   const Execution& execution) {
   if (Error error = cpu::check_execution(execution)) return error;
   if (Error error = check_verify_tree(request, result)) return error;
-  const Trees trees(request, result);
-  cpu::for_each_row(request.target.batch, execution,
-                    [&trees](std::int64_t b, Worker& worker) { trees.run(b, worker); });
+  verify(request, result, execution, nullptr);
+  return {};
+}
+
+Error verify_tree_with_kept_sets(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+                                 const KeptSets& kept, const Execution& execution) {
+  if (Error error = cpu::check_execution(execution)) return error;
+  if (Error error = check_verify_tree(request, result)) return error;
+  const std::int64_t places = product_of(request.target.batch, request.max_depth + 1);
+  if (Error error = check_kept(kept, places, "batch * (max_depth + 1)")) return error;
+  cpu::Survivors sets(static_cast<std::size_t>(places));
+  verify(request, result, execution, &sets);
+  cpu::pack_sets(places, [&](std::int64_t i) { return &sets[static_cast<std::size_t>(i)]; }, kept);
   return {};
 }
 

@@ -5,7 +5,7 @@ namespace {
 
 using harness::SamplerDescription;
 
-enum class Place { abilities, filters, running_batch, operations, plugins, claims };
+enum class Place { abilities, filters, running_batch, operations, drafts, plugins, claims };
 
 struct Row {
   const char* name;

@@ -82,11 +82,28 @@ nb::object LentArrays::matrix(const void* data, std::int64_t rows, std::int64_t 
   return array(data, 2, shape.data(), strides.data(), dtype, writable);
 }
 
+nb::object LentArrays::cube(const void* data, std::int64_t first, std::int64_t second,
+                            std::int64_t third, nb::dlpack::dtype dtype) const {
+  const std::array<std::size_t, 3> shape = {static_cast<std::size_t>(first),
+                                            static_cast<std::size_t>(second),
+                                            static_cast<std::size_t>(third)};
+  const std::array<std::int64_t, 3> strides = {second * third, third, 1};
+  return array(data, 3, shape.data(), strides.data(), dtype, false);
+}
+
 nb::object LentArrays::vector(const void* data, std::int64_t size, nb::dlpack::dtype dtype,
                               bool writable) const {
   const auto length = static_cast<std::size_t>(size);
   const std::int64_t stride = 1;
   return array(data, 1, &length, &stride, dtype, writable);
+}
+
+nb::dlpack::dtype LentArrays::unsigned_64() const {
+  return arrays_ == Arrays::torch ? nb::dtype<std::int64_t>() : nb::dtype<std::uint64_t>();
+}
+
+nb::dlpack::dtype LentArrays::unsigned_32() const {
+  return arrays_ == Arrays::torch ? nb::dtype<std::int32_t>() : nb::dtype<std::uint32_t>();
 }
 
 nb::dlpack::dtype LentArrays::value_dtype(std::uint32_t dtype) const {
@@ -107,15 +124,6 @@ namespace {
 
 constexpr auto kFloat = nb::dtype<float>();
 constexpr auto kInt = nb::dtype<std::int32_t>();
-
-// torch computes little with unsigned integers: there 64-bit ones come as the same bits, signed.
-nb::dlpack::dtype unsigned_64(const BatchView& view) {
-  return view.arrays() == Arrays::torch ? nb::dtype<std::int64_t>() : nb::dtype<std::uint64_t>();
-}
-
-nb::dlpack::dtype unsigned_32(const BatchView& view) {
-  return view.arrays() == Arrays::torch ? nb::dtype<std::int32_t>() : nb::dtype<std::uint32_t>();
-}
 
 nb::dlpack::dtype row_dtype(const BatchView& view) { return view.value_dtype(view.get().dtype); }
 
@@ -172,7 +180,7 @@ void bind_batch(nb::module_& module) {
                    [](const View& v) {
                      const Batch& b = v.get();
                      return v.matrix(b.allowed, b.rows, harness::words_for(b.vocab),
-                                     b.allowed_stride, unsigned_32(v), false);
+                                     b.allowed_stride, v.unsigned_32(), false);
                    })
       .def_prop_ro(
           "active",
@@ -182,14 +190,14 @@ void bind_batch(nb::module_& module) {
           [](const View& v) { return v.vector(v.get().indices, v.get().outputs, kInt, false); })
       .def_prop_ro("seed",
                    [](const View& v) {
-                     return v.vector(v.get().seed, seeds_of(v.get()), unsigned_64(v), false);
+                     return v.vector(v.get().seed, seeds_of(v.get()), v.unsigned_64(), false);
                    })
       .def_prop_ro("offset",
                    [](const View& v) {
-                     return v.vector(v.get().offset, seeds_of(v.get()), unsigned_64(v), false);
+                     return v.vector(v.get().offset, seeds_of(v.get()), v.unsigned_64(), false);
                    })
       .def_prop_ro("words",
-                   [](const View& v) { return per_token(v, v.get().words, unsigned_64(v), false); })
+                   [](const View& v) { return per_token(v, v.get().words, v.unsigned_64(), false); })
       .def_prop_ro("out_tokens",
                    [](const View& v) { return per_token(v, v.get().tokens, kInt, true); })
       .def_prop_ro(
@@ -207,7 +215,7 @@ void bind_batch(nb::module_& module) {
                    [](const View& v) {
                      const Batch& b = v.get();
                      return v.matrix(b.mask, b.rows, harness::words_for(b.vocab), b.mask_stride,
-                                     unsigned_32(v), true);
+                                     v.unsigned_32(), true);
                    })
       .def_prop_ro("out_probs",
                    [](const View& v) {

@@ -44,11 +44,16 @@ class LentArrays {
 
   nanobind::object matrix(const void* data, std::int64_t rows, std::int64_t columns,
                           std::int64_t stride, nanobind::dlpack::dtype dtype, bool writable) const;
+  /// Without gaps, read-only.
+  nanobind::object cube(const void* data, std::int64_t first, std::int64_t second,
+                        std::int64_t third, nanobind::dlpack::dtype dtype) const;
   nanobind::object vector(const void* data, std::int64_t size, nanobind::dlpack::dtype dtype,
                           bool writable) const;
   /// Of the contract's 0 float32, 1 float16, 2 bfloat16, which in NumPy are uint16 bits.
   nanobind::dlpack::dtype value_dtype(std::uint32_t dtype) const;
-  Arrays arrays() const { return arrays_; }
+  /// torch computes little with unsigned integers: there they come as the same bits, signed.
+  nanobind::dlpack::dtype unsigned_64() const;
+  nanobind::dlpack::dtype unsigned_32() const;
 
  private:
   nanobind::object array(const void* data, std::size_t axes, const std::size_t* shape,

@@ -87,8 +87,8 @@ void bind_fuzz(nb::module_& module) {
         options.property_glob = property;
         options.statistical = statistical;
         options.keep_going = keep_going;
-        return fuzz({std::move(function), nb::none(), nb::dict(), false, name, version, semantics,
-                     arrays, able, lacks, random},
+        return fuzz({std::move(function), nb::none(), nb::dict(), false, nb::dict(), name, version,
+                     semantics, arrays, able, lacks, random},
                     std::move(options), seed, seed_from);
       },
       nb::arg("function"), nb::arg("name"), nb::arg("version"), nb::arg("semantics"),

@@ -25,6 +25,22 @@ void set_named(const char* what, const Members& members, const std::vector<std::
   }
 }
 
+// Who calls this has checked the names.
+void declare_drafts(const nb::dict& drafts, SamplerDescription& description) {
+  const auto text = [&drafts](const char* name) { return nb::cast<std::string>(drafts[name]); };
+  const auto has = [&drafts](const char* kind) {
+    return nb::cast<bool>(drafts["drafts"].attr("__contains__")(kind));
+  };
+  description.samples = false;
+  description.chains = text("target") == "probs";
+  description.speculation = !description.chains;
+  description.drafts = {has("unknown"), has("probs"), has("logits"),
+                        nb::cast<bool>(drafts["faults"]), nb::cast<bool>(drafts["counts_all"])};
+  if (drafts["acceptance"].is_none()) return;
+  description.acceptance_rule = text("acceptance") == "block" ? harness::AcceptanceRule::block
+                                                              : harness::AcceptanceRule::token_wise;
+}
+
 }  // namespace
 
 std::shared_ptr<Callable> callable_of(const JudgedCallable& judged) {
@@ -59,6 +75,10 @@ std::shared_ptr<Callable> callable_of(const JudgedCallable& judged) {
   }
   callable->description.samples = judged.operations.empty();
   callable->description.operations_keep_dtype = judged.keep_dtype;
+  if (judged.verifies_drafts()) {
+    declare_drafts(judged.drafts, callable->description);
+    callable->verifier = nb::borrow(judged.drafts["verifier"]);
+  }
   return callable;
 }
 

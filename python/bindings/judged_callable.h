@@ -23,9 +23,14 @@ struct JudgedCallable {
   nanobind::dict
       operations;           ///< functions of operations on rows, by name; then it has nothing else
   bool keep_dtype = false;  ///< their results have the dtype of the rows
+  /// Of a callable that verifies drafts, which then has nothing else: "verifier", the callable;
+  /// "target", "logits" or "probs"; "drafts", what is known of their distribution; "acceptance",
+  /// the rule's name, or None; "faults" and "counts_all" of DraftContract. Empty: there is none.
+  nanobind::dict drafts;
   std::string name, version, semantics, arrays;
   std::vector<std::string> abilities, lacks, randomness;
 
+  bool verifies_drafts() const { return drafts.size() > 0; }
   bool is_builtin() const { return nanobind::isinstance<nanobind::str>(function); }
 };
 

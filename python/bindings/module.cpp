@@ -10,6 +10,7 @@ NB_MODULE(_core, module) {
   fairdraw::python::bind_enums(module);
   fairdraw::python::bind_operations(module);
   fairdraw::python::bind_batch(module);
+  fairdraw::python::bind_draft_batch(module);
   fairdraw::python::bind_batch_state(module);
   fairdraw::python::bind_cuda_fused_sampling_processor(module);
   fairdraw::python::bind_beam_search(module);

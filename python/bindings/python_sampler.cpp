@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "harness/adapters/default_float_environment.h"
+#include "python/bindings/draft_batch.h"
 #include "python/bindings/lent_call.h"
 #include "python/bindings/row_operation.h"
 #include "python/bindings/token_ids.h"
@@ -44,6 +45,7 @@ Callable::~Callable() {
   const nb::gil_scoped_acquire lock;
   function.reset();
   running_batch.reset();
+  verifier.reset();
   operations.clear();
 }
 
@@ -73,6 +75,14 @@ std::string PythonSampler::run(const fairdraw_batch& batch) {
     // A batch has no processing. What the call says is given to a running batch of its own then.
     return RunningBatch(*callable_).sample(batch);
   });
+}
+
+std::string PythonSampler::run_chain(const fairdraw_chain& chain) {
+  return with_lock([&] { return call_verifier(*callable_, chain); });
+}
+
+std::string PythonSampler::run_speculation(const fairdraw_verification& speculation) {
+  return with_lock([&] { return call_verifier(*callable_, speculation); });
 }
 
 std::string PythonSampler::run_event(const fairdraw_event& event) {

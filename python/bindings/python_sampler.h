@@ -11,7 +11,8 @@
 
 namespace fairdraw::python {
 
-/// Operations on rows go to the functions of theirs (row_operation.h).
+/// Operations on rows go to the functions of theirs (row_operation.h), drafts to the one that
+/// verifies them (draft_batch.h).
 ///
 /// Calls fn(batch) with views of the harness's memory and takes the token ids that it returns: an
 /// array of integers or a list, [outputs] or [outputs, num_samples]; or the batch itself where the
@@ -34,6 +35,8 @@ class PythonSampler final : public harness::Sampler {
     return keeps_ == Keeps::requests ? callable_->kept_description : callable_->description;
   }
   std::string run(const fairdraw_batch& batch) override;
+  std::string run_chain(const fairdraw_chain& chain) override;
+  std::string run_speculation(const fairdraw_verification& speculation) override;
   std::string run_event(const fairdraw_event& event) override;
   std::string run_operation(const fairdraw_operation& operation) override;
 

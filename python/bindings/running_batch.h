@@ -25,6 +25,7 @@ struct Callable {
 
   nanobind::object function;       ///< takes a batch; None: there is none
   nanobind::object running_batch;  ///< called without arguments, makes one; None: keeps no requests
+  nanobind::object verifier;       ///< takes requests with drafts; not valid: there is none
   std::map<harness::OperationKind, nanobind::object> operations;  ///< on rows, each a function
   Arrays arrays;
   harness::SamplerDescription description;       ///< of the function

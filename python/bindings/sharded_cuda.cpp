@@ -91,12 +91,14 @@ class CallOnGpu {
 /// What `sample` does.
 class ShardedCudaCall : public CallOnGpu<cuda::ShardedCall, cuda::ShardedExchange> {
  public:
-  ShardedCudaCall(const nb::list& boundaries, std::int32_t shard, const SampleInputs& inputs,
-                  Handle processing, const SampleOutputs& outputs, Handle allocate)
+  ShardedCudaCall(const nb::list& boundaries, std::int32_t shard, TileInput input,
+                  const SampleInputs& inputs, Handle processing, const SampleOutputs& outputs,
+                  Handle allocate)
       : arguments_(inputs, outputs), processing_(processing, arguments_.place()) {
     ShardedRequest request;
     request.rows = arguments_.request;
     request.rows.processing = processing_.view;
+    request.input = input;
     make(boundaries_of(boundaries), shard, arguments_.place(), allocate, request,
          arguments_.result);
   }
@@ -294,22 +296,22 @@ void bind_sharded_on_gpu(nb::module_& module) {
   bind_call<ShardedCudaCall>(module, "ShardedCudaCall")
       .def(
           "__init__",
-          [](ShardedCudaCall* self, const nb::list& boundaries, std::int32_t shard, Handle logits,
-             Handle temperature, Handle top_k, Handle top_p, Handle min_p, Handle seed,
-             Handle offset, Handle indices, std::int32_t num_samples, TieRule tie_rule,
+          [](ShardedCudaCall* self, const nb::list& boundaries, std::int32_t shard, TileInput input,
+             Handle logits, Handle temperature, Handle top_k, Handle top_p, Handle min_p,
+             Handle seed, Handle offset, Handle indices, std::int32_t num_samples, TieRule tie_rule,
              FilterOrder order, Purpose purpose, Handle allowed, Handle active, Handle processing,
              Handle tokens, Handle statuses, Handle support_size, Handle logprob,
              Handle logprob_filtered, Handle mask, Handle probs, Handle reports,
              std::uint64_t stream, Handle allocate) {
             new (self) ShardedCudaCall(
-                boundaries, shard,
+                boundaries, shard, input,
                 {logits, temperature, top_k, top_p, min_p, seed, offset, indices, num_samples,
                  tie_rule, order, purpose, allowed, active, stream, nb::none()},
                 processing,
                 {tokens, statuses, support_size, logprob, logprob_filtered, mask, probs, reports},
                 allocate);
           },
-          nb::arg("boundaries"), nb::arg("shard"), nb::arg("logits").none(),
+          nb::arg("boundaries"), nb::arg("shard"), nb::arg("input"), nb::arg("logits").none(),
           nb::arg("temperature").none(), nb::arg("top_k").none(), nb::arg("top_p").none(),
           nb::arg("min_p").none(), nb::arg("seed").none(), nb::arg("offset").none(),
           nb::arg("indices").none(), nb::arg("num_samples"), nb::arg("tie_rule"),

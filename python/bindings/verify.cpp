@@ -67,6 +67,24 @@ bool is_of_operations(const RunArguments& arguments, const harness::Job& job) {
   return arguments.operations.contains(job.record.check.c_str());
 }
 
+// Whether the case is one of drafts over what the verifier takes. Trees are not for it.
+bool is_of_verifier(const RunArguments& arguments, const harness::Job& job) {
+  const bool of_probs = nb::cast<std::string>(arguments.drafts["target"]) == "probs";
+  const std::string& check = job.record.check;
+  return of_probs ? check == "chain" || check == "chain_law"
+                  : check == "verify" || check == "verify_law";
+}
+
+// Leaves the cases that `is_wanted`, which are cases `of` something.
+template <class IsWanted>
+void keep_jobs(const RunArguments& arguments, const char* of, suites::Plan& plan,
+               const IsWanted& is_wanted) {
+  std::erase_if(plan.jobs, [&](const harness::Job& job) { return !is_wanted(job); });
+  if (plan.jobs.empty()) {
+    throw UsageError(fmt::format("case is '{}'; allowed{}", arguments.case_glob.value_or("*"), of));
+  }
+}
+
 // Cases that a running batch is for, and the only ones where there is no callable.
 bool is_of_running_batches(const harness::Job& job) { return job.record.check == "sequences"; }
 
@@ -110,7 +128,9 @@ std::string judged_arguments(const RunArguments& arguments) {
 // No command line knows the callable: what repeats a case is a call.
 std::string replay_call(const RunArguments& arguments, const std::string& case_id,
                         std::uint64_t seed) {
-  const char* const verb = !arguments.operations.empty() ? "verify_operations" : "verify";
+  const char* const verb = !arguments.operations.empty()   ? "verify_operations"
+                           : arguments.verifies_drafts() ? "verify_speculation"
+                                                         : "verify";
   return fmt::format("fairdraw.{}({}, semantics=\"{}\", suite=\"{}\"{}, seed={})", verb,
                      judged_arguments(arguments), arguments.semantics, arguments.suite,
                      fmt::format(", case=\"{}\"", case_id), seed);
@@ -129,9 +149,9 @@ harness::RunRecord run(const RunArguments& arguments, const nb::object& progress
     callable = callable_of(arguments);
     cancelled = &callable->cancelled;
     options.make_sampler = [callable](const std::string&) {
-      return std::make_unique<PythonSampler>(
-          callable, callable->function.is_none() && callable->operations.empty() ? Keeps::requests
-                                                                                 : Keeps::nothing);
+      const bool keeps = callable->function.is_none() && callable->operations.empty() &&
+                         !callable->verifier.is_valid();
+      return std::make_unique<PythonSampler>(callable, keeps ? Keeps::requests : Keeps::nothing);
     };
   }
   suites::Plan plan = suites::make_plan(options);
@@ -139,25 +159,23 @@ harness::RunRecord run(const RunArguments& arguments, const nb::object& progress
     const bool of_operations = !arguments.operations.empty();
     if ((of_operations || callable->function.is_none()) && options.shards > 1) {
       throw UsageError(fmt::format("shard is '{}'; allowed for {} alone: '1/1'", arguments.shard,
-                                   of_operations ? "operations" : "running batches"));
+                                   of_operations                 ? "operations"
+                                   : arguments.verifies_drafts() ? "drafts"
+                                                                 : "running batches"));
     }
     if (of_operations) {
-      std::erase_if(plan.jobs, [&arguments](const harness::Job& job) {
-        return !is_of_operations(arguments, job);
-      });
-      if (plan.jobs.empty()) {
-        throw UsageError(
-            fmt::format("case is '{}'; allowed: cases of the operations that are given",
-                        arguments.case_glob.value_or("*")));
-      }
+      keep_jobs(arguments, ": cases of the operations that are given", plan,
+                [&](const harness::Job& job) { return is_of_operations(arguments, job); });
+    } else if (arguments.verifies_drafts()) {
+      keep_jobs(arguments,
+                callable->description.chains
+                    ? " for probabilities: cases of checks chain and chain_law"
+                    : " for logits: cases of checks verify and verify_law",
+                plan, [&](const harness::Job& job) { return is_of_verifier(arguments, job); });
     } else if (callable->function.is_none()) {
-      std::erase_if(plan.jobs, [](const harness::Job& job) { return !is_of_running_batches(job); });
-      if (plan.jobs.empty()) {
-        throw UsageError(
-            fmt::format("case is '{}'; allowed without a sampler: cases of check sequences, which "
-                        "are those of running batches",
-                        arguments.case_glob.value_or("*")));
-      }
+      keep_jobs(arguments,
+                " without a sampler: cases of check sequences, which are those of running batches",
+                plan, is_of_running_batches);
     }
     for (harness::Job& job : plan.jobs) {
       job.record.replay = replay_call(arguments, job.record.id, options.seed);
@@ -297,9 +315,10 @@ void bind_verify(nb::module_& module) {
          const std::string& arrays, const Names& able, const Names& lacks, const Names& random,
          const Files& logits, const Text& case_glob, const Text& seed, const Text& seed_from,
          const std::string& shard, const Names& required, std::optional<double> max_skipped,
-         unsigned jobs, const nb::object& progress, nb::dict operations, bool keep_dtype) {
+         unsigned jobs, const nb::object& progress, nb::dict operations, bool keep_dtype,
+         nb::dict drafts) {
         return run({{std::move(function), std::move(running_batch), std::move(operations),
-                     keep_dtype, name, version, semantics, arrays, able, lacks, random},
+                     keep_dtype, std::move(drafts), name, version, semantics, arrays, able, lacks, random},
                     suite,
                     logits,
                     case_glob,
@@ -316,7 +335,8 @@ void bind_verify(nb::module_& module) {
       nb::arg("abilities"), nb::arg("lacks"), nb::arg("randomness"), nb::arg("logits"),
       nb::arg("case").none(), nb::arg("seed").none(), nb::arg("seed_from").none(), nb::arg("shard"),
       nb::arg("require"), nb::arg("max_skipped").none(), nb::arg("jobs"),
-      nb::arg("progress").none(), nb::arg("operations"), nb::arg("keep_dtype"));
+      nb::arg("progress").none(), nb::arg("operations"), nb::arg("keep_dtype"),
+      nb::arg("drafts"));
   module.def("case_ids", &case_ids);
   module.def("profile_names", [] {
     const auto names = reference::profile_names();

@@ -138,6 +138,99 @@ class Batch:
     def out_report_all(self) -> Any:
         """[rows, vocab] float32."""
 
+class DraftBatch:
+    """What a callable that verifies drafts is given: requests with up to max_draft drafts each.
+
+    Row 0 of a request's target follows its history, row i + 1 its draft i. Where draft_lengths says
+    fewer than max_draft, rows and drafts after these are padding: they hold anything, and are not
+    to be read. Arrays are lent as those of a `Batch`; one that is not there is None. Read-only but
+    for out_*.
+    """
+
+    @property
+    def input(self) -> str:
+        """ "logits", or "probs": then target holds probabilities, and there are no parameters."""
+    @property
+    def dtype(self) -> str:
+        """Of target, draft_probs and draft_logits."""
+    @property
+    def requests(self) -> int: ...
+    @property
+    def max_draft(self) -> int: ...
+    @property
+    def vocab(self) -> int: ...
+    @property
+    def tie_rule(self) -> str: ...
+    @property
+    def filter_apply_order(self) -> str: ...
+    @property
+    def seed_is_scalar(self) -> bool: ...
+    @property
+    def target(self) -> Any:
+        """[requests, max_draft + 1, vocab] of `dtype`; logits are unfiltered."""
+    @property
+    def draft_tokens(self) -> Any:
+        """[requests, max_draft] int32."""
+    @property
+    def draft_lengths(self) -> Any:
+        """[requests] int32: how many drafts there are."""
+    @property
+    def draft_probs(self) -> Any:
+        """[requests, max_draft, vocab], what the drafts were drawn from; None: not known, or logits."""
+    @property
+    def draft_logits(self) -> Any:
+        """The same in logits, which the draft's own parameters filter."""
+    @property
+    def temperature(self) -> Any:
+        """[requests] float32, as are top_p and min_p; 0 is greedy."""
+    @property
+    def top_k(self) -> Any:
+        """[requests] int32; 0 is off."""
+    @property
+    def top_p(self) -> Any: ...
+    @property
+    def min_p(self) -> Any: ...
+    @property
+    def draft_temperature(self) -> Any:
+        """[requests] of draft_logits, and None without them, as are the next three."""
+    @property
+    def draft_top_k(self) -> Any: ...
+    @property
+    def draft_top_p(self) -> Any: ...
+    @property
+    def draft_min_p(self) -> Any: ...
+    @property
+    def allowed(self) -> Any:
+        """[requests, max_draft + 1, ceil(vocab / 32)] packed words, or None."""
+    @property
+    def active(self) -> Any:
+        """[requests] uint8, 0 for padding, or None."""
+    @property
+    def seed(self) -> Any:
+        """[requests] uint64 (torch: the same bits as int64), [1] where seed_is_scalar."""
+    @property
+    def offset(self) -> Any:
+        """As seed; position i of a request has offset + i."""
+    @property
+    def accept_words(self) -> Any:
+        """[requests, max_draft] random words to test with, or None; so are the next two."""
+    @property
+    def recover_words(self) -> Any: ...
+    @property
+    def bonus_words(self) -> Any:
+        """[requests]."""
+    @property
+    def out_tokens(self) -> Any:
+        """[requests, max_draft + 1] int32, -1 after the last."""
+    @property
+    def out_accepted(self) -> Any:
+        """[requests] int32: drafted tokens that are emitted; None: not asked for, as are others."""
+    @property
+    def out_passed(self) -> Any:
+        """Of probabilities: positions that pass their own test, those after a rejection too."""
+    @property
+    def out_statuses(self) -> Any: ...
+
 class BatchRequest:
     def __init__(
         self,
@@ -266,6 +359,7 @@ def run(
     progress: Callable[[str, int, int], object] | None,
     operations: dict[str, Callable[..., Any]],
     keep_dtype: bool,
+    drafts: dict[str, Any],
 ) -> RunRecord: ...
 def fuzz(
     function: Callable[[Any], Any] | str | None,

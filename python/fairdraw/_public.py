@@ -1,6 +1,6 @@
 """All that `import fairdraw` offers, by name."""
 
-from ._core import Batch, __version__
+from ._core import Batch, DraftBatch, __version__
 from .beam_search import BeamResult, BeamSearch, BeamStep
 from .fused_sampling_processor import CopiedStep, FusedSamplingProcessor
 from .fuzzing import Finding, FuzzReport, fuzz
@@ -46,6 +46,7 @@ from .sampling import (
     top_p_sampling_from_probs,
 )
 from .serving import BatchRequest, BatchState, RequestSnapshot
+from .speculation_verification import verify_speculation
 from .speculative import (
     LawFilters,
     VerifiedChains,
@@ -67,6 +68,7 @@ __all__ = [
     "BestOf",
     "Case",
     "CopiedStep",
+    "DraftBatch",
     "Finding",
     "FinishReason",
     "FusedSamplingProcessor",
@@ -125,5 +127,6 @@ __all__ = [
     "verify",
     "verify_chain",
     "verify_operations",
+    "verify_speculation",
     "verify_tree",
 ]

@@ -128,5 +128,6 @@ def verify_operations(
         progress=_print_progress if progress is True else (progress or None),
         operations=judged,
         keep_dtype=bool(keep_dtype),
+        drafts={},
     )
     return Report(record)

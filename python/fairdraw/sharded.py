@@ -202,8 +202,8 @@ class ShardedSampler:
     wait for each other's: all ranks make the same calls in the same order, each on one stream, and
     a rank that does not come, or comes with another number of rows, is waited for forever.
 
-    What is missing on GPUs: probs among the details and as input, the methods but
-    verify_chain, and more than 8 ranks.
+    What is missing on GPUs: probs among the details, the methods but verify_chain, and more than 8
+    ranks.
     """
 
     def __init__(
@@ -359,7 +359,7 @@ class ShardedSampler:
         backend = _ColumnsBackend(self, logits, rounds)
         outputs = length(logits) if indices is None else length(indices)
         if backend.on_gpu:
-            self._expect_on_gpu(logits, processing, input, outputs, num_samples, logprobs)
+            self._expect_on_gpu(logits, processing, outputs, num_samples, logprobs)
         self._agreed_boundaries(width(logits))
         seed, offset = _seed_and_offset(backend, generator, seed, offset, outputs)
         shape = (outputs,) if num_samples == 1 else (outputs, max(num_samples, 0))
@@ -407,7 +407,7 @@ class ShardedSampler:
         )
         results = (backend.lend(tokens), *(backend.lend(array) for array in details), reports)
         if backend.on_gpu:
-            given = (*arguments, processed, *results, backend.stream)
+            given = (hold, *arguments, processed, *results, backend.stream)
             backend.call(self._run_on_gpu, backend, _core.ShardedCudaCall, given, rounds)
         else:
             self._exchange(_core.sharded_sample, hold, *arguments, processed, *results)
@@ -419,7 +419,6 @@ class ShardedSampler:
         self,
         logits: Any,
         processing: Any,
-        input: RowsHold,
         outputs: int,
         num_samples: int,
         logprobs: int | None,
@@ -429,8 +428,6 @@ class ShardedSampler:
                 "processing: is given; allowed: None, while a CUDA graph is captured: its lists are "
                 "copied to the GPU"
             )
-        if input != "logits":
-            raise ValueError(f"input is {input!r}; allowed: 'logits', of rows on a GPU")
         if self._peers is not None:
             self._peers.expect_device("logits", logits.device)
             self._peers.limits.expect(len(logits), outputs, num_samples, logprobs)

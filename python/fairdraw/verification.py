@@ -277,5 +277,6 @@ def verify(
         progress=_print_progress if progress is True else (progress or None),
         operations={},
         keep_dtype=False,
+        drafts={},
     )
     return Report(record)

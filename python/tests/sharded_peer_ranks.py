@@ -71,6 +71,7 @@ def check_batches(sampler, rows):
             assert int(sampler.undecided) == 0
             assert sampler.exchanges == 1 + ROUNDS and sampler.exchanged_bytes == 0
         check_indices(sampler, rows, whole)
+        check_probs(sampler, rows, whole)
 
 
 def check_indices(sampler, rows, whole):
@@ -86,6 +87,27 @@ def check_indices(sampler, rows, whole):
             same(f"{name} of {list(call)}", getattr(got, name), getattr(expected, name))
         if "logprobs" in call:
             same_reports(got.logprobs, expected.logprobs)
+
+
+def check_probs(sampler, rows, whole):
+    """Rows of probabilities: the tokens of the operations on them, over whole rows."""
+    probs = fairdraw.softmax(whole.float())
+    seeds = torch.arange(len(whole)).cuda() + 70
+    for function, filters in [
+        (fairdraw.sampling_from_probs, {}),
+        (fairdraw.top_k_sampling_from_probs, {"top_k": 9}),
+        (fairdraw.top_k_sampling_from_probs, {"top_k": 3000}),
+        (fairdraw.top_p_sampling_from_probs, {"top_p": 0.8}),
+        (fairdraw.min_p_sampling_from_probs, {"min_p": 0.2}),
+        (fairdraw.top_k_top_p_sampling_from_probs, {"top_k": 40, "top_p": 0.7}),
+    ]:
+        expected = function(probs, **filters, seed=seeds)
+        for rounds in (None, ROUNDS):
+            got = sampler(rows.of(probs), **filters, input="probs", seed=seeds, rounds=rounds)
+            same(f"{function.__name__}, rounds {rounds}", got, expected)
+        details = sampler(rows.of(probs), **filters, input="probs", seed=seeds, return_details=True)
+        same("tokens", details.tokens, expected)
+        assert details.logprob is None and details.probs is None
 
 
 def check_graphs(sampler, rows):

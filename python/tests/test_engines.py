@@ -16,6 +16,7 @@ import pytest
 from fairdraw import _core
 from fairdraw.engines import (
     ENGINES,
+    DraftEngine,
     OperationEngine,
     Unavailable,
     __main__,
@@ -46,18 +47,34 @@ def engine_or_skip(name):
     return engine
 
 
-SAMPLERS = [name for name, engine in ENGINES.items() if not isinstance(engine, OperationEngine)]
+SAMPLERS = [
+    name
+    for name, engine in ENGINES.items()
+    if not isinstance(engine, OperationEngine | DraftEngine)
+]
 #: Ends of every parameter, ties, tokens without probability.
 OPERATION_CASES = [f"*/{family}/v1000/edges" for family in ("gaussian_wide", "masked", "ties_at_k")]
 
 
-@pytest.mark.parametrize("name", [name for name in ENGINES if name not in SAMPLERS])
+@pytest.mark.parametrize("name", [n for n, e in ENGINES.items() if isinstance(e, OperationEngine)])
 def test_operations_keep_their_profile(name):
     engine = engine_or_skip(name)
     record = matrix.run_engine(engine, "smoke", OPERATION_CASES, SEED)
     assert record["red"] == []
     judged = {check for check, counts in record["checks"].items() if counts.get("passed")}
     assert judged == {glob.partition("/")[0] for glob in engine.cases}
+
+
+@pytest.mark.parametrize("name", [n for n, e in ENGINES.items() if isinstance(e, DraftEngine)])
+def test_verifiers_of_drafts_keep_their_profile(name):
+    engine = engine_or_skip(name)
+    exact, law = engine.checks()
+    # Triton's interpreter takes minutes for what a distribution needs.
+    slow = "interpreter" in engine.version()
+    cases = ["verify/gaussian/v33/unfiltered"] if slow else [f"{exact}/*/v5/*", f"{law}/*/v5/*"]
+    record = matrix.run_engine(engine, "smoke", cases, SEED)
+    assert record["red"] == []
+    assert sum(counts.get("passed", 0) for counts in record["checks"].values()) >= 1
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

@@ -186,3 +186,9 @@ def test_a_running_batch_keeps_requests_and_forgets_none(monkeypatch):
     forgetful = block.replace("request.first_offset + len(output)", "0")
     assert forgetful != block
     assert run_one_case(monkeypatch, forgetful, case, np=np).verdict == "failed"
+
+
+def test_the_verifier_of_drafts_passes():
+    names = {"fairdraw": fairdraw, "np": np}
+    exec(example("random = np.random.default_rng()\n\ndef accept_or_replace"), names)
+    assert names["report"].verdict == "passed", names["report"].failures

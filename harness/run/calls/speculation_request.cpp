@@ -62,6 +62,18 @@ std::vector<float> row_of(const std::vector<float>& matrix, std::int64_t row, st
 
 }  // namespace
 
+bool takes_drafts(const SamplerDescription& sampler, DraftLaw distribution) {
+  switch (distribution) {
+    case DraftLaw::none:
+      return sampler.drafts.unknown;
+    case DraftLaw::probs:
+      return sampler.drafts.probs;
+    case DraftLaw::logits:
+      return sampler.drafts.logits;
+  }
+  return false;
+}
+
 bool is_greedy(const reference::RowParameters& parameters) {
   return parameters.temperature == 0 || parameters.top_k == 1 || parameters.top_p == 0;
 }

@@ -93,6 +93,9 @@ DraftedTokens split_request(const SpeculationRequest& request, std::int64_t b);
 
 reference::SpeculationOutcome outcome_of(const DraftedTokens& request);
 
+/// True where it takes requests whose drafts have a distribution of this kind.
+bool takes_drafts(const SamplerDescription& sampler, DraftLaw distribution);
+
 bool is_greedy(const reference::RowParameters& parameters);
 
 }  // namespace fairdraw::harness

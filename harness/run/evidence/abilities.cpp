@@ -6,7 +6,7 @@
 namespace fairdraw::harness {
 namespace {
 
-enum class Place { abilities, filters, randomness, running_batch, operations, plugins, claims };
+enum class Place { abilities, filters, randomness, running_batch, operations, drafts, plugins, claims };
 
 struct Row {
   std::string_view name, bit;
@@ -50,6 +50,8 @@ std::string declaration_of(std::string_view ability, std::string_view sampler) {
       return name + " (a running_batch has it)";
     case Place::operations:
       return name + " (verify_operations judges it)";
+    case Place::drafts:
+      return name + " (verify_speculation judges it)";
     case Place::plugins:
       return name + " (plugins alone can)";
     case Place::abilities:

@@ -2,9 +2,11 @@
 // that is there for what is wrong with them.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <set>
 
 #include "harness/adapters/model_sampler.h"
 #include "harness/run/checks/checks.h"
@@ -181,6 +183,43 @@ TEST(Speculation, IsSkippedWhereThereIsNone) {
   } chains;
   EXPECT_STREQ(to_string(judge(chains, check_speculation).verdict), "passed");
   EXPECT_STREQ(to_string(judge(chains, check_tree_distribution).verdict), "skipped");
+}
+
+// A sampler that takes drafts of two kinds, and no faults.
+struct Picky : ModelSampler {
+  Picky() {
+    description_.draft_trees = description_.draft_tree_laws = false;
+    description_.drafts = {.unknown = true, .probs = false, .logits = true, .faults = false};
+    description_.reports_status = false;
+  }
+  std::string run_speculation(const fairdraw_verification& call) override {
+    asked.insert(call.draft_law);
+    for (std::int64_t b = 0; b < call.batch; ++b) {
+      const std::int64_t row = call.row_begins ? call.row_begins[b] : b * (call.max_draft + 1);
+      const std::int64_t drafts = call.draft_lengths ? call.draft_lengths[b]
+                                                     : call.row_begins[b + 1] - row - 1;
+      EXPECT_GE(drafts, 0);
+      EXPECT_LE(drafts, call.max_draft);
+      for (std::int64_t i = 0; i < drafts; ++i) {
+        const std::int32_t token = call.draft_tokens[row - b + i];
+        EXPECT_TRUE(token >= 0 && token < call.vocab);
+        if (call.draft_law == 0 || call.dtype != 0) continue;
+        const float q = static_cast<const float*>(call.draft)[(row - b + i) * call.vocab + token];
+        EXPECT_GT(q, -INFINITY);  // a token that the draft gives
+      }
+    }
+    return ModelSampler::run_speculation(call);
+  }
+  std::set<std::uint32_t> asked;
+};
+
+TEST(Speculation, OnlyWhatASamplerTakesIsAskedOfIt) {
+  for (const auto check : {check_speculation, check_speculation_distribution}) {
+    Picky sampler;
+    const CheckOutcome outcome = judge(sampler, check);
+    EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
+    EXPECT_EQ(sampler.asked, (std::set<std::uint32_t>{0, 2}));
+  }
 }
 
 }  // namespace

@@ -49,6 +49,24 @@ Error sample_with_kept_sets(const SampleRequest&, const SampleResult&, const Kep
   return no_cuda();
 }
 
+std::int64_t workspace_bytes(const KeptMask&) noexcept { return 0; }
+
+Error kept_sets_of_mask(const KeptMask&, const KeptSets&, const Execution&) { return no_cuda(); }
+
+std::int64_t workspace_bytes(const VerifyChainRequest&, const KeptSets&) noexcept { return 0; }
+
+std::int64_t workspace_bytes(const VerifyTreeRequest&, const KeptSets&) noexcept { return 0; }
+
+Error verify_chain_with_kept_sets(const VerifyChainRequest&, const VerifyChainResult&,
+                                  const KeptSets&, const Execution&) {
+  return no_cuda();
+}
+
+Error verify_tree_with_kept_sets(const VerifyTreeRequest&, const VerifyTreeResult&, const KeptSets&,
+                                 const Execution&) {
+  return no_cuda();
+}
+
 std::int64_t workspace_bytes(const VerifyChainRequest&) noexcept { return 0; }
 
 std::int64_t workspace_bytes(const VerifyTreeRequest&) noexcept { return 0; }

@@ -49,7 +49,6 @@ Error check_supported(const ShardedRequest& request, const SampleResult& result)
     return {ErrorCode::unsupported, "shards is " + std::to_string(shards) + "; allowed: 1 to " +
                                         std::to_string(kMaxDeviceShards) + " on GPUs"};
   }
-  if (request.input != TileInput::logits) return not_there("input of probabilities");
   if (request.top_k_1_keeps_ties) return not_there("top_k_1_keeps_ties");
   // Tokens of a row are counted by an int.
   constexpr std::int64_t kMostTokens = 0x7fffffff;
@@ -163,7 +162,8 @@ Error make_sharded_call(const ShardedRequest& request, const SampleResult& resul
     }
   }
   if (task.records != nullptr && result.mask.given()) {
-    parts->rows.filtered = {task.columns, false, task.temperature, task.allowed, {}, task.records};
+    parts->rows.filtered = {task.columns, task.from_probs, task.temperature, task.allowed,
+                            {},           task.records};
     parts->rows.mask = result.mask;
   }
   call.parts_ = std::move(parts);

@@ -158,6 +158,7 @@ void place_sharded_rows(const ShardedRequest& request, const SampleResult& resul
   task.candidate_bytes = static_cast<int>(rules.layout.candidate_bytes());
   task.raw_at = rules.layout.raw_summary ? static_cast<int>(rules.layout.raw_at()) : 0;
   place_rows(request.rows, task);
+  task.from_probs = request.input == TileInput::probs;
   task.num_samples = result.tokens.given() ? request.rows.num_samples : 0;
   task.indices = request.rows.indices;
   task.words = request.words.data;

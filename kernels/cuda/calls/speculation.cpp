@@ -5,7 +5,8 @@
 //   edit_rows      what processing changes in them, where it is asked for;
 //   filter_rows    the target's rows, all at once, a token drawn at each; and the draft's, where
 //                  its distribution is known and is needed;
-//   verify_chain, verify_tree, tree_distribution   the walk over the drafts.
+//   verify_chain, verify_tree, tree_distribution   the walk over the drafts;
+//   emitted_rows, mark_kept, pack_kept   kept sets of the rows at which tokens were emitted.
 // Rows after the first draft that is rejected are filtered for nothing: to wait for the walk
 // would take longer.
 #include <cstddef>
@@ -16,8 +17,10 @@
 #include "cuda/calls/sample_rows.h"
 #include "cuda/calls/workspace.h"
 #include "cuda/device/device_pointers.h"
+#include "cuda/outputs/kept_sets.h"
 #include "cuda/processing/edit_rows.h"
 #include "cuda/speculation/drafted_rows.h"
+#include "fairdraw/cuda_kept_sets.h"
 
 namespace fairdraw::cuda {
 namespace {
@@ -31,13 +34,16 @@ struct DraftWorkspace {
   RowDraws draws;
   std::int32_t* depths = nullptr;
   std::int32_t* children = nullptr;
+  std::int32_t* emitted_rows = nullptr;  ///< [places of tokens], of kept sets
+  std::int32_t* nodes = nullptr;         ///< of a tree with kept sets
 
   static DraftWorkspace of(const TargetRows& target, std::int64_t places, std::int64_t draft_rows,
-                           bool knows_distribution, bool is_tree, BumpAllocator& memory) {
+                           bool knows_distribution, bool is_tree, bool has_kept,
+                           BumpAllocator& memory) {
     const SampleRequest rows = rows_of(target);
     const std::int64_t n = rows.logits.rows;
     DraftWorkspace workspace;
-    workspace.target = Workspace::of(rows, {}, memory);
+    workspace.target = Workspace::of(rows, {false, has_kept}, memory);
     memory.allocate(workspace.requests, target.batch);
     workspace.of_target = place_settings(memory, n);
     memory.allocate(workspace.draws.seed, n);
@@ -55,35 +61,61 @@ struct DraftWorkspace {
   }
 };
 
-DraftWorkspace workspace_of(const VerifyChainRequest& request, BumpAllocator& memory) {
-  const std::int64_t places = request.draft_tokens.size;
-  return DraftWorkspace::of(request.target, places, places, request.draft_law != DraftLaw::none,
-                            false, memory);
+/// Tokens of a request at most.
+std::int64_t width_of(const VerifyChainRequest& request) { return request.max_draft + 1; }
+std::int64_t width_of(const VerifyTreeRequest& request) { return request.max_depth + 1; }
+
+/// Places of tokens, of all requests; also of a call that is not checked.
+template <class Request>
+std::int64_t token_places(const Request& request) {
+  const bool counts = width_of(request) > 0 && width_of(request) <= kMaxArrayBytes;
+  return counts ? product_of(request.target.batch, width_of(request)) : 0;
 }
 
-DraftWorkspace workspace_of(const VerifyTreeRequest& request, BumpAllocator& memory) {
-  return DraftWorkspace::of(request.target, request.draft_tokens.size, request.target.logits.rows,
-                            request.draft_law != DraftLaw::none, true, memory);
+DraftWorkspace workspace_of(const VerifyChainRequest& request, bool has_kept,
+                            BumpAllocator& memory) {
+  const std::int64_t places = request.draft_tokens.size;
+  DraftWorkspace workspace = DraftWorkspace::of(
+      request.target, places, places, request.draft_law != DraftLaw::none, false, has_kept, memory);
+  if (has_kept) memory.allocate(workspace.emitted_rows, token_places(request));
+  return workspace;
+}
+
+DraftWorkspace workspace_of(const VerifyTreeRequest& request, bool has_kept,
+                            BumpAllocator& memory) {
+  DraftWorkspace workspace =
+      DraftWorkspace::of(request.target, request.draft_tokens.size, request.target.logits.rows,
+                         request.draft_law != DraftLaw::none, true, has_kept, memory);
+  if (has_kept) {
+    memory.allocate(workspace.emitted_rows, token_places(request));
+    memory.allocate(workspace.nodes, token_places(request));
+  }
+  return workspace;
 }
 
 template <class Request>
-std::int64_t bytes_of(const Request& request) {
+std::int64_t bytes_of(const Request& request, bool has_kept) {
   if (request.target.batch <= 0) return 0;
   BumpAllocator memory(nullptr);
-  workspace_of(request, memory);
+  workspace_of(request, has_kept, memory);
   return memory.bytes();
 }
 
 template <class Request, class Result>
 void check_drafts(DevicePointers& pointers, const Request& request, const Result& result,
-                  const Execution& execution) {
+                  const KeptSets* kept, const Execution& execution) {
   check_target(pointers, request.target);
   pointers.check("draft_tokens", request.draft_tokens);
   pointers.check("draft_lengths", request.draft_lengths);
   pointers.check("tokens", result.tokens);
   pointers.check("accepted", result.accepted);
   pointers.check("statuses", result.statuses);
-  pointers.check_workspace(execution, bytes_of(request), request.target.batch);
+  if (kept != nullptr) {
+    pointers.check("kept.token_ids", kept->token_ids);
+    pointers.check("kept.offsets", kept->offsets);
+    pointers.check("kept.overflow", kept->overflow);
+  }
+  pointers.check_workspace(execution, bytes_of(request, kept != nullptr), request.target.batch);
 }
 
 /// What chains and trees have alike.
@@ -146,6 +178,7 @@ Error draw_target(const DraftTask& draft, const DraftWorkspace& workspace, Path 
   task.tokens = workspace.draws.tokens;
   task.statuses = workspace.draws.statuses;
   task.records = workspace.target.records;
+  task.keys = workspace.target.kept.keys;  // of calls with kept sets
   if (task.edits.given()) {
     if (Error error = check_launch("edit_rows", edit_rows(task, stream))) return error;
   }
@@ -229,31 +262,77 @@ Error check_sizes(const TargetRows& target) {
 }
 
 std::int64_t workspace_bytes(const VerifyChainRequest& request) noexcept {
-  return bytes_of(request);
+  return bytes_of(request, false);
 }
 
 std::int64_t workspace_bytes(const VerifyTreeRequest& request) noexcept {
-  return bytes_of(request);
+  return bytes_of(request, false);
 }
 
-Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
-                   const Execution& execution) {
+std::int64_t workspace_bytes(const VerifyChainRequest& request, const KeptSets&) noexcept {
+  return bytes_of(request, true);
+}
+
+std::int64_t workspace_bytes(const VerifyTreeRequest& request, const KeptSets&) noexcept {
+  return bytes_of(request, true);
+}
+
+namespace {
+
+/// Sets of the rows at which tokens were emitted. `nodes`: of a tree.
+Error enqueue_kept(const DraftTask& task, const DraftWorkspace& workspace,
+                   const std::int32_t* tokens, const std::int32_t* nodes, std::int64_t width,
+                   const KeptSets& kept, cudaStream_t stream) {
+  if (Error e = check_launch("emitted_rows", find_emitted_rows(task, tokens, nodes, width,
+                                                               workspace.emitted_rows, stream))) {
+    return e;
+  }
+  const KeptWorkspace& of_rows = workspace.target.kept;
+  if (task.target.logits.rows > 0) {
+    const MarkTask mark{filtered_target(task, workspace),
+                        {of_rows.keys.data, of_rows.keys.rows, of_rows.keys.row_stride},
+                        of_rows.marks,
+                        of_rows.words};
+    if (Error e = check_launch("mark_kept", mark_kept(mark, stream))) return e;
+  }
+  PackTask pack;
+  pack.marks = of_rows.marks;
+  pack.outputs = task.target.batch * width;
+  pack.indices = {workspace.emitted_rows, pack.outputs};
+  pack.kept = kept;
+  return check_launch("pack_kept", pack_kept(pack, stream));
+}
+
+/// The offset of no sets.
+Error enqueue_no_sets(const KeptSets& kept, cudaStream_t stream) {
+  PackTask none;
+  none.kept = kept;
+  return check_launch("pack_kept", pack_kept(none, stream));
+}
+
+/// kept: null, or where sets go.
+Error run_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
+                const KeptSets* kept, const Execution& execution) {
   if (Error error = check_verify_chain(request, result)) return error;
   if (Error error = check_sizes(request.target)) return error;
   if (knows_distribution(request)) {
     if (Error error = check_batch(request.draft, "draft")) return error;
   }
+  if (kept != nullptr) {
+    const std::int64_t places = token_places(request);
+    if (Error error = check_kept(*kept, places, "batch * (max_draft + 1)")) return error;
+  }
   Path path = execution.path;
   if (Error error = check_path(path)) return error;
   DevicePointers pointers;
-  check_drafts(pointers, request, result, execution);
+  check_drafts(pointers, request, result, kept, execution);
   check_distribution(pointers, request);
   if (pointers.error()) return pointers.error();
-  if (request.target.batch == 0) return {};
 
   const cudaStream_t stream = stream_of(execution);
+  if (request.target.batch == 0) return kept != nullptr ? enqueue_no_sets(*kept, stream) : Error{};
   BumpAllocator memory(execution.workspace);
-  const DraftWorkspace workspace = workspace_of(request, memory);
+  const DraftWorkspace workspace = workspace_of(request, kept != nullptr, memory);
   DraftTask task = task_of(request, workspace);
   task.draft_rows = request.draft_tokens.size;
   if (Error e = draw_target(task, workspace, path, stream)) return e;
@@ -262,40 +341,83 @@ Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& r
     if (Error e = weigh_draft(request, workspace, path, stream)) return e;
     draft = weighed_draft(request, workspace);
   }
-  return check_launch("verify_chain", walk_chains(task, filtered_target(task, workspace), draft,
-                                                  result, path, stream));
+  if (Error e = check_launch("verify_chain", walk_chains(task, filtered_target(task, workspace),
+                                                         draft, result, path, stream))) {
+    return e;
+  }
+  if (kept == nullptr) return {};
+  return enqueue_kept(task, workspace, result.tokens.data, nullptr, width_of(request), *kept,
+                      stream);
 }
 
-Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
-                  const Execution& execution) {
+/// The same of a tree.
+Error run_tree(const VerifyTreeRequest& request, VerifyTreeResult result, const KeptSets* kept,
+               const Execution& execution) {
   if (Error error = check_verify_tree(request, result)) return error;
   if (Error error = check_sizes(request.target)) return error;  // as many rows of the draft
+  if (kept != nullptr) {
+    const std::int64_t places = token_places(request);
+    if (Error error = check_kept(*kept, places, "batch * (max_depth + 1)")) return error;
+  }
   Path path = execution.path;
   if (Error error = check_path(path)) return error;
   DevicePointers pointers;
-  check_drafts(pointers, request, result, execution);
+  check_drafts(pointers, request, result, kept, execution);
   check_distribution(pointers, request);
   pointers.check("parents", request.parents);
   pointers.check("nodes", result.nodes);
   if (pointers.error()) return pointers.error();
-  if (request.target.batch == 0) return {};
 
   const cudaStream_t stream = stream_of(execution);
+  if (request.target.batch == 0) return kept != nullptr ? enqueue_no_sets(*kept, stream) : Error{};
   BumpAllocator memory(execution.workspace);
-  const DraftWorkspace workspace = workspace_of(request, memory);
+  const DraftWorkspace workspace = workspace_of(request, kept != nullptr, memory);
   DraftTask task = task_of(request, workspace);
   task.parents = request.parents;
   task.max_depth = request.max_depth;
   task.draft_rows = request.target.logits.rows;
   task.siblings = request.siblings;
+  if (kept != nullptr && !result.nodes.given()) {
+    result.nodes = {workspace.nodes, request.target.batch * request.max_depth};
+  }
   if (Error e = draw_target(task, workspace, path, stream)) return e;
-  if (!knows_distribution(request))
-    return check_launch("verify_tree", walk_trees(task, result, stream));
-  if (Error e = weigh_draft(request, workspace, path, stream)) return e;
-  return check_launch(
-      "verify_tree_law",
-      walk_distribution_trees(task, filtered_target(task, workspace),
-                              weighed_draft(request, workspace), result, path, stream));
+  if (!knows_distribution(request)) {
+    if (Error e = check_launch("verify_tree", walk_trees(task, result, stream))) return e;
+  } else {
+    if (Error e = weigh_draft(request, workspace, path, stream)) return e;
+    if (Error e = check_launch(
+            "verify_tree_law",
+            walk_distribution_trees(task, filtered_target(task, workspace),
+                                    weighed_draft(request, workspace), result, path, stream))) {
+      return e;
+    }
+  }
+  if (kept == nullptr) return {};
+  return enqueue_kept(task, workspace, result.tokens.data, result.nodes.data, width_of(request),
+                      *kept, stream);
+}
+
+}  // namespace
+
+Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
+                   const Execution& execution) {
+  return run_chain(request, result, nullptr, execution);
+}
+
+Error verify_chain_with_kept_sets(const VerifyChainRequest& request,
+                                  const VerifyChainResult& result, const KeptSets& kept,
+                                  const Execution& execution) {
+  return run_chain(request, result, &kept, execution);
+}
+
+Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+                  const Execution& execution) {
+  return run_tree(request, result, nullptr, execution);
+}
+
+Error verify_tree_with_kept_sets(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+                                 const KeptSets& kept, const Execution& execution) {
+  return run_tree(request, result, &kept, execution);
 }
 
 }  // namespace fairdraw::cuda

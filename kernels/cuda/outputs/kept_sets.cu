@@ -57,6 +57,13 @@ struct Part {
   }
 };
 
+/// A word of a row of marks, without what lies beyond the row.
+__device__ __forceinline__ std::uint32_t word_of(const KeptMarks& marks, const std::uint32_t* words,
+                                                 int word) {
+  const auto left = static_cast<int>(marks.vocab) - word * 32;
+  return left >= 32 ? words[word] : words[word] & ((1U << left) - 1);
+}
+
 // --- Marks ---------------------------------------------------------------------------------------
 
 /// Who survives in a row, as its record says.
@@ -193,7 +200,7 @@ __global__ void __launch_bounds__(kThreads)
   int count = 0;
   for (int word = part.first_word() + static_cast<int>(threadIdx.x);
        word < part.end_word(marks.vocab); word += kThreads) {
-    count += __popc(words[word]);
+    count += __popc(word_of(marks, words, word));
   }
   write_count(marks, blockIdx.x, count, of_warp);
 }
@@ -208,8 +215,9 @@ struct PackShared {
   std::int32_t words[2][kWarps];
 };
 
-/// The row of an output, or -1 where its index is out of range.
+/// The row of an output, or -1 where its index is out of range, or its status not ok.
 __device__ std::int64_t row_of(const PackTask& task, std::int64_t output) {
+  if (task.statuses.given() && task.statuses.data[output] != RowStatus::ok) return -1;
   const std::int64_t row = task.indices.given() ? task.indices.data[output] : output;
   return row >= 0 && row < task.marks.rows ? row : -1;
 }
@@ -286,7 +294,7 @@ __device__ __forceinline__ void write_ids(const KeptMarks& marks, std::int64_t r
   int turn = 0;
   for (int first = part.first_word(); first < end; first += kThreads, turn ^= 1) {
     const int mine = first + static_cast<int>(threadIdx.x);
-    const std::uint32_t word = mine < end ? words[mine] : 0;
+    const std::uint32_t word = mine < end ? word_of(marks, words, mine) : 0;
     std::int32_t total = 0;
     const std::int32_t size = __popc(word);
     const std::int32_t before =

@@ -17,7 +17,7 @@ struct KeptMarks {
   const std::uint32_t* words = nullptr;  ///< token i at bit (i % 32) of word i / 32
   std::int64_t row_stride = 0;           ///< in words
   std::int64_t rows = 0;
-  std::int64_t vocab = 0;          ///< bits at or beyond it are 0
+  std::int64_t vocab = 0;          ///< bits at or beyond it mean nothing
   std::int32_t* counts = nullptr;  ///< [rows, parts]
   int parts = 1;                   ///< a power of two
 };
@@ -45,6 +45,7 @@ struct MarkTask {
 struct PackTask {
   KeptMarks marks;
   View<const std::int32_t> indices;  ///< optional: output i is of row indices[i]
+  View<const RowStatus> statuses;    ///< optional, [outputs]: no set where it is not ok
   std::int64_t outputs = 0;
   std::int32_t first_id = 0;  ///< of the rows: what is added to their columns
   KeptSets kept;

@@ -13,6 +13,7 @@
 namespace fairdraw::cuda {
 namespace {
 
+template <bool kFromProbs>
 __global__ void __launch_bounds__(kEndThreads)
     answer_rows_kernel(const __grid_constant__ ShardedTask task, ShardedExchange exchange, int) {
   extern __shared__ __align__(16) unsigned char dynamic[];
@@ -22,7 +23,7 @@ __global__ void __launch_bounds__(kEndThreads)
   const bool is_active = !task.active.given() || task.active.data[blockIdx.x] != 0;
   const RowAsks asks = is_active ? task.states[blockIdx.x].asks : RowAsks::nothing;
   const bool answers = is_answered(asks, exchange);
-  if (answers) RowAnswerer(task, exchange, blockIdx.x, dynamic).run(asks);
+  if (answers) RowAnswerer<kFromProbs>(task, exchange, blockIdx.x, dynamic).run(asks);
   end_sending(task, exchange, blockIdx.x, answers ? task.mine(exchange, blockIdx.x) : nullptr,
               static_cast<std::size_t>(task.each[static_cast<int>(exchange)]));
 }
@@ -32,8 +33,11 @@ __global__ void __launch_bounds__(kEndThreads)
 cudaError_t answer_rows(const ShardedTask& task, ShardedExchange exchange, cudaStream_t stream) {
   const int bytes = answer_bytes(task);
   const SpreadNeeds needs{[bytes](int) { return bytes; }, /*starts_early=*/true};
-  return launch_spread<answer_rows_kernel>(task.rows(), {1, kEndThreads}, needs, stream, task,
-                                           exchange);
+  const auto launch = [&]<bool kFromProbs>() {
+    return launch_spread<answer_rows_kernel<kFromProbs>>(task.rows(), {1, kEndThreads}, needs,
+                                                         stream, task, exchange);
+  };
+  return task.from_probs ? launch.operator()<true>() : launch.operator()<false>();
 }
 
 }  // namespace fairdraw::cuda

@@ -20,7 +20,7 @@
 namespace fairdraw::cuda {
 namespace {
 
-template <bool kReports>
+template <bool kReports, bool kFromProbs>
 __global__ void __launch_bounds__(kEndThreads)
     exchange_summaries_kernel(const __grid_constant__ ShardedTask task, int) {
   extern __shared__ __align__(16) unsigned char dynamic[];
@@ -28,13 +28,13 @@ __global__ void __launch_bounds__(kEndThreads)
   let_next_kernel_start();
   if (blockIdx.x == 0 && threadIdx.x == 0) write_header(task, ShardedExchange::summary);
   std::byte* part = reinterpret_cast<std::byte*>(dynamic + summary_part_at(task));
-  RowSummariser(task, blockIdx.x, dynamic, part).run();
+  RowSummariser<kFromProbs>(task, blockIdx.x, dynamic, part).run();
   __syncthreads();
   const PeerExchange sent =
       end_sending(task, ShardedExchange::summary, blockIdx.x, part, summary_bytes_sent(task, part));
   __syncthreads();  // the part has been read
-  RowMerger<kReports>(task, ReceivedBlocks(task, sent), ShardedExchange::summary, blockIdx.x,
-                      dynamic)
+  RowMerger<kReports, kFromProbs>(task, ReceivedBlocks(task, sent), ShardedExchange::summary,
+                                  blockIdx.x, dynamic)
       .run();
 }
 
@@ -43,9 +43,9 @@ __global__ void __launch_bounds__(kEndThreads)
 cudaError_t exchange_summaries(const ShardedTask& task, cudaStream_t stream) {
   const SpreadNeeds needs{[&task](int) { return std::max(summary_bytes(task), merge_bytes(task)); },
                           /*starts_early=*/true};
-  return launch_with_reports(task, [&]<bool kReports>() {
-    return launch_spread<exchange_summaries_kernel<kReports>>(task.rows(), {1, kEndThreads}, needs,
-                                                              stream, task);
+  return launch_with_reports(task, [&]<bool kReports, bool kFromProbs>() {
+    return launch_spread<exchange_summaries_kernel<kReports, kFromProbs>>(
+        task.rows(), {1, kEndThreads}, needs, stream, task);
   });
 }
 

@@ -24,19 +24,22 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// Values of a tile above -inf, on all lanes. Most tiles have no others.
+/// Values of a tile above -inf, of probabilities above 0, on all lanes. Most tiles of logits have
+/// no others.
+template <bool kFromProbs>
 __device__ __forceinline__ std::uint32_t allowed_of(const float (&x)[kLaneValues]) {
+  constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
   float least = x[0];
 #pragma unroll
   for (const float value : x) least = fminf(least, value);
-  if (__any_sync(kAllLanes, !(least > -INFINITY)) == 0) return kTileSize;
+  if (__any_sync(kAllLanes, !(least > kEmpty)) == 0) return kTileSize;
   std::uint32_t count = 0;
 #pragma unroll
-  for (const float value : x) count += value > -INFINITY ? 1U : 0U;
+  for (const float value : x) count += value > kEmpty ? 1U : 0U;
   return __reduce_add_sync(kAllLanes, count);
 }
 
-template <DType kType, TileAccess kAccess>
+template <DType kType, TileAccess kAccess, bool kFromProbs>
 __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
     index_shard_kernel(const __grid_constant__ ShardedTask task, int blocks_log2) {
   constexpr RowForm kForm{kType, kAccess};
@@ -45,7 +48,7 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
   if (blockIdx.x == 0 && threadIdx.x == 0) *task.undecided = 0;  // a call begins
   const std::int64_t number = blockIdx.x >> static_cast<unsigned>(blocks_log2);
   if (task.active.given() && task.active.data[number] == 0) return;
-  const TileRow<kForm> row(task.whole, task.whole_allowed, number, /*from_probs=*/false);
+  const TileRow<kForm> row(task.whole, task.whole_allowed, number, kFromProbs);
   const RowBlocks blocks(blocks_log2, row.tiles(), dynamic);  // whose index is not used
   const RowCluster alone{1, 0};                               // groups are in global memory
   const GroupKeys groups(task.groups + number * GroupKeys::bytes(row.tiles()), row.tiles());
@@ -59,12 +62,12 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
         rule.scale = logit_scale(scales ? temperature : 1.0F);
       },
       [&](int tile, const RawTile& raw) {
-        using Pass = TilePass<kForm, false>;
+        using Pass = TilePass<kForm, kFromProbs>;
         float x[kLaneValues];
         const std::int32_t key = Pass::largest(row, raw, x);
         const std::uint64_t sum = Pass::sum(x, key, rule);
-        if (task.groups != nullptr) groups.template send<kForm, false>(alone, tile, x);
-        const std::uint32_t count = allowed_of(x);
+        if (task.groups != nullptr) groups.template send<kForm, kFromProbs>(alone, tile, x);
+        const std::uint32_t count = allowed_of<kFromProbs>(x);
         if (threadIdx.x % kWarp != 0) return;
         task.keys.data[first + tile] = key;
         task.sums.data[first + tile] = sum;
@@ -72,11 +75,11 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
       });
 }
 
-template <RowForm kForm>
+template <RowForm kForm, bool kFromProbs>
 cudaError_t launch(const ShardedTask& task, const TileSpread& spread, cudaStream_t stream) {
   const SpreadNeeds needs{[](int threads) { return TileRing<kForm>::kLaneBytes * threads; }, false};
-  return launch_spread<index_shard_kernel<kForm.type, kForm.access>>(task.rows(), spread, needs,
-                                                                     stream, task);
+  return launch_spread<index_shard_kernel<kForm.type, kForm.access, kFromProbs>>(
+      task.rows(), spread, needs, stream, task);
 }
 
 /// A block a row: words of whole tiles from those of columns.
@@ -107,8 +110,10 @@ cudaError_t index_shard(const ShardedTask& task, const TileSpread& spread, cudaS
     const cudaError_t error = launch_blocks(shift_bits_kernel, task.rows(), 256, stream, task);
     if (error != cudaSuccess) return error;
   }
-  return launch_for_form(task.whole,
-                         [&]<RowForm kForm>() { return launch<kForm>(task, spread, stream); });
+  return launch_for_form(task.whole, [&]<RowForm kForm>() {
+    return task.from_probs ? launch<kForm, true>(task, spread, stream)
+                           : launch<kForm, false>(task, spread, stream);
+  });
 }
 
 }  // namespace fairdraw::cuda

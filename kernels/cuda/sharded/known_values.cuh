@@ -62,14 +62,18 @@ struct KnownArrays {
   }
 };
 
+/// In shared memory, besides the arrays.
+struct KnownValuesMemory {
+  BlockMasses::Memory masses;
+  int above[kMaxDeviceShards];  ///< candidates of a shard above the certificate
+  int cut_above;                ///< and values of cut tiles
+};
+
 /// By a block of kEndThreads.
+template <bool kFromProbs>
 class KnownValues {
  public:
-  struct Memory {
-    BlockMasses::Memory masses;
-    int above[kMaxDeviceShards];  ///< candidates of a shard above the certificate
-    int cut_above;                ///< and values of cut tiles
-  };
+  using Memory = KnownValuesMemory;
 
   __device__ KnownValues(const ShardedTask& task, const KnownArrays& arrays, Memory& memory)
       : task_(task), arrays_(arrays), memory_(memory) {}
@@ -143,7 +147,7 @@ class KnownValues {
           partition(0, task_.candidates, [&](int i) { return arrays_.key[first + i] > left_key; });
     }
     __syncthreads();
-    const RowWeigher<false> weigh(rule, largest);
+    const RowWeigher<kFromProbs> weigh(rule, largest);
 #pragma unroll 1
     for (int i = thread(); i < places(); i += threads) {
       const std::int32_t key_ = arrays_.key[i];

@@ -8,22 +8,22 @@
 namespace fairdraw::cuda {
 namespace {
 
-template <bool kReports>
+template <bool kReports, bool kFromProbs>
 __global__ void __launch_bounds__(kEndThreads)
     merge_rows_kernel(const __grid_constant__ ShardedTask task, ShardedExchange exchange, int) {
   extern __shared__ __align__(16) unsigned char dynamic[];
   await_kernel_before();
   let_next_kernel_start();
-  RowMerger<kReports>(task, ReceivedBlocks(task), exchange, blockIdx.x, dynamic).run();
+  RowMerger<kReports, kFromProbs>(task, ReceivedBlocks(task), exchange, blockIdx.x, dynamic).run();
 }
 
 }  // namespace
 
 cudaError_t merge_rows(const ShardedTask& task, ShardedExchange exchange, cudaStream_t stream) {
   const SpreadNeeds needs{[&task](int) { return merge_bytes(task); }, /*starts_early=*/true};
-  return launch_with_reports(task, [&]<bool kReports>() {
-    return launch_spread<merge_rows_kernel<kReports>>(task.rows(), {1, kEndThreads}, needs, stream,
-                                                      task, exchange);
+  return launch_with_reports(task, [&]<bool kReports, bool kFromProbs>() {
+    return launch_spread<merge_rows_kernel<kReports, kFromProbs>>(task.rows(), {1, kEndThreads},
+                                                                  needs, stream, task, exchange);
   });
 }
 

@@ -23,20 +23,23 @@ namespace fairdraw::cuda {
 // run once a row and comes from memory, so that it is to be short and without gaps.
 
 /// The octave of a value.
-__device__ __noinline__ inline double octave_of_key(std::int32_t key, float scale) {
+template <bool kFromProbs>
+__device__ __noinline__ double octave_of_key(std::int32_t key, float scale) {
+  if constexpr (kFromProbs) return octaves_of_probability(from_order_key(key)).whole;
   return octaves_of(from_order_key(key), scale).whole;
 }
 
 /// By a warp: the sum of a tile's weights by keys in shared memory, of which `key` is the largest.
-__device__ __noinline__ inline std::uint64_t sum_of_keys(const std::int32_t* keys, int size,
-                                                         std::int32_t key, TileRule rule) {
+template <bool kFromProbs>
+__device__ __noinline__ std::uint64_t sum_of_keys(const std::int32_t* keys, int size,
+                                                  std::int32_t key, TileRule rule) {
   if (key == kEmptyTileKey) return 0;
-  const TileWeights<false> weights(from_order_key(key), rule);
+  const TileWeights<kFromProbs> weights(from_order_key(key), rule);
   const bool quick = weights.are_quick();
   std::uint64_t sum = 0;
 #pragma unroll 1
   for (int i = lane_of_thread(); i < size; i += kWarp) {
-    const float x = from_order_key(keys[i]);
+    const float x = kFromProbs ? fmaxf(from_order_key(keys[i]), 0.0F) : from_order_key(keys[i]);
     sum += quick ? weights.weigh(x) : weights.weigh_slowly(x);
   }
   return warp_sum_of_tile(sum);
@@ -65,19 +68,22 @@ struct CutTile {
   int shift;
 };
 
+/// In shared memory.
+struct MergedRowMemory {
+  KnownValuesMemory known;
+  BlockScratch<std::int32_t> keys;
+  ShardHead heads[kMaxDeviceShards];
+  CutTile cut[kMaxCutTiles];
+  uint128_t whole[kMaxDeviceShards];  ///< mass of each shard's whole tiles
+  uint128_t raw[kMaxDeviceShards];    ///< at temperature 1
+};
+
+template <bool kFromProbs>
 class MergedRow {
   using RowSummary = sharded::RowSummary;
 
  public:
-  /// In shared memory.
-  struct Memory {
-    KnownValues::Memory known;
-    BlockScratch<std::int32_t> keys;
-    ShardHead heads[kMaxDeviceShards];
-    CutTile cut[kMaxCutTiles];
-    uint128_t whole[kMaxDeviceShards];  ///< mass of each shard's whole tiles
-    uint128_t raw[kMaxDeviceShards];    ///< at temperature 1
-  };
+  using Memory = MergedRowMemory;
 
   __device__ MergedRow(const ShardedTask& task, const ReceivedBlocks& blocks, std::int64_t number,
                        const KnownArrays& arrays, Memory& memory)
@@ -180,7 +186,7 @@ class MergedRow {
   __device__ double octave() const { return octave_; }
   __device__ const KnownToken& first_at_max() const { return first_at_max_; }
   __device__ const Totals& unfiltered() const { return unfiltered_; }
-  __device__ const KnownValues& known() const { return known_; }
+  __device__ const KnownValues<kFromProbs>& known() const { return known_; }
   /// What the caller's logits weigh at temperature 1, and the key of the largest; where
   /// raw_logprobs are wanted.
   __device__ uint128_t raw() const { return raw_; }
@@ -309,7 +315,8 @@ class MergedRow {
 #pragma unroll 1
     for (int i = thread(); i < task_.cut_total; i += kEndThreads) {
       const CutPiece& piece = piece_of(i);
-      arrays_.key[known_.first_cut() + i] = order_key(std::bit_cast<float>(cut_bits(i)));
+      const std::int32_t key = order_key(std::bit_cast<float>(cut_bits(i)));
+      arrays_.key[known_.first_cut() + i] = kFromProbs && key <= 0 ? kEmptyTileKey : key;
       arrays_.id[known_.first_cut() + i] = piece.begin + (i - piece.at);
     }
   }
@@ -331,10 +338,10 @@ class MergedRow {
         if (keys[i] == key) first = ::min(first, i);
       }
       first = __reduce_min_sync(kAllLanes, first);
-      const std::uint64_t sum = sum_of_keys(keys, span.size, key, rule_);
+      const std::uint64_t sum = sum_of_keys<kFromProbs>(keys, span.size, key, rule_);
       std::uint64_t raw_sum = 0;
       if (task_.raw_at > 0 && !task_.raw.given) {
-        raw_sum = sum_of_keys(keys, span.size, key, {logit_scale(1.0F), true});
+        raw_sum = sum_of_keys<false>(keys, span.size, key, {logit_scale(1.0F), true});
       }
       if (lane_of_thread() != 0) continue;
       memory_.cut[tile] = {key, {span.begin + first, bits_of(at + first)}, sum, key, raw_sum, -1};
@@ -364,7 +371,7 @@ class MergedRow {
     for (int tile = 0; tile < task_.cut_tiles; ++tile) {
       see(memory_.cut[tile].key, memory_.cut[tile].first);
     }
-    octave_ = octave_of_key(max_key_, rule_.scale);
+    octave_ = octave_of_key<kFromProbs>(max_key_, rule_.scale);
   }
 
   /// By a warp: what a shard's whole tiles weigh by their sums of octaves, in the unit of a row of
@@ -373,7 +380,7 @@ class MergedRow {
                                                            float scale, double row_octave) {
     uint128_t mass = 0;
     if (key != kEmptyTileKey) {
-      const double octave = octave_of_key(key, scale);
+      const double octave = octave_of_key<kFromProbs>(key, scale);
 #pragma unroll 1
       for (int gap = lane_of_thread(); gap < sharded::kOctaveSums; gap += kWarp) {
         const int shift = row_shift(row_octave, octave - static_cast<double>(gap));
@@ -396,7 +403,7 @@ class MergedRow {
     if (thread() < task_.cut_tiles) {
       CutTile& tile = memory_.cut[thread()];
       if (tile.key != kEmptyTileKey) {
-        tile.shift = row_shift(octave_, octave_of_key(tile.key, rule_.scale));
+        tile.shift = row_shift(octave_, octave_of_key<kFromProbs>(tile.key, rule_.scale));
       }
     }
   }
@@ -417,7 +424,7 @@ class MergedRow {
       raw_max_key_ = ::max(raw_max_key_, memory_.cut[tile].raw_key);
     }
     const float scale = logit_scale(1.0F);
-    const double octave = octave_of_key(raw_max_key_, scale);
+    const double octave = octave_of_key<kFromProbs>(raw_max_key_, scale);
 #pragma unroll 1
     for (int shard = warp_of_thread(); shard < task_.shards; shard += kEndWarps) {
       const uint128_t mass =
@@ -431,7 +438,7 @@ class MergedRow {
     for (int tile = 0; tile < task_.cut_tiles; ++tile) {
       const CutTile& cut = memory_.cut[tile];
       if (cut.raw_key == kEmptyTileKey) continue;
-      const double of_tile = octave_of_key(cut.raw_key, scale);
+      const double of_tile = octave_of_key<kFromProbs>(cut.raw_key, scale);
       raw_ += row_weight(cut.raw_sum, row_shift(octave, of_tile));
     }
   }
@@ -489,7 +496,7 @@ class MergedRow {
   std::int64_t number_;
   Memory& memory_;
   KnownArrays arrays_;
-  KnownValues known_;
+  KnownValues<kFromProbs> known_;
   RowParameters parameters_;
 
   TileRule rule_{};

@@ -17,13 +17,16 @@ namespace fairdraw::cuda {
 
 using sharded::kOctaveSums;
 
+/// In shared memory.
+struct OctaveSumsMemory {
+  std::uint64_t low[kOctaveSums];
+  std::uint64_t high[kOctaveSums];
+};
+
+template <bool kFromProbs>
 class OctaveAdder {
  public:
-  /// In shared memory.
-  struct Memory {
-    std::uint64_t low[kOctaveSums];
-    std::uint64_t high[kOctaveSums];
-  };
+  using Memory = OctaveSumsMemory;
 
   __device__ explicit OctaveAdder(Memory& memory) : memory_(memory) {}
 
@@ -57,7 +60,7 @@ class OctaveAdder {
 
   /// Octaves from the largest tile down to one; kOctaveSums where it weighs nothing.
   __device__ static int gap_of(std::int32_t largest, std::int32_t key, float scale) {
-    const TileWeights<false> weights(from_order_key(largest), {scale, true});
+    const TileWeights<kFromProbs> weights(from_order_key(largest), {scale, true});
     if (!weights.are_quick()) return slow_gap_of(largest, key, scale);
     return static_cast<int>(
         ::min(weights.octaves_below(from_order_key(key)), std::uint32_t{kOctaveSums}));

@@ -71,7 +71,8 @@ struct AnswerMemory {
 constexpr int answer_tiles_at() { return (static_cast<int>(sizeof(AnswerMemory)) + 15) / 16 * 16; }
 
 /// Rarely used, so that its code is elsewhere.
-__device__ __noinline__ inline std::uint64_t weigh_slowly(TileWeights<false> rule, float x) {
+template <bool kFromProbs>
+__device__ __noinline__ std::uint64_t weigh_slowly(TileWeights<kFromProbs> rule, float x) {
   return rule.weigh_slowly(x);
 }
 
@@ -80,6 +81,7 @@ inline int answer_bytes(const ShardedTask& task) {
   return answer_tiles_at() + index_bytes(task.tiles());
 }
 
+template <bool kFromProbs>
 class RowAnswerer {
  public:
   __device__ RowAnswerer(const ShardedTask& task, ShardedExchange exchange, std::int64_t number,
@@ -93,7 +95,7 @@ class RowAnswerer {
         sums_(reinterpret_cast<std::uint64_t*>(dynamic + answer_tiles_at())),
         numbers_(reinterpret_cast<std::int32_t*>(sums_ + tiles_)),
         keys_(task.keys.data + number * task.keys.row_stride),
-        row_(FilteredRow::whole(task.whole, number, /*from_probs=*/false)),
+        row_(FilteredRow::whole(task.whole, number, kFromProbs)),
         rule_{state_.scale, true} {
     if (task.whole_allowed.given()) {
       row_.allowed = task.whole_allowed.data + number * task.whole_allowed.row_stride;
@@ -158,10 +160,14 @@ class RowAnswerer {
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
 
   __device__ int shift_of(std::int32_t tile_key) const {
-    return row_shift(state_.octave, octaves_of(from_order_key(tile_key), rule_.scale).whole);
+    const float largest = from_order_key(tile_key);
+    if constexpr (kFromProbs) {
+      return row_shift(state_.octave, octaves_of_probability(largest).whole);
+    }
+    return row_shift(state_.octave, octaves_of(largest, rule_.scale).whole);
   }
   __device__ std::uint64_t weight_in(std::int32_t tile_key, float x) const {
-    const TileWeights<false> weights(from_order_key(tile_key), rule_);
+    const TileWeights<kFromProbs> weights(from_order_key(tile_key), rule_);
     return weights.are_quick() ? weights.weigh(x) : weights.weigh_slowly(x);
   }
 
@@ -475,14 +481,14 @@ class RowAnswerer {
     const int first = tile * kTileSize + lane_of_thread() * kLaneValues;
     float x[kLaneValues];
     read_tile(tile, x);
-    const TileWeights<false> rule(from_order_key(tile_key), rule_);
+    const TileWeights<kFromProbs> rule(from_order_key(tile_key), rule_);
     const bool quick = rule.are_quick();
     std::uint64_t weights[kLaneValues];
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i) {
       const std::int32_t key = order_key(x[i]);
       const bool counts = key > kEmptyTileKey && survives(key, first + i);
-      const std::uint64_t weight = quick ? rule.weigh(x[i]) : weigh_slowly(rule, x[i]);
+      const std::uint64_t weight = quick ? rule.weigh(x[i]) : weigh_slowly<kFromProbs>(rule, x[i]);
       weights[i] = counts ? weight : 0;
     }
     const int id = token_in_tile(tile, weights, shared_.drawn_rest);

@@ -51,8 +51,8 @@ namespace fairdraw::cuda {
 
 /// At the beginning of dynamic shared memory; the known values follow.
 struct MergeMemory {
-  MergedRow::Memory row;
-  RowThresholds::Memory thresholds;
+  MergedRowMemory row;
+  RowThresholdsMemory thresholds;
   uint128_t part_mass[kMaxRowParts];
   static constexpr int kTokens = 64;
   ShardedToken tokens[kTokens];
@@ -64,24 +64,30 @@ inline int merge_bytes(const ShardedTask& task) {
   return std::max(merge_known_at() + KnownArrays::bytes(task), answer_bytes(task));
 }
 
-/// Calls launch.operator()<kReports>() for the RowMerger that a call needs.
+/// Calls launch.operator()<kReports, kFromProbs>() for the RowMerger that a call needs. Of rows of
+/// probabilities there are no reports.
 template <class Launch>
 cudaError_t launch_with_reports(const ShardedTask& task, const Launch& launch) {
+  if (task.from_probs) return launch.template operator()<false, true>();
   const bool reports = task.top_n > 0 || task.logprob != nullptr ||
                        task.logprob_filtered != nullptr || task.values != nullptr ||
                        task.ranks != nullptr || task.all.given();
-  return reports ? launch.template operator()<true>() : launch.template operator()<false>();
+  return reports ? launch.template operator()<true, false>()
+                 : launch.template operator()<false, false>();
 }
 
 /// In the memory of a merge that is at its end.
-__device__ __noinline__ inline void answer_tokens(const ShardedTask& task, std::int64_t number,
-                                                  unsigned char* dynamic) {
-  RowAnswerer(task, ShardedExchange::tokens, number, dynamic).answer_tokens();
+template <bool kFromProbs>
+__device__ __noinline__ void answer_tokens(const ShardedTask& task, std::int64_t number,
+                                           unsigned char* dynamic) {
+  RowAnswerer<kFromProbs>(task, ShardedExchange::tokens, number, dynamic).answer_tokens();
 }
 
 /// kReports: log-probabilities and the largest values are wanted.
-template <bool kReports>
+template <bool kReports, bool kFromProbs>
 class RowMerger {
+  using Thresholds = RowThresholds<kFromProbs>;
+
  public:
   __device__ RowMerger(const ShardedTask& task, const ReceivedBlocks& blocks,
                        ShardedExchange exchange, std::int64_t number, unsigned char* dynamic)
@@ -243,7 +249,7 @@ class RowMerger {
   __device__ uint128_t cut_weight(const CutTile& tile, int place) const {
     const std::int32_t key = row_.known().key_of(place);
     if (key == kEmptyTileKey || !survives(key, row_.known().id_of(place))) return 0;
-    return RowWeigher<false>(row_.rule(), row_.max_key())(from_order_key(key), tile.key);
+    return RowWeigher<kFromProbs>(row_.rule(), row_.max_key())(from_order_key(key), tile.key);
   }
 
   /// Whether a shard is asked for a token.
@@ -301,7 +307,7 @@ class RowMerger {
     const CutSpan& span = task_.cut[kOfCut - token.shard];
     const CutTile& tile = row_.cut_tile(kOfCut - token.shard);
     const int first = row_.known().first_cut() + span.at;
-    const TileWeights<false> rule(from_order_key(tile.key), row_.rule());
+    const TileWeights<kFromProbs> rule(from_order_key(tile.key), row_.rule());
     const bool quick = rule.are_quick();
     std::uint64_t weights[kLaneValues];
 #pragma unroll
@@ -311,7 +317,7 @@ class RowMerger {
           place < span.size ? row_.known().key_of(first + place) : kEmptyTileKey;
       const float x = from_order_key(key);
       const bool counts = key > kEmptyTileKey && survives(key, row_.known().id_of(first + place));
-      weights[i] = !counts ? 0 : quick ? rule.weigh(x) : weigh_slowly(rule, x);
+      weights[i] = !counts ? 0 : quick ? rule.weigh(x) : weigh_slowly<kFromProbs>(rule, x);
     }
     const auto within = static_cast<std::uint64_t>(token.place.value() >> tile.shift);
     const int place = first + token_in_tile(0, weights, within);
@@ -332,7 +338,7 @@ class RowMerger {
     const bool waits = asked_ != RowAsks::nothing;
     if (thread() == 0) {
       const bool all =
-          survivors().from.key == RowThresholds::kLowest && survivors().tie_end == task_.vocab;
+          survivors().from.key == Thresholds::kLowest && survivors().tie_end == task_.vocab;
       state_.asks = asks ? RowAsks::tokens : RowAsks::nothing;
       state_.low = survivors().from.key;
       state_.tie_end = survivors().tie_end;
@@ -366,7 +372,7 @@ class RowMerger {
   /// What this shard is asked for, and what the others are.
   __device__ void exchange_tokens() {
     __syncthreads();  // what is asked for has been written
-    answer_tokens(task_, number_, dynamic_);
+    answer_tokens<kFromProbs>(task_, number_, dynamic_);
     blocks_.exchange_tokens(number_);
     take_tokens();
   }
@@ -454,7 +460,7 @@ class RowMerger {
       if (thread() == 0) write_top_entry(0, first.id, first.bits);
       return;
     }
-    const KnownValues& known = row_.known();
+    const KnownValues<kFromProbs>& known = row_.known();
     for (int place = thread(); place < known.places(); place += kEndThreads) {
       const std::int32_t key = known.key_of(place);
       const bool counts =
@@ -527,8 +533,8 @@ class RowMerger {
   unsigned char* dynamic_;
   MergeMemory& shared_;
   RowOutputs outputs_;
-  MergedRow row_;
-  RowThresholds thresholds_;
+  MergedRow<kFromProbs> row_;
+  Thresholds thresholds_;
   Survivors greedy_{};
 };
 

@@ -58,7 +58,7 @@ struct SummaryMemory {
   TileSearchMemory search;
   BlockScratch<std::int32_t> keys;
   BlockScratch<std::uint32_t> numbers;
-  OctaveAdder::Memory octaves;
+  OctaveSumsMemory octaves;
   union {
     CandidateList list;
     struct {
@@ -93,6 +93,7 @@ __device__ __forceinline__ std::size_t summary_bytes_sent(const ShardedTask& tas
 }
 
 /// A row of a shard, by a block of kEndThreads.
+template <bool kFromProbs>
 class RowSummariser {
  public:
   __device__ RowSummariser(const ShardedTask& task, std::int64_t number, unsigned char* dynamic,
@@ -104,7 +105,7 @@ class RowSummariser {
         part_(part),
         shared_(*reinterpret_cast<SummaryMemory*>(dynamic)),
         groups_(dynamic + summary_groups_at(), tiles_),
-        row_(FilteredRow::whole(task.whole, number, /*from_probs=*/false)) {
+        row_(FilteredRow::whole(task.whole, number, kFromProbs)) {
     unsigned char* index =
         dynamic + summary_groups_at() + (task.groups != nullptr ? GroupKeys::bytes(tiles_) : 0);
     sums_ = reinterpret_cast<std::uint64_t*>(index);
@@ -169,7 +170,8 @@ class RowSummariser {
     }
     if (parameters.min_p > 0.0F && task_.top_n == 0) {
       // What it drops of the shard's values it drops of the row's, whose largest is no smaller.
-      low_ = smallest_key_kept<false>(parameters.min_p, logit_scale(temperature), low_, largest);
+      low_ =
+          smallest_key_kept<kFromProbs>(parameters.min_p, logit_scale(temperature), low_, largest);
     }
     write_candidates();
     return status;
@@ -220,6 +222,8 @@ class RowSummariser {
       const int column = place_.cut_column(i);
       const float x = values[column];
       std::int32_t key = is_column_allowed(column) ? order_key(x) : kEmptyTileKey;
+      if (kFromProbs && key <= 0) key = kEmptyTileKey;
+      if (kFromProbs && x < 0.0F) key = kNegativeKey;
       if (x == INFINITY) key = kInfiniteKey;
       if (x != x) key = kNanKey;
       largest = ::max(largest, key);
@@ -231,7 +235,7 @@ class RowSummariser {
 #pragma unroll 1
     for (int i = thread(); i < place_.cut_values(); i += kEndThreads) {
       const int column = place_.cut_column(i);
-      const float x = is_column_allowed(column) ? values[column] : -INFINITY;
+      const float x = is_column_allowed(column) ? values[column] : row_.nothing();
       word_of(part_, sizeof(sharded::RowSummary) + 4 * static_cast<unsigned>(i)) =
           std::bit_cast<std::uint32_t>(x);
     }
@@ -254,7 +258,7 @@ class RowSummariser {
 
   __device__ __forceinline__ void sum_octaves(float scale, std::int32_t largest,
                                               const std::uint64_t* sums, std::size_t at) {
-    OctaveAdder(shared_.octaves).add({keys_, sums, tiles_}, largest, scale, part_, at);
+    OctaveAdder<kFromProbs>(shared_.octaves).add({keys_, sums, tiles_}, largest, scale, part_, at);
   }
   __device__ void count_allowed() {
     if (warp_of_thread() != 0) return;
@@ -328,11 +332,11 @@ class RowSummariser {
     const TileKeys keys = find_tile_keys(index);
     std::int32_t bound = low_;
     if (!few_reach(low_)) {
-      bound = ::max(low_, CandidateBound<false>{index, groups_, keys}.of_top_k(
+      bound = ::max(low_, CandidateBound<kFromProbs>{index, groups_, keys}.of_top_k(
                               shared_.search, candidates_ + 1, kEmptyTileKey + 1));
     }
     if (thread() == 0) shared_.list.listed = 0;
-    const int groups = list_groups<false>(shared_.list, index, groups_, bound);
+    const int groups = list_groups<kFromProbs>(shared_.list, index, groups_, bound);
     if (groups <= CandidateList::kMaxGroups) list_values(groups, from_order_key(bound));
     __syncthreads();
     const int listed = shared_.list.listed;
@@ -472,7 +476,8 @@ class RowSummariser {
         HeadSearch(shared_.exact.search).find(keyed, keys, candidates_ + 1, entries);
     int found = 0;  // of those that min_p keeps
     for (int i = thread(); i < head.n; i += kEndThreads) {
-      if (order_key(entries.value[i]) < low_) continue;
+      const std::int32_t key = order_key(entries.value[i]);
+      if (key < low_ || (kFromProbs && key <= 0)) continue;
       ++found;
       if (i < candidates_) write_candidate(i, entries.value[i], entries.id[i]);
       if (i == 0) write_first(entries.value[i], entries.id[i]);

@@ -80,18 +80,22 @@ __device__ inline void count_if_new(const ShardedTask& task, ShardedExchange exc
   if (task.records != nullptr) task.records[number].status = RowStatus::inactive;
 }
 
+/// In shared memory.
+struct RowThresholdsMemory {
+  sharded::Measure cut_ties[kMaxDeviceShards];  ///< that top_k drops, of whole tiles
+};
+
+template <bool kFromProbs>
 class RowThresholds {
+  using Row = MergedRow<kFromProbs>;
   using ThresholdAnswer = sharded::ThresholdAnswer;
   using Window = ThresholdWindow;
 
  public:
-  /// The key of the smallest float: no allowed value is below.
-  static constexpr std::int32_t kLowest = kEmptyTileKey + 1;
+  /// The key of the smallest float, of probabilities above 0: no allowed value is below.
+  static constexpr std::int32_t kLowest = kFromProbs ? 1 : kEmptyTileKey + 1;
 
-  /// In shared memory.
-  struct Memory {
-    sharded::Measure cut_ties[kMaxDeviceShards];  ///< that top_k drops, of whole tiles
-  };
+  using Memory = RowThresholdsMemory;
 
   /// asked: what the row asked before this exchange.
   __device__ RowThresholds(const ShardedTask& task, const ReceivedBlocks& blocks,
@@ -106,15 +110,15 @@ class RowThresholds {
         memory_(memory) {}
 
   /// False where the row asks something. By all threads.
-  __device__ bool find_survivors(const MergedRow& row) {
+  __device__ bool find_survivors(const Row& row) {
     if (thread() < task_.shards) memory_.cut_ties[thread()] = {};
     __syncthreads();
     survivors_.tie_end = task_.vocab;
     survivors_.cut = {0, 0};
     std::int32_t base = kLowest;
     if (row.parameters().min_p > 0.0F) {
-      base = smallest_key_kept<false>(row.parameters().min_p, row.rule().scale, kLowest,
-                                      row.max_key());
+      base = smallest_key_kept<kFromProbs>(row.parameters().min_p, row.rule().scale, kLowest,
+                                           row.max_key());
     }
     Survivors& survivors = survivors_;
     if (row.has_top_k()) {
@@ -141,7 +145,7 @@ class RowThresholds {
   __device__ const Survivors& survivors() const { return survivors_; }
   /// The mass of survivors among a shard's whole tiles; of a row whose survivors are not all known.
   /// After a barrier.
-  __device__ uint128_t mass_of_shard(const MergedRow& row, int shard) const {
+  __device__ uint128_t mass_of_shard(const Row& row, int shard) const {
     const uint128_t mass =
         survivors_.from.found == Threshold::kEverything
             ? row.whole(shard)
@@ -161,7 +165,7 @@ class RowThresholds {
     return by == By::count ? uint128_t{totals.count} : totals.mass;
   }
 
-  __device__ bool cut_to_nucleus(const MergedRow& row, std::int32_t base) {
+  __device__ bool cut_to_nucleus(const Row& row, std::int32_t base) {
     const uint128_t mass = survivors_.from.at_least.mass - survivors_.cut.mass;
     uint128_t measured = mass;
     if (task_.filter_order == FilterOrder::joint) {
@@ -188,7 +192,7 @@ class RowThresholds {
 
   /// The largest value >= low_key from which on the row measures at least `target`; low_key where
   /// none does.
-  __device__ __forceinline__ bool find(const MergedRow& row, By by, uint128_t target,
+  __device__ __forceinline__ bool find(const Row& row, By by, uint128_t target,
                                        std::int32_t low_key, Threshold& found) {
     const int size = row.known().size();
     int place = size;
@@ -207,15 +211,14 @@ class RowThresholds {
     set_known(row, low_key, found);
     return true;
   }
-  __device__ __forceinline__ void set_known(const MergedRow& row, std::int32_t key,
+  __device__ __forceinline__ void set_known(const Row& row, std::int32_t key,
                                             Threshold& found) const {
     found = {key, row.known().first(row.known().reaching(key)),
              row.known().first(row.known().reaching(key + 1)), Threshold::kOfKnown};
   }
 
   /// The row from a key on, exactly.
-  __device__ __forceinline__ bool measure(const MergedRow& row, std::int32_t key,
-                                          Threshold& found) {
+  __device__ __forceinline__ bool measure(const Row& row, std::int32_t key, Threshold& found) {
     if (row.left_key() >= key) {
       return copied_below_known(row, By::count, kUnreachable, key, key, found);
     }
@@ -233,10 +236,10 @@ class RowThresholds {
   // What a function is called on lies in local memory, wherever it is used. So the few rows that
   // ask something or cut ties are copied for it, and all others stay in registers.
 
-  __device__ __forceinline__ bool copied_below_known(const MergedRow& row, By by, uint128_t target,
+  __device__ __forceinline__ bool copied_below_known(const Row& row, By by, uint128_t target,
                                                      std::int32_t low_key, std::int32_t high_key,
                                                      Threshold& found) {
-    const MergedRow row_copy(row);
+    const Row row_copy(row);
     RowThresholds copy(*this);
     Threshold below{};
     const bool is_known = copy.find_below_known(row_copy, by, target, low_key, high_key, below);
@@ -245,8 +248,8 @@ class RowThresholds {
     found = below;
     return is_known;
   }
-  __device__ __forceinline__ bool copied_cut_ties(const MergedRow& row, std::uint64_t wanted) {
-    const MergedRow row_copy(row);
+  __device__ __forceinline__ bool copied_cut_ties(const Row& row, std::uint64_t wanted) {
+    const Row row_copy(row);
     RowThresholds copy(*this);
     const bool is_known = copy.cut_ties(row_copy, wanted);
     survivors_ = copy.survivors_;
@@ -254,7 +257,7 @@ class RowThresholds {
   }
 
   /// As find(), where the answer is a value in [low_key, high_key], or low_key.
-  __device__ __noinline__ bool find_below_known(const MergedRow& row, By by, uint128_t target,
+  __device__ __noinline__ bool find_below_known(const Row& row, By by, uint128_t target,
                                                 std::int32_t low_key, std::int32_t high_key,
                                                 Threshold& found) {
     const int number = series_++;
@@ -281,7 +284,7 @@ class RowThresholds {
   }
 
   /// A threshold that was asked for, of the whole row.
-  __device__ void total(const MergedRow& row, int number, Threshold& found) const {
+  __device__ void total(const Row& row, int number, Threshold& found) const {
     const FoundThreshold& kept = state_.found[number];
     found = {kept.key, row.known().cut_from(kept.key), row.known().cut_from(kept.key + 1), number};
     for (int shard = 0; shard < task_.shards; ++shard) {
@@ -294,7 +297,7 @@ class RowThresholds {
 
   /// True where the answers decide: the threshold is kept as the row's with that number. Else the
   /// window has become smaller.
-  __device__ bool narrow(const MergedRow& row, By by, uint128_t target, std::int32_t& low_key,
+  __device__ bool narrow(const Row& row, By by, uint128_t target, std::int32_t& low_key,
                          std::int32_t& high_key, int number) {
     bool complete = true;
     for (int shard = 0; shard < task_.shards; ++shard) {
@@ -356,7 +359,7 @@ class RowThresholds {
 
   /// Of the values at the threshold only the first stay, in the order of ids, so that `wanted` do.
   /// By all threads alike.
-  __device__ __noinline__ bool cut_ties(const MergedRow& row, std::uint64_t wanted) {
+  __device__ __noinline__ bool cut_ties(const Row& row, std::uint64_t wanted) {
     const Threshold& from = survivors_.from;
     std::uint64_t left = wanted - from.above.count;
     bool found = false;
@@ -385,8 +388,7 @@ class RowThresholds {
   }
 
   /// The same, of a shard whose values at the threshold are not known one by one.
-  __device__ bool cut_ties_of_shard(const MergedRow& row, int shard, std::uint64_t& left,
-                                    bool& found) {
+  __device__ bool cut_ties_of_shard(const Row& row, int shard, std::uint64_t& left, bool& found) {
     const FoundThreshold& kept = state_.found[survivors_.from.found];
     const std::uint64_t ties = kept.at_least.of[shard].count - kept.above.of[shard].count;
     sharded::Measure cut{};

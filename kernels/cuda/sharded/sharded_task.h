@@ -154,6 +154,7 @@ struct ShardedTask {
   BitRows<const std::uint32_t> whole_allowed;  ///< of whole tiles, their first id at bit 0
   BitRows<std::uint32_t> shifted;              ///< where those have to be written first
   View<const std::uint8_t> active;
+  bool from_probs;  ///< rows hold probabilities
   bool is_processed;
   LogitsProcessing processing;  ///< read where is_processed
   const RowFault* faults;       ///< [rows], of processing; null: there are none

@@ -8,6 +8,7 @@
 namespace fairdraw::cuda {
 namespace {
 
+template <bool kFromProbs>
 __global__ void __launch_bounds__(kEndThreads)
     summarise_rows_kernel(const __grid_constant__ ShardedTask task, int) {
   extern __shared__ __align__(16) unsigned char dynamic[];
@@ -15,7 +16,7 @@ __global__ void __launch_bounds__(kEndThreads)
   let_next_kernel_start();
   if (blockIdx.x == 0 && threadIdx.x == 0) write_header(task, ShardedExchange::summary);
   std::byte* part = reinterpret_cast<std::byte*>(dynamic + summary_part_at(task));
-  RowSummariser(task, blockIdx.x, dynamic, part).run();
+  RowSummariser<kFromProbs>(task, blockIdx.x, dynamic, part).run();
   __syncthreads();
   std::byte* to = task.mine(ShardedExchange::summary, blockIdx.x);
   const auto bytes = static_cast<unsigned>(task.each[0]);
@@ -31,7 +32,11 @@ __global__ void __launch_bounds__(kEndThreads)
 cudaError_t summarise_rows(const ShardedTask& task, cudaStream_t stream) {
   const int bytes = summary_bytes(task);
   const SpreadNeeds needs{[bytes](int) { return bytes; }, /*starts_early=*/true};
-  return launch_spread<summarise_rows_kernel>(task.rows(), {1, kEndThreads}, needs, stream, task);
+  const auto launch = [&]<bool kFromProbs>() {
+    return launch_spread<summarise_rows_kernel<kFromProbs>>(task.rows(), {1, kEndThreads}, needs,
+                                                            stream, task);
+  };
+  return task.from_probs ? launch.operator()<true>() : launch.operator()<false>();
 }
 
 }  // namespace fairdraw::cuda

@@ -130,7 +130,34 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+__global__ void __launch_bounds__(kThreads)
+    find_emitted_rows_kernel(const DraftedState* requests, const std::int32_t* tokens,
+                             const std::int32_t* nodes, std::int64_t width, std::int64_t places,
+                             std::int32_t* rows) {
+  const std::int64_t first = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  for (std::int64_t place = first; place < places; place += std::int64_t{gridDim.x} * kThreads) {
+    std::int64_t row = -1;
+    if (tokens[place] >= 0) {
+      const std::int64_t b = place / width;
+      const std::int64_t i = place % width;
+      // Row j + 1 of a tree follows its draft j.
+      const std::int64_t of_request =
+          nodes == nullptr || i == 0 ? i : std::int64_t{nodes[b * (width - 1) + i - 1]} + 1;
+      row = requests[b].request.row + of_request;
+    }
+    rows[place] = static_cast<std::int32_t>(row);
+  }
+}
+
 }  // namespace
+
+cudaError_t find_emitted_rows(const DraftTask& task, const std::int32_t* tokens,
+                              const std::int32_t* nodes, std::int64_t width, std::int32_t* rows,
+                              cudaStream_t stream) {
+  const std::int64_t places = task.target.batch * width;
+  return launch_blocks(find_emitted_rows_kernel, (places + kThreads - 1) / kThreads, kThreads,
+                       stream, task.requests, tokens, nodes, width, places, rows);
+}
 
 cudaError_t prepare_drafted_rows(const DraftTask& task, cudaStream_t stream) {
   const std::int64_t rows = task.target.logits.rows + task.draft_rows;

@@ -100,6 +100,12 @@ inline cudaError_t weigh_probabilities(const RowsView& probs, View<const std::ui
   return filter_rows(task, path, stream);
 }
 
+/// Enqueues what finds the row at which each token was emitted: -1 where there is none. `tokens`
+/// [batch, width]; `nodes` [batch, width - 1] of a tree, else null; batch * width >= 1.
+cudaError_t find_emitted_rows(const DraftTask& task, const std::int32_t* tokens,
+                              const std::int32_t* nodes, std::int64_t width, std::int32_t* rows,
+                              cudaStream_t stream);
+
 struct ChainTask {
   ChainSpeculativeRequest request;
   ChainSpeculativeResult result;

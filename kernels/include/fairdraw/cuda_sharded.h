@@ -43,7 +43,7 @@
 // raw modes take 4 bytes more for each candidate and each value of a cut tile, and 8 for each of
 // the n largest.
 //
-// What is not there: probabilities (`input`, `probs`), ties of top_k 1, and more than
+// What is not there: renormalised probabilities (`probs`), ties of top_k 1, and more than
 // kMaxDeviceShards shards. Calls that ask for them are refused by name; the CPU has all of them.
 //
 // This header needs no CUDA header.
@@ -119,10 +119,11 @@ class ShardedCall {
   std::unique_ptr<Parts> parts_;
 };
 
-/// Checks a call, and enqueues nothing. Results: all but `probs`; the mask and whole rows of
-/// log-probabilities (logprobs.all) are of this rank's columns. Those of rows without a result are
-/// left untouched, except for the n largest. Arrays must stay alive until the last exchange has
-/// run. Errors: as sharded.h's, and what is not there, by name.
+/// Checks a call, and enqueues nothing. Rows hold logits or probabilities (`input`). Results: all
+/// but `probs`; the mask and whole rows of log-probabilities (logprobs.all) are of this rank's
+/// columns. Those of rows without a result are left untouched, except for the n largest. Arrays
+/// must stay alive until the last exchange has run. Errors: as sharded.h's, and what is not there,
+/// by name.
 Error make_sharded_call(const ShardedRequest& request, const SampleResult& result,
                         const Execution& execution, ShardedCall& call);
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "fairdraw/sample.h"
+#include "fairdraw/speculative.h"
 #include "fairdraw/types.h"
 
 namespace fairdraw {
@@ -31,5 +32,33 @@ struct KeptSets {
 /// last of them is left untouched.
 Error sample_with_kept_sets(const SampleRequest& request, const SampleResult& result,
                             const KeptSets& kept, const Execution& execution = {});
+
+// Of drafts (fairdraw/speculative.h) there is a set for each place of a token, [batch, max_draft +
+// 1] or of trees [batch, max_depth + 1]: the survivors of the target's row at which the token there
+// was emitted, whether a draft was accepted, replaced, or a bonus followed it. That is the
+// distribution that emitted tokens have, whatever the draft. Places behind the last token of a
+// request have none, nor has a request whose status is not ok.
+
+Error verify_chain_with_kept_sets(const VerifyChainRequest& request,
+                                  const VerifyChainResult& result, const KeptSets& kept,
+                                  const Execution& execution = {});
+
+Error verify_tree_with_kept_sets(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+                                 const KeptSets& kept, const Execution& execution = {});
+
+/// Rows of bits, as `sample` and its relatives write them to SampleResult::mask.
+struct KeptMask {
+  BitRows<const std::uint32_t> mask;
+  std::int64_t vocab = 0;            ///< bits of a row, 0 to 2^20
+  std::int32_t first_id = 0;         ///< of a row's first column
+  View<const std::int32_t> indices;  ///< optional: output i is of row indices[i], else of row i
+  View<const RowStatus> statuses;    ///< optional, [outputs]: there is no set where it is not ok;
+                                     ///< the mask of a row that is padding has not been written
+};
+
+/// Kept sets of a call that wrote a mask. So each rank of a sharded call (fairdraw/sharded.h) has
+/// the ids of its own columns, with first_id = boundaries[shard]: an output's sets of all shards,
+/// one after the other, are its set. Errors: a field out of its range, by name; nothing is written.
+Error kept_sets_of_mask(const KeptMask& rows, const KeptSets& kept);
 
 }  // namespace fairdraw

@@ -391,6 +391,24 @@ void add_calls_of_both(std::vector<ApiFunction>& all) {
                             a.out<RowStatus>(kRows)},
           how);
     });
+    add("kept_sets.h", "verify_chain_with_kept_sets", variant, [=](const Shared& s, Arrays& a) {
+      return call_of(
+          s, ",result,kept,execution", {"kept.token_ids", "execution.workspace_bytes"},
+          [](const auto&... x) { return verify_chain_with_kept_sets(x...); },
+          chain_request(a, is_packed),
+          VerifyChainResult{a.out<std::int32_t>(2 * kRows), a.out<std::int32_t>(kRows),
+                            a.out<RowStatus>(kRows)},
+          kept_sets(a, 2 * kRows), how);
+    });
+    add("kept_sets.h", "verify_tree_with_kept_sets", variant, [=](const Shared& s, Arrays& a) {
+      return call_of(
+          s, ",result,kept,execution", {"kept.token_ids", "execution.workspace_bytes"},
+          [](const auto&... x) { return verify_tree_with_kept_sets(x...); },
+          tree_request(a, is_packed),
+          VerifyTreeResult{a.out<std::int32_t>(2 * kRows), a.out<std::int32_t>(kRows),
+                           a.out<std::int32_t>(kRows), a.out<RowStatus>(kRows)},
+          kept_sets(a, 2 * kRows), how);
+    });
     add("speculative.h", "verify_tree", variant, [=](const Shared& s, Arrays& a) {
       return call_of(
           s, ",result,execution", workspace, [](const auto&... x) { return verify_tree(x...); },
@@ -425,6 +443,22 @@ void add_call(std::vector<ApiFunction>& all, const char* declared, const Make& m
 
 void add_calls_of_serving(std::vector<ApiFunction>& all) {
   using Shared = std::shared_ptr<Arrays>;
+  // A mask says itself how many rows it has.
+  const auto masked = [](Arrays& a) {
+    return KeptMask{a.bits<const std::uint32_t>(kRows, kVocab), kVocab, 3,
+                    a.range<std::int32_t>(kRows, 0, 1), a.in<RowStatus>(kRows, RowStatus::ok)};
+  };
+  add_call(all, "kept_sets.h kept_sets_of_mask", [masked](const Shared& s, Arrays& a) {
+    return call_of(
+        s, ",kept", {"kept.token_ids", "mask.rows"},
+        [](const auto&... x) { return kept_sets_of_mask(x...); }, masked(a), kept_sets(a, kRows));
+  });
+  add_call(all, "cuda_kept_sets.h kept_sets_of_mask", [masked](const Shared& s, Arrays& a) {
+    return call_of(
+        s, ",kept,execution", {"kept.token_ids", "mask.rows", "execution.workspace_bytes"},
+        [](const auto&... x) { return cuda::kept_sets_of_mask(x...); }, masked(a),
+        kept_sets(a, kRows), cuda::Execution{});
+  });
   add_call(all, "beam_search.h beam_search_result", [](const Shared& s, Arrays& a) {
     return call_of(
         s, ",result", {}, [](const auto&... x) { return beam_search_result(x...); }, beam_end(a),

@@ -53,8 +53,10 @@ class DeviceShard {
     if (wants_tokens) {
       result_.tokens = view(tokens);
       result_.support_size = view(support_size);
-      result_.logprob = view(logprob);
-      result_.logprob_filtered = view(logprob_filtered);
+      if (host.input == TileInput::logits) {
+        result_.logprob = view(logprob);
+        result_.logprob_filtered = view(logprob_filtered);
+      }
     }
     result_.statuses = view(statuses);
     values = logprob;
@@ -87,6 +89,8 @@ class DeviceShard {
   }
 
   void fetch() { copies_.fetch(); }
+  /// Where the results lie in device memory.
+  const SampleResult& result() const { return result_; }
   /// Memory of this shard that a test changes between replays.
   void* logits() const { return const_cast<void*>(request_.rows.logits.data); }
 

@@ -22,6 +22,7 @@
 #include "tests/cuda/arrays.h"
 #include "tests/cuda/device_shards.h"
 #include "tests/cuda/graphs.h"
+#include "tests/operations/operation_calls.h"
 #include "tests/sample/reduced.h"
 #include "tests/sharded/sharded_calls.h"
 #include "tests/sharded/sharded_outputs.h"
@@ -41,8 +42,7 @@ struct Comparison {
   DeviceShards device;
 
   /// A call of the CPU's in shards; arrays of its shards are copied while they are there.
-  Error run_on_host(const SampleRequest& request, const SampleResult& result,
-                    const std::vector<std::int64_t>& boundaries, bool wants_mask) {
+  Error run_on_host(const ShardedRequest& request, const SampleResult& result, bool wants_mask) {
     harness::ShardFaults look;
     look.request = [&](ShardedRequest& part) { device.add(part, wants_mask, result.logprobs); };
     look.blocks = [&](const ShardedRequest& part, int, std::byte* blocks, std::int64_t bytes) {
@@ -50,8 +50,7 @@ struct Comparison {
       gathered.emplace_back(blocks, blocks + (part.boundaries.size - 1) * bytes);
       block_bytes.push_back(bytes);
     };
-    return harness::sample_in_shards(request, result, boundaries, {CpuTarget::best, 1}, nullptr,
-                                     look);
+    return harness::sample_in_shards(request, result, {CpuTarget::best, 1}, nullptr, look);
   }
 };
 
@@ -148,8 +147,43 @@ OwnedCall supported_call(std::uint64_t number, std::int64_t rows, std::int64_t v
   return call;
 }
 
-/// Leaves out what GPUs do not report.
-void keep_supported(SampleResult& result) { result.probs = {}; }
+/// Leaves out what GPUs do not report, and what nobody does of probabilities.
+void keep_supported(TileInput input, SampleResult& result) {
+  result.probs = {};
+  if (input == TileInput::logits) return;
+  result.logprob = result.logprob_filtered = {};
+  result.logprobs = {};
+}
+
+/// A call over whole rows.
+ShardedRequest whole_call(const OwnedCall& call, TileInput input,
+                          const std::vector<std::int64_t>& boundaries, HostArrays& host) {
+  ShardedRequest whole;
+  whole.rows = harness::request_in(call, host);
+  whole.input = input;
+  if (input == TileInput::probs) whole.rows.temperature = 1.0F;
+  whole.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
+  return whole;
+}
+
+/// The same with rows of probabilities, and a mask of some of them.
+OwnedCall probabilities(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
+  OwnedCall call =
+      random_operation_call(Operation::top_k_top_p_sampling_from_probs, number, rows, vocab);
+  if (rows == 1 && !call.indices.empty()) {
+    call.indices.clear();
+    for (auto* parameter : {&call.seed, &call.offset}) {
+      if (parameter->is_array) parameter->values.resize(1);
+    }
+  }
+  const OwnedCall other = harness::random_call(number, rows, vocab);
+  call.allowed = other.allowed;
+  call.allowed_stride = other.allowed_stride;
+  call.active = other.active;
+  call.tie_rule = other.tie_rule;
+  call.filter_order = other.filter_order;
+  return call;
+}
 
 struct Seen {
   std::array<std::int64_t, kRowStatuses> statuses{};
@@ -157,24 +191,30 @@ struct Seen {
 };
 
 /// Compares one call: the first block, results, and of single rows all other blocks.
-void compare(std::uint64_t number, std::int64_t rows, std::int64_t vocab, Seen& seen) {
-  OwnedCall call = supported_call(number, rows, vocab);
+void compare(std::uint64_t number, OwnedCall call, TileInput input, Seen& seen) {
+  const std::int64_t rows = call.rows, vocab = call.vocab;
   if (rows == 1) call.num_samples = 1;  // so that the size of a block says what was asked
   Dice dice(number);
   const std::vector<std::int64_t> boundaries = random_boundaries(dice, vocab);
   const std::string where = "call " + std::to_string(number) + " of " + std::to_string(rows) +
                             " rows, boundaries" + describe(boundaries);
   HostArrays host;
-  const SampleRequest request = harness::request_in(call, host);
+  const ShardedRequest whole = whole_call(call, input, boundaries, host);
   EveryOutput expected(call, number);
   SampleResult wanted = expected.result(call);
-  keep_supported(wanted);
-  ASSERT_FALSE(sample(request, wanted, {CpuTarget::best, 1}));
+  keep_supported(input, wanted);
+  if (input == TileInput::logits) {
+    ASSERT_FALSE(sample(whole.rows, wanted, {CpuTarget::best, 1}));
+  } else {
+    const std::vector<std::int64_t> of_one = {0, vocab};
+    ASSERT_FALSE(harness::sample_in_shards(whole_call(call, input, of_one, host), wanted,
+                                           {CpuTarget::best, 1}));
+  }
   EveryOutput on_host(call, number);
   SampleResult of_host = on_host.result(call);
-  keep_supported(of_host);
+  keep_supported(input, of_host);
   Comparison both;
-  const Error host_error = both.run_on_host(request, of_host, boundaries, /*wants_mask=*/true);
+  const Error host_error = both.run_on_host(whole, of_host, /*wants_mask=*/true);
   ASSERT_FALSE(host_error) << host_error.message;
 
   DeviceShards& device = both.device;
@@ -234,7 +274,8 @@ TEST(CudaSharded, BlocksAndResultsAreTheCpus) {
   for (std::uint64_t number = first; number < first + calls && !HasFailure(); ++number) {
     Dice dice(number);
     const std::int64_t vocab = random_sharded_vocab(number, dice);
-    compare(number, static_cast<std::int64_t>(1 + number % 3), vocab, seen);
+    const auto rows = static_cast<std::int64_t>(1 + number % 3);
+    compare(number, supported_call(number, rows, vocab), TileInput::logits, seen);
   }
   EXPECT_GT(seen.blocks, seen.calls / 2) << "the comparison says little";
   EXPECT_GT(seen.statuses[0], seen.calls / 4) << "the comparison says little";
@@ -242,6 +283,29 @@ TEST(CudaSharded, BlocksAndResultsAreTheCpus) {
   EXPECT_GT(30 * seen.answers, is_reduced() ? -1 : seen.calls) << "few rows ask anything";
   RecordProperty("rounds", static_cast<int>(seen.rounds));
   RecordProperty("answers", static_cast<int>(seen.answers));
+}
+
+/// Rows of probabilities, with all filters, masks and indices; by 1 to 8 shards.
+TEST(CudaSharded, OfProbabilitiesBlocksAndResultsAreTheCpus) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  const char* asked = std::getenv("FAIRDRAW_SHARDED_CALLS");
+  const std::uint64_t calls = asked != nullptr ? std::strtoull(asked, nullptr, 10) : budget(300);
+  Seen seen;
+  for (std::uint64_t number = 0; number < calls && !HasFailure(); ++number) {
+    Dice dice(number);
+    const std::int64_t vocab = random_sharded_vocab(number, dice);
+    const auto rows = static_cast<std::int64_t>(1 + number % 3);
+    compare(number, probabilities(number, rows, vocab), TileInput::probs, seen);
+  }
+  EXPECT_GT(seen.blocks, seen.calls / 2) << "the comparison says little";
+  for (const RowStatus status :
+       {RowStatus::ok, RowStatus::nan_input, RowStatus::infinite_input,
+        RowStatus::negative_probability, RowStatus::no_allowed_token, RowStatus::invalid_top_k,
+        RowStatus::invalid_top_p, RowStatus::invalid_min_p, RowStatus::index_out_of_range}) {
+    EXPECT_GT(seen.statuses.at(static_cast<std::size_t>(status)), is_reduced() ? -1 : 0)
+        << to_string(status);
+  }
+  EXPECT_GT(30 * seen.answers, is_reduced() ? -1 : seen.calls) << "few rows ask anything";
 }
 
 /// A mask alone, of rows whose survivors are known at once, and of rows that take rounds; the
@@ -309,7 +373,10 @@ TEST(CudaSharded, WideRowsAreTheCpus) {
   const std::uint64_t calls = is_reduced() ? 4 : 12;
   for (std::uint64_t number = 0; number < calls && !HasFailure(); ++number) {
     Dice dice(number);
-    compare(7700000 + number, 1, dice.between(20000, 40000), seen);
+    const std::uint64_t wide = 7700000 + number;
+    const std::int64_t vocab = dice.between(20000, 40000);
+    compare(wide, supported_call(wide, 1, vocab), TileInput::logits, seen);
+    compare(wide, probabilities(wide, 1, vocab), TileInput::probs, seen);
   }
   EXPECT_GT(seen.blocks, 0);
 }
@@ -340,7 +407,10 @@ void expect_enough(int rounds, const std::vector<std::int32_t>& top_k,
   result.tokens = {on_host.data(), rows};
   Comparison both;
   const std::vector<std::int64_t> boundaries = harness::equal_boundaries(kVocab, 2);
-  ASSERT_FALSE(both.run_on_host(request, result, boundaries, /*wants_mask=*/false));
+  ShardedRequest whole;
+  whole.rows = request;
+  whole.boundaries = {boundaries.data(), 3};
+  ASSERT_FALSE(both.run_on_host(whole, result, /*wants_mask=*/false));
   ASSERT_FALSE(both.device.begin());
   for (int number = 0; number < 2 + rounds; ++number) {
     ASSERT_FALSE(both.device.exchange(cuda::sharded_exchange(number, rounds)));
@@ -388,7 +458,10 @@ void replay_on_other_rows(bool through_peers) {
   };
   draw();
   result.tokens = {on_host.data(), kRows};
-  ASSERT_FALSE(both.run_on_host(request, result, boundaries, /*wants_mask=*/false));
+  ShardedRequest whole;
+  whole.rows = request;
+  whole.boundaries = {boundaries.data(), 3};
+  ASSERT_FALSE(both.run_on_host(whole, result, /*wants_mask=*/false));
   Stream stream;
   ASSERT_FALSE(both.device.begin(stream.get()));
   if (through_peers) {

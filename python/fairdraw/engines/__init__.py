@@ -15,11 +15,13 @@ from . import (
     row_operations,
     sglang_torch,
     vllm_package,
+    vllm_rejection,
     vllm_torch,
     vllm_triton,
     vllm_v2,
+    vllm_v2_rejection,
 )
-from ._engine import Engine, OperationEngine
+from ._engine import DraftEngine, Engine, OperationEngine
 from ._packages import Unavailable
 
 ENGINES: dict[str, Engine] = {
@@ -44,6 +46,10 @@ ENGINES: dict[str, Engine] = {
         row_operations.TORCH,
         row_operations.FLASHINFER,
         row_operations.RENORM,
+        vllm_rejection.ENGINE,
+        vllm_v2_rejection.TOKEN_WISE,
+        vllm_v2_rejection.BLOCK,
+        flashinfer.CHAIN,
     )
 }
 
@@ -57,4 +63,4 @@ def why_not(engine: Engine) -> str:
     return ""
 
 
-__all__ = ["ENGINES", "Engine", "OperationEngine", "Unavailable", "why_not"]
+__all__ = ["ENGINES", "DraftEngine", "Engine", "OperationEngine", "Unavailable", "why_not"]

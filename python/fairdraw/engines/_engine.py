@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from .._core import Batch
-from .._judged import Ability, Arrays
+from .._judged import Ability, Arrays, Filter
 from ..operation_verification import DTypeName
+from ..speculation_verification import AcceptanceRuleName, DraftAbility, DraftKind
 
 #: One call of an engine: tokens of a batch, an array or the batch itself.
 Sampler = Callable[[Batch], Any]
@@ -50,6 +51,24 @@ class OperationEngine(Engine):
 
     device: str = "cpu"
     dtypes: Sequence[DTypeName] = ("float32",)
+
+
+@dataclass(frozen=True)
+class DraftEngine(Engine):
+    """A verifier of drafted tokens behind the contract of `fairdraw.verify_speculation`.
+
+    `make(seed)` gives the callable; arrays are on the CPU, and it brings them to its device.
+    """
+
+    target: Literal["logits", "probs"] = "logits"
+    drafts: Sequence[DraftKind] = ("probs",)
+    acceptance_rule: AcceptanceRuleName | None = "token_wise"
+    draft_abilities: Sequence[DraftAbility] = ()
+    lacks: Sequence[Filter] = ()
+
+    def checks(self) -> tuple[str, ...]:
+        """Names of the checks that are about its rows."""
+        return ("verify", "verify_law") if self.target == "logits" else ("chain", "chain_law")
 
 
 STANDALONE = Path(__file__).parent / "standalone"

@@ -21,12 +21,14 @@ import re
 import sys
 import types
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ._packages import Unavailable, package, version_of
 
 WHEEL = "FAIRDRAW_VLLM_WHEEL"
+#: Gives the members of modules, by the names of these.
+Needs = Callable[[], Mapping[str, Mapping[str, Any]]]
 
 
 def path_of(module: str) -> str:
@@ -128,6 +130,14 @@ def _compute_units(*_: Any) -> int:
     return int(package("torch").cuda.get_device_properties(0).multi_processor_count)
 
 
+def _device_functions(device: str) -> Any:
+    """vLLM's tldevice: CUDA's functions, which Triton's interpreter cannot call."""
+    if device == "cuda":
+        return package("triton.language.extra.libdevice")
+    tl = package("triton.language")
+    return types.SimpleNamespace(log1p=lambda value: tl.log(1 + value))
+
+
 def _facts(device: str) -> dict[str, dict[str, Any]]:
     """What the files of kernels import of the rest of vLLM."""
     triton = package("triton")
@@ -155,7 +165,12 @@ def _facts(device: str) -> dict[str, dict[str, Any]]:
             "triton_kernel_dispatcher_with_warmup": _dispatcher,
         },
         "vllm.platforms": {"current_platform": platform},
-        "vllm.triton_utils": {"tl": package("triton.language"), "triton": triton},
+        "vllm.triton_utils": {
+            "HAS_TRITON": True,
+            "tl": package("triton.language"),
+            "tldevice": _device_functions(device),
+            "triton": triton,
+        },
         "vllm.utils": {},
         "vllm.utils.gpu_sync_debug": {"gpu_sync_allowed": contextlib.nullcontext},
         "vllm.utils.math_utils": {"next_power_of_2": triton.next_power_of_2},
@@ -163,8 +178,19 @@ def _facts(device: str) -> dict[str, dict[str, Any]]:
     }
 
 
+def _with_parents(modules: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The modules, and packages that they lie in: parents come before what is in them."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, members in sorted(modules.items()):
+        parts = name.split(".")
+        for end in range(1, len(parts)):
+            found.setdefault(".".join(parts[:end]), {})
+        found[name] = dict(members)
+    return found
+
+
 @functools.cache
-def _triton_module_of(name: str, source: str, device: str) -> Any:
+def _triton_module_of(name: str, source: str, device: str, needs: Needs | None) -> Any:
     """One module for all calls: a new one would have all of its kernels compiled again."""
     if device == "cpu":
         # In Triton's interpreter the number of a loop is a Python integer.
@@ -174,20 +200,23 @@ def _triton_module_of(name: str, source: str, device: str) -> Any:
     # Triton reads a kernel's text again, by the name of its file.
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     try:
-        with stand_ins(_facts(device)):
+        with stand_ins(_with_parents({**_facts(device), **(needs() if needs else {})})):
             exec(compile(source, file, "exec"), module.__dict__)
     except Exception as error:
         raise Unavailable(f"{name} of the wheel needs more of vllm: {error}") from error
     return module
 
 
-def triton_module(name: str) -> Any:
-    """A module of Triton kernels: of an installed vllm, or of the wheel."""
+def triton_module(name: str, needs: Needs | None = None) -> Any:
+    """A module of Triton kernels: of an installed vllm, or of the wheel.
+
+    needs: members of modules that it imports besides the usual ones; asked for once, of the wheel.
+    """
     device = triton_device()
     if device != "cpu":
         with contextlib.suppress(Exception):  # a package for CUDA may raise anything here
             return importlib.import_module(name)
-    return _triton_module_of(name, wheel_source(path_of(name))[0], device)
+    return _triton_module_of(name, wheel_source(path_of(name))[0], device, needs)
 
 
 def version_with(module: str, *others: str) -> str:

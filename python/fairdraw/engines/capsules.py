@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ._engine import Engine, OperationEngine, Sampler
+from ._engine import DraftEngine, Engine, OperationEngine, Sampler
 from ._one_row import (
     Answer,
     Array,
@@ -350,6 +350,8 @@ def collect(
                     raise NotReduced(red["verdict"])
                 if isinstance(engine, OperationEngine):
                     raise NotReduced("an operation on rows, which has neither mask nor draws")
+                if isinstance(engine, DraftEngine):
+                    raise NotReduced("drafts, which no row alone shows")
                 if engine.standalone is None:
                     raise NotReduced("no script calls its package without fairdraw, if it has one")
                 version = engine.version()

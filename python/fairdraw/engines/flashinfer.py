@@ -8,6 +8,9 @@ the joint order. From logits: top_k_top_p_sampling_from_logits of logits times t
 temperature (0 for 0, as softmax has it), parameters in tensors, so that its slow path is taken.
 cake_sampling is judged by `flashinfer_cake`: after softmax, top_k and top_p in tensors and the
 largest k beside them, in cases in which every row has a top_k.
+chain_speculative_sampling is judged by profile `flashinfer`, whose probabilities sum to 1, as a
+verifier of drafts. Of its two counts the drafts that it emits are taken: the other one tests the
+rejected position again.
 FlashInfer compiles its kernels with nvcc at the first call.
 """
 
@@ -18,7 +21,7 @@ from typing import Any
 
 from .._core import Batch
 from .._judged import Ability
-from ._engine import STANDALONE, Engine, Sampler
+from ._engine import STANDALONE, DraftEngine, Engine, Sampler
 from ._packages import Unavailable, package, version_of
 from ._tensors import CHUNK, float32_logits, generator_of, places_in_range, rows_of
 
@@ -91,6 +94,23 @@ def make(draw: Any, order: str, seed: int) -> Sampler:
     return sample
 
 
+def make_chain(seed: int) -> Any:
+    version()
+    sampling = package("flashinfer.sampling")
+    generator = generator_of(seed, "cuda")
+
+    def verify(batch: Any) -> Any:
+        tokens, _, emitted = sampling.chain_speculative_sampling(
+            batch.draft_probs.cuda(),
+            batch.draft_tokens.cuda(),
+            batch.target.cuda(),
+            generator=generator,
+        )
+        return tokens.cpu(), emitted.cpu()
+
+    return verify
+
+
 ABILITIES: tuple[Ability, ...] = ("float16", "bfloat16", "allowed_mask", "indices", "num_samples")
 #: No ids with min_p in them, nor lists of operations that hold some.
 WITHOUT_MIN_P = (
@@ -157,4 +177,13 @@ CAKE = _engine(
     _cake,
     "top_k_first",
     ("*/top_k_*/t*",),
+)
+CHAIN = DraftEngine(
+    name="flashinfer_chain",
+    semantics="flashinfer",
+    calls="flashinfer: chain_speculative_sampling",
+    version=version,
+    make=make_chain,
+    target="probs",
+    cases=("chain_law/*",),
 )

@@ -19,8 +19,9 @@ from typing import Any
 from .. import __version__
 from .._core import operation_names
 from ..operation_verification import verify_operations
+from ..speculation_verification import verify_speculation
 from ..verification import Report, Suite, case_ids, data_folder, verify
-from ._engine import Engine, OperationEngine
+from ._engine import DraftEngine, Engine, OperationEngine
 from ._packages import Unavailable
 
 VERDICTS = ("passed", "failed", "underpowered", "skipped", "error")
@@ -59,6 +60,22 @@ def judge(engine: Engine, semantics: str, suite: Suite, case: str, seed: int) ->
             case=case,
             seed=seed,
         )
+    if isinstance(engine, DraftEngine):
+        return verify_speculation(
+            engine.make(seed),
+            semantics,
+            suite,
+            target=engine.target,
+            drafts=engine.drafts,
+            acceptance_rule=engine.acceptance_rule,
+            name=engine.name,
+            version=engine.version(),
+            arrays=engine.arrays,
+            abilities=engine.draft_abilities,
+            lacks=engine.lacks,
+            case=case,
+            seed=seed,
+        )
     return verify(
         engine.make(seed),
         semantics,
@@ -79,7 +96,10 @@ def is_about(engine: Engine, case: str) -> bool:
 
 
 def is_of_kind(engine: Engine, case: str) -> bool:
-    """Whether the case is about operations on rows where the engine has these, else about draws."""
+    """Whether the case is about operations on rows, or about drafts over its rows, where the engine has
+    these, else about draws."""
+    if isinstance(engine, DraftEngine):
+        return case.partition("/")[0] in engine.checks()
     return (case.partition("/")[0] in operation_names()) == isinstance(engine, OperationEngine)
 
 

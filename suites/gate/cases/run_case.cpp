@@ -12,6 +12,7 @@
 #include "harness/run/checks/statistical/fresh_instances.h"
 #include "suites/gate/cases/features.h"
 #include "suites/gate/cases/row_operation_cases.h"
+#include "suites/gate/cases/speculation_cases.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -97,8 +98,9 @@ CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
                       const reference::Semantics& semantics, std::uint64_t seed,
                       double false_fail_rate,
                       const std::function<CheckOutcome(const CheckInput&)>& check) {
-  if (!sampler.description().samples && !is_row_operation(entry.check)) {
-    return harness::skipped("draws no tokens: it has operations on rows alone");
+  const bool of_drafts = is_of_chains(entry.check) || is_of_speculation(entry.check);
+  if (!sampler.description().samples && !is_row_operation(entry.check) && !of_drafts) {
+    return harness::skipped("draws no tokens: it has operations on rows alone, or verifies drafts");
   }
   const std::uint64_t rows_seed = rows_seed_of(entry, seed);
   CheckOutcome outcome =

@@ -93,6 +93,15 @@ void add_tree_distributions(std::vector<NamedCase>& cases) {
 
 }  // namespace
 
+bool is_of_chains(Check check) {
+  return check == Check::chain || check == Check::chain_distribution;
+}
+
+bool is_of_speculation(Check check) {
+  return check == Check::verify || check == Check::speculation_distribution ||
+         check == Check::tree_distribution;
+}
+
 std::vector<NamedCase> speculation_cases() {
   std::vector<NamedCase> cases;
   add_exact(cases);

@@ -7,6 +7,10 @@
 
 namespace fairdraw::suites {
 
+/// Whether a check is of drafts that are verified: of rows of probabilities, or of logits.
+bool is_of_chains(Check check);
+bool is_of_speculation(Check check);
+
 /// Ids are not filled in; nothing is left out for a suite.
 std::vector<NamedCase> speculation_cases();
 

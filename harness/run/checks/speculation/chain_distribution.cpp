@@ -27,6 +27,7 @@
 #include "harness/run/checks/speculation/chain_rows.h"
 #include "harness/run/checks/speculation/close_rows.h"
 #include "harness/run/checks/speculation/speculation_distributions.h"
+#include "harness/run/checks/speculation/wrong_rules.h"
 #include "harness/run/checks/statistical/small_mistakes.h"
 #include "harness/run/evidence/pictures.h"
 #include "harness/statistics/statistics.h"
@@ -35,7 +36,6 @@ namespace fairdraw::harness {
 namespace {
 
 constexpr std::size_t kDrafts = 2;
-constexpr std::size_t kBinomials = 2;
 // Numbers of the tables of the token-wise rule.
 constexpr std::size_t kFirst = 0, kRecovery = 1, kSecond = 2, kBonus = 3, kNeighbours = 4;
 
@@ -64,6 +64,8 @@ Rows rows_of(const CheckInput& input, bool close) {
     } else {
       for (std::size_t id = i; id < target.size(); id += 4) target[id] = 0;
       for (std::size_t id = i + 1; id < draft.size(); id += 3) draft[id] = 0;
+      scale_for_profile(input, target);
+      scale_for_profile(input, draft);
     }
     rows.target.push_back(std::move(target));
     rows.target_model.push_back(reference::integer_model_from_probs(rows.target.back(), {}));
@@ -123,7 +125,8 @@ class ChainDistribution : public DistributionTables {
   }
 
   std::size_t judgements() const {
-    return DistributionTables::judgements() + (tables_.empty() ? 0 : kBinomials);
+    const std::size_t binomials = input_.sampler->description().drafts.counts_all ? 2 : 1;
+    return DistributionTables::judgements() + (tables_.empty() ? 0 : binomials);
   }
 
   // One call. Drafted tokens come from words of our own, from those that the specification keeps
@@ -183,7 +186,15 @@ class ChainDistribution : public DistributionTables {
                                p_value, level));
     };
     rate("acceptance", emitted_some_, position_[0].acceptance);
-    rate("second_acceptance", second_passed_, position_[1].acceptance);
+    if (input_.sampler->description().drafts.counts_all) {
+      rate("second_acceptance", second_passed_, position_[1].acceptance);
+    }
+    if (!outcome.failed()) return;
+    const Distribution drafted = distribution_of_row(rows_.draft_model[0]);
+    const Distribution last = distribution_of_row(rows_.draft_model[1]);
+    note_wrong_bonus(tables_[kBonus], rows_.target_distribution[kDrafts], &last,
+                     rows_.target_distribution[1], outcome);
+    note_wrong_step(tables_[kRecovery], {rows_.target_distribution[0], &drafted}, outcome);
   }
 
   // Acceptance of the first position, where p / q is taken a thousandth too large: a token whose
@@ -315,6 +326,7 @@ class ChainDistribution : public DistributionTables {
     const std::int32_t* const drafted = request.draft_tokens.data() + b * kDrafts;
     const std::int32_t emitted = response.emitted[b], accepted = response.accepted[b];
     if (well_formed(request, tokens, drafted, emitted, accepted)) return true;
+    note_tokens_past_end({tokens, kDrafts + 1}, emitted, outcome);
     outcome.fail(
         fmt::format("a chain drafted {} {} and gave {} {} {} with {} emitted and {} accepted",
                     drafted[0], drafted[1], tokens[0], tokens[1], tokens[2], emitted, accepted));

@@ -49,9 +49,11 @@ std::vector<float> draft_row(const CheckInput& input, const std::vector<float>& 
   }
 }
 
-std::int32_t draft_token(const std::vector<float>& draft, const CounterRandom& random) {
+// `strays`: a token that the draft never gives, too.
+std::int32_t draft_token(const std::vector<float>& draft, const CounterRandom& random,
+                         bool strays) {
   const std::int32_t drawn = model_of_probs(draft, {}).token_for(random.word(0));
-  const bool anywhere = random.below(8, 1) == 0 || drawn < 0;
+  const bool anywhere = (strays && random.below(8, 1) == 0) || drawn < 0;
   return anywhere ? static_cast<std::int32_t>(random.below(draft.size(), 2)) : drawn;
 }
 
@@ -108,6 +110,15 @@ std::vector<float> chain_row(const CheckInput& input, std::int64_t number) {
   return row;
 }
 
+void scale_for_profile(const CheckInput& input, std::vector<float>& row) {
+  if (input.semantics.probability_sum == reference::ProbabilitySum::any) return;
+  double sum = 0;
+  for (const float p : row) sum += static_cast<double>(p);
+  for (float& p : row) {
+    p = rounded_to(input.logits->dtype(), static_cast<float>(static_cast<double>(p) / sum));
+  }
+}
+
 Lack missing_chain_dtype(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
   const DType dtype = input.logits->dtype();
@@ -124,6 +135,7 @@ ChainRequest make_chains(const CheckInput& input, std::int64_t first, std::int64
   request.num_draft_tokens = n;
   request.vocab = input.logits->vocab();
   const auto vocab = static_cast<std::size_t>(request.vocab);
+  const bool faults = input.sampler->description().drafts.faults;
   for (std::int64_t chain = 0; chain < count; ++chain) {
     const auto number = static_cast<std::uint64_t>(first + chain);
     const CounterRandom random(mixed(input.seed, number));
@@ -138,12 +150,13 @@ ChainRequest make_chains(const CheckInput& input, std::int64_t first, std::int64
       if (i == n) break;
       std::vector<float> draft = draft_row(input, target, row + 1, position.substream(1));
       for (float& p : draft) p = rounded_to(request.dtype, p);
+      scale_for_profile(input, draft);
       request.draft_probs.insert(request.draft_probs.end(), draft.begin(), draft.end());
-      request.draft_tokens.push_back(draft_token(draft, position.substream(2)));
+      request.draft_tokens.push_back(draft_token(draft, position.substream(2), faults));
     }
     request.seed.push_back(random.word(0));
     request.offset.push_back(offset_of(first + chain, random.substream(1000)));
-    if (random.below(16, 1) == 0) mutate(request, chain, random.substream(1001));
+    if (faults && random.below(16, 1) == 0) mutate(request, chain, random.substream(1001));
   }
   return request;
 }

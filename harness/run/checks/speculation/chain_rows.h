@@ -14,7 +14,8 @@ namespace fairdraw::harness {
 /// those of the input's source as probabilities; drafts are other rows, the same distribution, a
 /// part of it, a mixture, or a single token; drafted tokens come from the draft's distribution or
 /// from anywhere. One chain of 16 has a fault: a token outside of the vocabulary, or a row that
-/// fails.
+/// fails. Samplers that take no faults (DraftContract) get none of these, and drafted tokens of the
+/// draft's alone.
 ChainRequest make_chains(const CheckInput& input, std::int64_t first, std::int64_t count,
                          std::int64_t n);
 
@@ -23,6 +24,9 @@ Lack missing_chain_dtype(const CheckInput& input);
 
 /// Row `number` of the source, as probabilities [vocab] of its dtype.
 std::vector<float> chain_row(const CheckInput& input, std::int64_t number);
+
+/// Divides a row of probabilities by its sum where the profile asks for a sum of 1.
+void scale_for_profile(const CheckInput& input, std::vector<float>& row);
 
 /// What the integer model says of chain `chain`, from the request's words or those of its seeds.
 reference::ChainOutcome expected_chain(const ChainRequest& request, std::int64_t chain);

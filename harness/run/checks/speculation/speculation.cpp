@@ -140,6 +140,16 @@ void compare_with_model(const Run& run) {
   }
 }
 
+// Whether the profile says that such a request takes the largest logits.
+bool is_greedy_under(const reference::Semantics& semantics,
+                     const reference::RowParameters& parameters) {
+  using reference::TemperatureZero;
+  using reference::TopPZero;
+  if (parameters.top_p == 0) return semantics.top_p_zero == TopPZero::greedy;
+  return parameters.top_k == 1 || (parameters.temperature == 0 &&
+                                   semantics.temperature_zero == TemperatureZero::greedy);
+}
+
 // Greedy requests take the largest logits whatever the arithmetic, where no two are the largest.
 void compare_greedy(const Run& run) {
   const std::optional<SpeculationResponse> response = run.answer(run.request);
@@ -147,7 +157,8 @@ void compare_greedy(const Run& run) {
   const std::int64_t width = run.request.width();
   for (std::int64_t b = 0; b < run.request.batch && !run.outcome.failed(); ++b) {
     const DraftedTokens taken = split_request(run.request, b);
-    if (taken.target.empty() || !is_greedy(taken.target.front().parameters)) continue;
+    if (taken.target.empty()) continue;
+    if (!is_greedy_under(run.input.semantics, taken.target.front().parameters)) continue;
     const SpeculationOutcome expected = outcome_of(taken);
     if (expected.status != RowStatus::ok) continue;
     const bool tied =
@@ -172,6 +183,7 @@ void compare_greedy(const Run& run) {
 void compare_with_sampling(const Run& run) {
   const SpeculationRequest& asked = run.request;
   if (asked.draft_law != DraftLaw::none) return;
+  if (!run.input.sampler->description().samples) return;  // has nothing but drafts
   const std::optional<SpeculationResponse> response = run.answer(asked);
   if (!response) return;
   Request sampling;
@@ -340,6 +352,7 @@ CheckOutcome check_speculation(const CheckInput& input) {
   CheckOutcome outcome;
   std::vector<SpeculationShape> shapes;
   for (const SpeculationShape& shape : kShapes) {
+    if (!takes_drafts(sampler, shape.distribution)) continue;
     if (!shape.trees || sampler.draft_trees) shapes.push_back(shape);
   }
   if (sampler.draft_tree_laws) {

@@ -27,11 +27,14 @@
 #include "harness/run/calls/row_probabilities.h"
 #include "harness/run/checks/speculation/speculation_distributions.h"
 #include "harness/run/checks/speculation/speculation_rows.h"
+#include "harness/run/checks/speculation/wrong_rules.h"
 
 namespace fairdraw::harness {
 namespace {
 
 constexpr std::int64_t kDrafts = 2;
+// Numbers of the tables of the token-wise rule that say which step is wrong.
+constexpr std::size_t kStep = 1, kBonus = 4;
 constexpr DraftLaw kDistributions[] = {DraftLaw::none, DraftLaw::probs, DraftLaw::logits};
 
 // What one position does: joint probabilities of the drafted and the emitted token.
@@ -124,6 +127,22 @@ class SpeculationDistribution : public DistributionTables {
     if (NextCalls::follows(input_, call, request.seed_is_scalar)) {
       follow(std::move(request), response, call, outcome);
     }
+  }
+
+  void judge(double level, CheckOutcome& outcome) const {
+    DistributionTables::judge(level, outcome);
+    if (came_again_ > 0) {
+      outcome.fail(fmt::format("{} drafts of second calls were rejected, and came again in place",
+                               came_again_));
+    }
+    // With processing the rows after a draft depend on it.
+    if (tables_.empty() || !outcome.failed() || target_.front().processing) return;
+    std::vector<Distribution> target, draft;
+    for (const DistributionRow& row : target_) target.push_back(distribution_of_row(row.model()));
+    for (const auto& model : draft_model_) draft.push_back(distribution_of_row(model));
+    const bool is_known = distribution_ != DraftLaw::none;
+    note_wrong_bonus(tables_[kBonus], target[kDrafts], &draft[1], target[1], outcome);
+    note_wrong_step(tables_[kStep], {target[0], is_known ? draft.data() : nullptr}, outcome);
   }
 
  private:
@@ -295,6 +314,7 @@ class SpeculationDistribution : public DistributionTables {
         return;
       }
       ++outcome.draws;
+      if (comes_again(tokens, request.draft_tokens.data() + b * kDrafts, stand)) ++came_again_;
       const std::int32_t accepted = response.accepted[b];
       const std::int32_t last =
           response.tokens[b * (kDrafts + 1) + static_cast<std::size_t>(accepted)];
@@ -305,9 +325,17 @@ class SpeculationDistribution : public DistributionTables {
   bool expect_well_formed(const std::int32_t* tokens, const std::int32_t* drafted,
                           std::int32_t stand, CheckOutcome& outcome) const {
     if (well_formed(tokens, drafted, stand)) return true;
+    note_tokens_past_end({tokens, kDrafts + 1}, stand, outcome);
     outcome.fail(fmt::format("a request drafted {} {} and got {} {} {} with {} accepted",
                              drafted[0], drafted[1], tokens[0], tokens[1], tokens[2], stand));
     return false;
+  }
+
+  // Where a rejection leaves the drafted token nothing: not so under every rule. Tables of pairs
+  // see it as one that must not come; those of a next call have no room for it.
+  bool comes_again(const std::int32_t* tokens, const std::int32_t* drafted,
+                   std::int32_t stand) const {
+    return !sequences_ && stand < kDrafts && tokens[stand] == drafted[stand];
   }
 
   bool well_formed(const std::int32_t* tokens, const std::int32_t* drafted,
@@ -318,8 +346,6 @@ class SpeculationDistribution : public DistributionTables {
       if (i == stand && (tokens[i] < 0 || static_cast<std::size_t>(tokens[i]) >= width_)) {
         return false;
       }
-      // Where a rejection leaves the drafted token nothing: not so under every rule.
-      if (!sequences_ && i == stand && i < kDrafts && tokens[i] == drafted[i]) return false;
       if (i > stand && tokens[i] != -1) return false;
     }
     return true;
@@ -328,6 +354,7 @@ class SpeculationDistribution : public DistributionTables {
   const CheckInput& input_;
   DraftLaw distribution_;
   std::size_t width_ = 0;
+  std::uint64_t came_again_ = 0;  // in next calls
   std::vector<DistributionRow> target_, draft_;
   std::vector<reference::IntegerRow> draft_model_;
 };
@@ -344,10 +371,11 @@ CheckOutcome check_speculation_distribution(const CheckInput& input) {
   }
   std::vector<SpeculationDistribution> distributions;
   distributions.reserve(std::size(kDistributions));
-  for (const DraftLaw distribution : kDistributions)
-    distributions.emplace_back(input, distribution);
+  for (const DraftLaw distribution : kDistributions) {
+    if (takes_drafts(sampler, distribution)) distributions.emplace_back(input, distribution);
+  }
   return judge_distributions(
-      input, distributions, (2 * kDrafts + 1) * std::ssize(kDistributions),
+      input, distributions, (2 * kDrafts + 1) * std::ssize(distributions),
       "{} requests have the target's distribution, token by token and in pairs");
 }
 

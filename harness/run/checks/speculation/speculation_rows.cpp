@@ -112,6 +112,14 @@ void mutate_request(SpeculationRequest& request, std::int64_t drafts, const Coun
   }
 }
 
+// Of the last row of the bitmask: a row with one token at least.
+void allow_largest(const std::vector<float>& target, std::vector<std::uint32_t>& allowed) {
+  const auto largest =
+      static_cast<std::size_t>(std::max_element(target.begin(), target.end()) - target.begin());
+  const auto words = static_cast<std::size_t>(words_for(std::ssize(target)));
+  allowed[allowed.size() - words + largest / 32] |= std::uint32_t{1} << largest % 32;
+}
+
 // A token of the draft's distribution after `parent`, for the child `node`; without replacement,
 // of what the siblings before it left. -1 where nothing is left.
 std::int32_t sampled_child(const SpeculationRequest& request, const DraftedTokens& taken,
@@ -139,8 +147,10 @@ std::int32_t sampled_child(const SpeculationRequest& request, const DraftedToken
   return static_cast<std::int32_t>(id);
 }
 
-// Draws the drafts of request b in their order, and gives a tree its parents.
-void draft_tokens(SpeculationRequest& request, std::int64_t b, const CounterRandom& random) {
+// Draws the drafts of request b in their order, and gives a tree its parents. `strays`: of a known
+// distribution, tokens that it never gives, too.
+void draft_tokens(SpeculationRequest& request, std::int64_t b, const CounterRandom& random,
+                  bool strays) {
   DraftedTokens taken = split_request(request, b);
   const std::size_t first = static_cast<std::size_t>(
       request.row_begins.empty() ? b * kMaxDrafts
@@ -165,7 +175,7 @@ void draft_tokens(SpeculationRequest& request, std::int64_t b, const CounterRand
       depths.push_back(depth);
     }
     std::int32_t token = -1;
-    if (random.below(12, 3 * i + 1) != 0) {
+    if (random.below(12, 3 * i + 1) != 0 || (!strays && !request.draft.empty())) {
       if (request.draft_law == DraftLaw::none) {
         token = taken.target[row].model().token_for(taken.words[depth].draw);
       } else if (request.trees) {
@@ -215,6 +225,8 @@ SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first
   request.history_form.grown = shape.packed;
   const auto vocab = static_cast<std::size_t>(request.vocab);
   const std::vector<float> padding(vocab, kNan);
+  // A search for faults has rows of no sampler yet.
+  const bool faults = input.sampler == nullptr || input.sampler->description().drafts.faults;
   for (std::int64_t b = 0; b < count; ++b) {
     ++request.batch;
     const auto number = static_cast<std::uint64_t>(first + b);
@@ -236,6 +248,7 @@ SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first
           request.allowed.push_back(
               static_cast<std::uint32_t>(bans.word(static_cast<std::uint64_t>(w))) | 1U);
         }
+        if (!faults) allow_largest(target, request.allowed);
       }
       const bool drafted = i < drafts;
       // Distributions of a tree are parallel to all rows of the target; those of leaves are made
@@ -269,8 +282,10 @@ SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first
     const std::uint64_t offsets[] = {0, 0xffffffffULL - random.below(3, 2), random.word(3)};
     request.offset.push_back(offsets[b % 3]);
     request.active.push_back(random.below(16, 4) != 0 ? 1 : 0);
-    draft_tokens(request, b, random.substream(1000));
-    if (random.below(8, 5) == 0) mutate_request(request, drafts, random.substream(1001));
+    draft_tokens(request, b, random.substream(1000), faults);
+    if (faults && random.below(8, 5) == 0) {
+      mutate_request(request, drafts, random.substream(1001));
+    }
   }
   return request;
 }

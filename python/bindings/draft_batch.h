@@ -1,0 +1,33 @@
+// What a callable that verifies drafts is given, as arrays of NumPy or torch, and its answer.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <string>
+
+#include "python/bindings/batch_view.h"
+#include "python/bindings/draft_call.h"
+#include "python/bindings/running_batch.h"
+
+namespace fairdraw::python {
+
+/// Between the callable's return and the object's end every attribute raises RuntimeError.
+class DraftBatchView : public LentArrays {
+ public:
+  DraftBatchView(const DraftCall& call, Arrays arrays, const Loan& loan)
+      : LentArrays(arrays, loan), call_(&call) {}
+  void close() { call_ = nullptr; }
+
+  const DraftCall& get() const;  ///< throws std::runtime_error once the call is over
+
+ private:
+  const DraftCall* call_;
+};
+
+/// Calls callable.verifier with a DraftBatchView, and takes what it returns: tokens, a tuple of
+/// tokens and numbers of accepted drafts, or the batch, where its out_* arrays were written.
+/// Returns an empty string, or what came instead. With the interpreter's lock.
+std::string call_verifier(Callable& callable, const fairdraw_chain& chain);
+std::string call_verifier(Callable& callable, const fairdraw_verification& call);
+
+}  // namespace fairdraw::python

@@ -1,0 +1,54 @@
+// Requests with drafted tokens for a callable under test: both calls of the contract in one form.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "harness/contract/batch.h"
+
+namespace fairdraw::python {
+
+/// What Python sees of a call: as many rows for each request. Arrays are the harness's, but where
+/// it has another form: those are copies, kept here, which the harness's guards do not cover.
+class DraftCall {
+ public:
+  explicit DraftCall(const fairdraw_chain& chain);
+  explicit DraftCall(const fairdraw_verification& call);
+  DraftCall(const DraftCall&) = delete;
+  DraftCall& operator=(const DraftCall&) = delete;
+
+  bool from_probs = false;  ///< the target's rows, which are logits otherwise
+  std::uint32_t dtype = 0;
+  std::int64_t requests = 0, max_draft = 0, vocab = 0;
+  const void* target = nullptr;  ///< [requests, max_draft + 1, vocab]
+  const std::int32_t *draft_tokens = nullptr, *draft_lengths = nullptr;
+  std::uint32_t draft_law = 0;  ///< as fairdraw_verification has it
+  const void* draft = nullptr;  ///< [requests, max_draft, vocab]; null: the law is 0
+
+  /// Of logits; null of probabilities.
+  const float *temperature = nullptr, *top_p = nullptr, *min_p = nullptr;
+  const std::int32_t* top_k = nullptr;
+  const float *draft_temperature = nullptr, *draft_top_p = nullptr, *draft_min_p = nullptr;
+  const std::int32_t* draft_top_k = nullptr;
+  std::uint32_t tie_rule = 0, filter_order = 0;
+  const std::uint32_t* allowed = nullptr;  ///< [requests, max_draft + 1, words]
+  const std::uint8_t* active = nullptr;
+  bool seed_is_scalar = false;
+  const std::uint64_t *seed = nullptr, *offset = nullptr;
+  const std::uint64_t *accept_words = nullptr, *recover_words = nullptr, *bonus_words = nullptr;
+
+  std::int32_t* tokens = nullptr;  ///< [requests, max_draft + 1]
+  std::int32_t* accepted = nullptr;  ///< [requests], drafted tokens that are emitted; optional
+  std::int32_t* passed = nullptr;    ///< [requests], of chains: fairdraw_chain::accepted; optional
+  std::int32_t* statuses = nullptr;  ///< [requests]; optional
+
+ private:
+  void unpack(const fairdraw_verification& call);
+
+  std::vector<std::byte> target_copy_, draft_copy_;
+  std::vector<std::int32_t> tokens_copy_, lengths_copy_;
+  std::vector<std::uint32_t> allowed_copy_;
+};
+
+}  // namespace fairdraw::python

@@ -1,0 +1,56 @@
+"""For adapters of verifiers: requests in the layout of engines, one row after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class PackedDrafts:
+    """Requests of a `fairdraw.DraftBatch` without padding, on a device."""
+
+    target: Any  #: [drafts, vocab] float32 logits, those that the drafts are judged by
+    last: Any  #: [requests, vocab] float32 logits after all drafts of a request
+    draft_tokens: Any  #: [drafts] int32
+    draft_probs: Any  #: [drafts, vocab] float32, or None
+    used: Any  #: [requests, max_draft] bool on the CPU: places that hold a draft
+
+
+def float32_target(batch: Any) -> Any:
+    """[requests, max_draft + 1, vocab] float32, excluded tokens at -inf."""
+    import torch
+
+    target = batch.target.to(torch.float32, copy=True)
+    if batch.allowed is not None:
+        words = np.ascontiguousarray(np.asarray(batch.allowed)).view(np.uint8)
+        bits = np.unpackbits(words, axis=-1, bitorder="little")[..., : batch.vocab]
+        target.masked_fill_(torch.from_numpy(bits == 0), float("-inf"))
+    return target
+
+
+def packed(batch: Any, device: Any) -> PackedDrafts:
+    import torch
+
+    lengths = batch.draft_lengths.long()
+    used = torch.arange(batch.max_draft) < lengths[:, None]
+    target = float32_target(batch)
+    probs = batch.draft_probs
+    return PackedDrafts(
+        target[:, :-1][used].to(device),
+        target[torch.arange(batch.requests), lengths].to(device),
+        batch.draft_tokens[used].contiguous().to(device),
+        None if probs is None else probs.float()[used].contiguous().to(device),
+        used,
+    )
+
+
+def wide_tokens(batch: Any, tokens: Any) -> Any:
+    """[requests, max_draft + 1] on the CPU, of tokens in fewer columns: -1 in the others."""
+    import torch
+
+    wide = torch.full((batch.requests, batch.max_draft + 1), -1, dtype=torch.int32)
+    wide[:, : tokens.shape[1]] = tokens.cpu()
+    return wide

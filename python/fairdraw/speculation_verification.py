@@ -1,0 +1,187 @@
+"""`verify_speculation`: the gate on a Python callable that verifies drafted tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
+
+from . import _core
+from ._device_calls import DeviceFunction
+from ._judged import (
+    INDEPENDENCE,
+    Arrays,
+    Filter,
+    Promise,
+    expect_integer,
+    expect_name,
+    expect_names,
+    expect_text,
+    gpu_of,
+)
+from .verification import Report, Suite, _print_progress, expect_coverage
+
+#: What a callable can do beyond float32 rows, with valid requests. "bad_drafts": rows that are no
+#: distribution, ids outside of the vocabulary, drafts that their own distribution never gives and
+#: lengths that do not fit fail their request alone. "counts_all_positions": of chains, out_passed
+#: counts the positions that pass their own test, those after a rejection too. All others are those
+#: of `verify`.
+DraftAbility = Literal[
+    "active_rows",
+    "allowed_mask",
+    "bad_drafts",
+    "bfloat16",
+    "counts_all_positions",
+    "exact_integer",
+    "float16",
+    "joint_order",
+    "lowest_id_ties",
+    "per_request_seeds",
+    "reports_status",
+    "scripted_words",
+]
+#: What is known of the distribution that a draft was drawn from.
+DraftKind = Literal["unknown", "probs", "logits"]
+AcceptanceRuleName = Literal["token_wise", "block"]
+
+_OWN = ("bad_drafts", "counts_all_positions")
+_ABILITIES = (
+    "active_rows",
+    "allowed_mask",
+    "bad_drafts",
+    "bfloat16",
+    "counts_all_positions",
+    "exact_integer",
+    "float16",
+    "joint_order",
+    "lowest_id_ties",
+    "per_request_seeds",
+    "reports_status",
+    "scripted_words",
+)
+
+
+def _expect_drafts(target: Any, drafts: Any, acceptance_rule: Any) -> tuple[list[str], Any]:
+    """The kinds of drafts, and the rule, as `_core` takes them."""
+    expect_name("target", target, ["logits", "probs"])
+    if drafts is None:
+        drafts = ("unknown", "probs") if target == "logits" else ("probs",)
+    kinds = expect_names("drafts", drafts, ["unknown", "probs", "logits"])
+    if target == "probs" and kinds != ["probs"]:
+        raise ValueError(f"drafts is {drafts!r}; allowed where target is 'probs': ('probs',)")
+    if not kinds:
+        raise ValueError("drafts is empty; allowed: one kind at least")
+    if acceptance_rule is not None:
+        expect_name("acceptance_rule", acceptance_rule, ["token_wise", "block"])
+    return kinds, acceptance_rule
+
+
+def verify_speculation(
+    verifier: Callable[[Any], Any],
+    semantics: str = "fairdraw",
+    suite: Suite = "gate",
+    *,
+    target: Literal["logits", "probs"] = "logits",
+    drafts: Sequence[DraftKind] | None = None,
+    acceptance_rule: AcceptanceRuleName | None = None,
+    name: str | None = None,
+    version: str = "",
+    arrays: Arrays | None = None,
+    device: Any = "cpu",
+    abilities: Sequence[DraftAbility] = (),
+    lacks: Sequence[Filter] = (),
+    randomness: Sequence[Promise] = INDEPENDENCE,
+    case: str | None = None,
+    seed: int | None = None,
+    seed_from: str | None = None,
+    require: Iterable[str] = (),
+    max_skipped: float | None = None,
+    jobs: int = 0,
+    progress: bool | Callable[[str, int, int], object] = False,
+) -> Report:
+    """Judges a callable that verifies chains of drafted tokens, and returns the report.
+
+    Whatever the drafts are, what is emitted has to have the target's distribution. Raises only for
+    bad arguments.
+
+    verifier: called as verifier(batch) with a `fairdraw.DraftBatch` of requests: up to n drafted
+        tokens each, and n + 1 rows of the target. It returns the emitted tokens, [requests, n + 1]
+        integers, an array or lists: the accepted drafts, one token of the target's own, and -1
+        after it. Or a tuple of these and the numbers of accepted drafts, [requests]; or the batch
+        itself after writing into batch.out_tokens and, unless it is None, batch.out_accepted.
+        Arrays are lent for the call. An exception or a bad result fails the case, and the run goes
+        on.
+    target: what the target's rows are. "logits", unfiltered, with temperature, top_k, top_p and
+        min_p for each request: judged by the cases of checks verify and verify_law. "probs", with
+        no parameters, in any scale unless the profile asks for a sum of 1 (`flashinfer`): those of
+        checks chain and chain_law.
+    drafts: which requests it takes. "unknown": their drafts are tokens alone (n-grams, a greedy
+        draft), and batch.draft_probs is None. "probs": they were drawn from batch.draft_probs.
+        "logits": from batch.draft_logits, by filters of their own. By default "unknown" and
+        "probs"; with target="probs" it is "probs".
+    acceptance_rule: "token_wise": each draft is accepted with min(1, target / draft), and what is
+        emitted in its place comes from the positive part of their difference. "block": block
+        verification (Sun et al. 2024, Algorithm 2). What is accepted, and how often, is judged
+        then; None: what is emitted alone, which every lossless rule keeps.
+    abilities: `DraftAbility`. With "per_request_seeds" a request's tokens depend on its rows,
+        drafts, parameters, seed and offset alone, position i having offset + i.
+    require, max_skipped: as for `verify`, of the cases of the target's kind.
+    All others: as for `verify`.
+    """
+    if not callable(verifier):
+        raise TypeError(f"verifier: a callable is needed, not {type(verifier).__name__}")
+    kinds, rule = _expect_drafts(target, drafts, acceptance_rule)
+    expect_name("semantics", semantics, _core.profile_names())
+    expect_name("suite", suite, _core.suite_names())
+    able = expect_names("abilities", abilities, _ABILITIES)
+    if target == "logits" and "counts_all_positions" in able:
+        raise ValueError("abilities: 'counts_all_positions' is one where target is 'probs'")
+    lacking = expect_names("lacks", lacks, _core.filter_names())
+    promises = expect_names("randomness", randomness, _core.promise_names())
+    gpu = gpu_of(device)
+    if arrays is None:
+        arrays = "numpy" if gpu is None else "torch"
+    expect_name("arrays", arrays, ["numpy", "torch"])
+    if gpu is not None and arrays != "torch":
+        raise ValueError(f"arrays is {arrays!r}; allowed with device '{device}': 'torch'")
+    expect_text("version", version, "a string")
+    for argument, text in (("name", name), ("case", case), ("seed_from", seed_from)):
+        if text is not None:
+            expect_text(argument, text, "a string, or None")
+    if seed is not None:
+        if seed_from is not None:
+            raise ValueError("seed and seed_from are both given; allowed: one of them")
+        seed = expect_integer("seed", seed, 0, 2**64 - 1, "0 to 2^64 - 1")
+    features, most = expect_coverage(require, max_skipped)
+    jobs = expect_integer("jobs", jobs, 0, 2**32 - 1, ">= 0 (0: one a core)")
+    record = _core.run(
+        function=None,
+        running_batch=None,
+        name=name or str(getattr(verifier, "__name__", type(verifier).__name__)),
+        version=version,
+        semantics=semantics,
+        suite=suite,
+        arrays=arrays,
+        abilities=[ability for ability in able if ability not in _OWN],
+        lacks=lacking,
+        randomness=promises,
+        logits=[],
+        case=case,
+        seed=None if seed is None else str(seed),
+        seed_from=seed_from,
+        shard="1/1",
+        require=features,
+        max_skipped=most,
+        jobs=jobs,
+        progress=_print_progress if progress is True else (progress or None),
+        operations={},
+        keep_dtype=False,
+        drafts={
+            "verifier": verifier if gpu is None else DeviceFunction(verifier, gpu),
+            "target": target,
+            "drafts": kinds,
+            "acceptance": rule,
+            "faults": "bad_drafts" in able,
+            "counts_all": "counts_all_positions" in able,
+        },
+    )
+    return Report(record)

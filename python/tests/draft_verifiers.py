@@ -1,0 +1,199 @@
+"""Verifiers of drafts for the tests: the textbook's in NumPy, in one piece that can be wrong in parts."""
+
+import numpy as np
+
+_ACCEPT, _RECOVER, _BONUS = 1, 2, 3
+
+
+def _mixed(state):
+    """SplitMix64's finisher, of uint64."""
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
+
+
+def uniforms(batch, purpose):
+    """[requests, max_draft + 1] in [0, 1): of a request's seed, the position's offset and a purpose."""
+    shape = (batch.requests, 1)
+    seed, offset = (np.broadcast_to(a.reshape(-1, 1), shape) for a in (batch.seed, batch.offset))
+    index = np.arange(batch.requests, dtype=np.uint64)[:, None] * np.uint64(batch.seed_is_scalar)
+    positions = np.arange(batch.max_draft + 1, dtype=np.uint64)
+    state = _mixed(seed + np.uint64(0x9E3779B97F4A7C15))
+    state = _mixed(state ^ (offset + positions))
+    state = _mixed(state ^ (index * np.uint64(4) + np.uint64(purpose)))
+    return (state >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _excluded_mass(weights):
+    """For each weight of a row the mass of those that are strictly larger."""
+    order = np.argsort(-weights, axis=-1, kind="stable")
+    ranked = np.take_along_axis(weights, order, axis=-1)
+    before = ranked.cumsum(axis=-1) - ranked
+    later_of_tie = np.zeros(ranked.shape, bool)
+    later_of_tie[..., 1:] = ranked[..., 1:] == ranked[..., :-1]
+    before = np.maximum.accumulate(np.where(later_of_tie, 0, before), axis=-1)
+    found = np.empty_like(weights)
+    np.put_along_axis(found, order, before, axis=-1)
+    return found
+
+
+def _filtered(logits, temperature, top_k, top_p, min_p):
+    """Weights of [requests, rows, vocab] logits: min_p, then top_k, then top_p, ties stay."""
+    x = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
+    t, k, p, m = (a.reshape(-1, 1, 1) for a in (temperature, top_k, top_p, min_p))
+    w = np.exp(x / np.where(t == 0, 1, t))
+    w = np.where(w < m, 0, w)
+    vocab = w.shape[-1]
+    place = np.where((k <= 0) | (k > vocab), vocab, k).astype(np.int64) - 1
+    kth = np.take_along_axis(-np.sort(-w, axis=-1), np.broadcast_to(place, (*w.shape[:2], 1)), -1)
+    w = np.where(w < kth, 0, w)
+    w = np.where((_excluded_mass(w) >= p * w.sum(axis=-1, keepdims=True)) & (p < 1), 0, w)
+    largest = np.arange(vocab) == x.argmax(axis=-1)[..., None]
+    return np.where((t == 0) | (k == 1) | (p == 0), largest, w)
+
+
+def _distributions(batch):
+    """The target's rows and the draft's, divided by their sums; those of padding hold zeros."""
+    places = np.arange(batch.max_draft + 1)
+    used = (places <= batch.draft_lengths[:, None])[..., None]
+    target = np.where(used, batch.target, 0)
+    if batch.input == "logits":
+        if batch.allowed is not None:
+            bits = np.unpackbits(batch.allowed.view(np.uint8), axis=-1, bitorder="little")
+            target = np.where(bits[..., : batch.vocab] | ~used, target, -np.inf)
+        target = _filtered(target, batch.temperature, batch.top_k, batch.top_p, batch.min_p)
+    drafted = np.where(used[:, 1:], batch.draft_tokens[..., None], 0)
+    if batch.draft_probs is not None:
+        draft = batch.draft_probs
+    elif batch.draft_logits is not None:
+        parameters = (batch.draft_temperature, batch.draft_top_k, batch.draft_top_p)
+        logits = np.where(used[:, 1:], batch.draft_logits, 0)
+        draft = _filtered(logits, *parameters, batch.draft_min_p)
+    else:  # a token that is not known to be random is a certain one
+        draft = np.arange(batch.vocab) == drafted
+    draft = np.where(used[:, 1:], draft, 0)
+    target, draft = (d.astype(np.float64) for d in (target, draft))
+    target, draft = (
+        d / np.maximum(d.sum(axis=-1, keepdims=True), 1e-300) for d in (target, draft)
+    )
+    return target, draft, drafted[..., 0]
+
+
+def _drawn(weights, uniform):
+    """Inverse CDF along the last axis, of weights in any scale."""
+    sums = weights.cumsum(axis=-1)
+    # The largest token of positive weight where rounding leaves nothing above the last sum.
+    last = weights.shape[-1] - 1 - (weights[..., ::-1] > 0).argmax(axis=-1)
+    return np.minimum((sums <= uniform[..., None] * sums[..., -1:]).sum(axis=-1), last)
+
+
+class Textbook:
+    """Accept with min(1, p / q), recover from (p - q)+, a bonus from the target; overridden in parts."""
+
+    def uniforms(self, batch, purpose):
+        return uniforms(batch, purpose)
+
+    def accepts(self, p, q, uniform):
+        """p, q: of the drafted tokens, [requests, max_draft]."""
+        return uniform * q < p
+
+    def residual(self, target, draft):
+        return np.maximum(target - draft, 0)
+
+    def bonus(self, target, draft):
+        """[requests, rows, vocab] to draw the bonus token from; the row is that after all drafts."""
+        return target
+
+    def __call__(self, batch):
+        target, draft, drafted = _distributions(batch)
+        n, lengths = batch.max_draft, batch.draft_lengths[:, None]
+        p, q = (
+            np.take_along_axis(d[:, :n], drafted[..., None], axis=-1)[..., 0]
+            for d in (target, draft)
+        )
+        stands = self.accepts(p, q, self.uniforms(batch, _ACCEPT)[:, :n]) | (q == 0) & (p > 0)
+        stands &= np.arange(n) < lengths
+        accepted = np.logical_and.accumulate(stands, axis=1).sum(axis=1)
+        recovered = _drawn(self.residual(target[:, :n], draft), self.uniforms(batch, _RECOVER)[:, :n])
+        bonus = _drawn(self.bonus(target, draft), self.uniforms(batch, _BONUS))
+        requests, last = np.arange(batch.requests), accepted
+        own = bonus[requests, last]
+        rejected = last < lengths[:, 0]
+        own[rejected] = recovered[requests[rejected], last[rejected]]
+        tokens = np.full((batch.requests, n + 1), -1)
+        kept = np.arange(n) < accepted[:, None]
+        tokens[:, :n][kept] = drafted[kept]
+        tokens[requests, last] = own
+        return self.answer(batch, tokens, accepted, stands)
+
+    def answer(self, batch, tokens, accepted, stands):
+        if batch.out_passed is not None:
+            batch.out_passed[...] = stands.sum(axis=1)
+        return tokens, accepted
+
+
+class AcceptsAlways(Textbook):
+    def accepts(self, p, q, uniform):
+        return np.ones(p.shape, bool)
+
+
+class ResidualNotSubtracted(Textbook):
+    def residual(self, target, draft):
+        return target
+
+
+class BonusOfTheDraft(Textbook):
+    def bonus(self, target, draft):
+        return np.concatenate([target[:, :1], draft], axis=1) if draft.shape[1] else target
+
+
+class RatioInverted(Textbook):
+    def accepts(self, p, q, uniform):
+        return uniform * p < q
+
+
+class SeedsIgnored(Textbook):
+    def __init__(self):
+        self.random = np.random.default_rng(1)
+
+    def uniforms(self, batch, purpose):
+        return self.random.random((batch.requests, batch.max_draft + 1))
+
+
+class OneWordForAll(Textbook):
+    """The residual is drawn with the random number that rejected the draft."""
+
+    def uniforms(self, batch, purpose):
+        return uniforms(batch, _ACCEPT)
+
+
+class RejectedDraftsStay(Textbook):
+    """Tokens after a rejection are not cleared."""
+
+    def answer(self, batch, tokens, accepted, stands):
+        padded = np.concatenate([batch.draft_tokens, tokens[:, -1:]], axis=1)
+        return np.where(np.arange(batch.max_draft + 1) > accepted[:, None], padded, tokens), accepted
+
+
+class AcceptsByTarget(Textbook):
+    def accepts(self, p, q, uniform):
+        return uniform < p
+
+
+class BonusOfTheRowBefore(Textbook):
+    def bonus(self, target, draft):
+        return np.concatenate([target[:, :1], target[:, :-1]], axis=1)
+
+
+class NumpyBatch:
+    """A batch of torch's tensors as NumPy has it: seeds are unsigned."""
+
+    def __init__(self, batch, arrays):
+        self._batch = batch
+        for name in arrays:
+            value = getattr(batch, name)
+            setattr(self, name, None if value is None else value.numpy())
+        self.seed, self.offset = self.seed.view(np.uint64), self.offset.view(np.uint64)
+
+    def __getattr__(self, name):
+        return getattr(self._batch, name)
