@@ -20,8 +20,8 @@ namespace {
 constexpr double kBetShare = 0.5, kDistributionErrorShare = 0.5;
 // 64 cells find a total variation of 0.01 with a million draws; each expects 100 or more, because
 // the design pays for cells that expect less.
-constexpr std::uint32_t kLargestCells = 64;
-constexpr double kSmallestExpected = 100;
+constexpr std::uint32_t kCellsOfBets = 64;
+constexpr double kExpectedOfBet = 100;
 // Batches grow by half: a fault that n draws find ends the case with at most 1.5 n.
 constexpr std::uint64_t kFirstBatch = 4096;
 constexpr double kGrowth = 0.5;
@@ -33,8 +33,8 @@ constexpr std::uint64_t kLongest = 4;  // times the case's draws
 class Bets {
  public:
   Bets(const CheckInput& input, const CertainDistribution& distribution, std::uint64_t draws)
-      : pooling_(statistics::pool_by_probability(distribution.probability, draws, kSmallestExpected,
-                                                 kLargestCells)),
+      : pooling_(statistics::pool_by_probability(distribution.probability, draws, kExpectedOfBet,
+                                                 kCellsOfBets)),
         cells_(pooling_.probability),
         cell_counts_(pooling_.probability.size(), 0),
         portfolio_(distribution.probability, statistics::directed_sets(distribution.probability)) {
@@ -89,7 +89,7 @@ class Bets {
   double log_e_ = 0, max_log_e_ = 0;
 };
 
-void describe(const Bets& evidence, CheckOutcome& outcome) {
+void describe_evidence(const Bets& evidence, CheckOutcome& outcome) {
   constexpr double kLn10 = 2.302585092994046;  // ln 10
   outcome.statistic = evidence.max_log_e() / kLn10;
   outcome.p_value = statistics::e_to_p_value(evidence.max_log_e());
@@ -169,7 +169,7 @@ CheckOutcome check_bets(const CheckInput& input) {
   Bets evidence(input, certain, design_draws);
   if (evidence.cell_distribution().size() < 2) {
     return underpowered(fmt::format("{} draws leave one cell of expected count {}", input.draws,
-                                    kSmallestExpected));
+                                    kExpectedOfBet));
   }
   const double needed = -std::log(input.false_fail_rate * kBetShare);
   const double needed_by_half = needed + std::log(2.0);
@@ -206,7 +206,7 @@ CheckOutcome check_bets(const CheckInput& input) {
   if (part_of_look(input)) return outcome;
   outcome.evidence.profiles = profiles_of(certain, all);
   if (all.draws > 0) note_cells(input, certain, all, outcome);
-  if (evidence.portfolio().draws() > 0) describe(evidence, outcome);
+  if (evidence.portfolio().draws() > 0) describe_evidence(evidence, outcome);
   outcome.evidence.decisive = {"bets", std::nullopt,
                                for_picture(evidence.max_log_e() / std::log(10.0)),
                                input.false_fail_rate * kBetShare};

@@ -20,7 +20,7 @@ using reference::Membership;
 // Cells of probability find what is spread over many tokens, sets what sits in a few.
 constexpr double kDistanceShare = 0.5, kSetsShare = 0.5;
 constexpr std::uint32_t kCells = 16;  // more cells, more noise: 10^5 draws of each find 0.038
-constexpr double kSmallestExpected = 100;
+constexpr double kExpectedOfEach = 100;
 
 // Counts of one sampler, without the tokens that the profile leaves open: both samplers are asked
 // what they do given that the token is none of those.
@@ -175,7 +175,7 @@ CheckOutcome check_same_distribution(const CheckInput& input, Sampler& other) {
 
   const DistributionError error(input, other, certain);
   const statistics::Pooling pooling =
-      statistics::pool_by_probability(certain.probability, expected, kSmallestExpected, kCells);
+      statistics::pool_by_probability(certain.probability, expected, kExpectedOfEach, kCells);
   const auto cells = static_cast<std::uint32_t>(pooling.probability.size() + 1);
   const double distance_level = input.false_fail_rate * kDistanceShare;
   const double found = statistics::two_sample_min_discrepancy(
