@@ -8,7 +8,9 @@ import pytest
 import fairdraw
 from cuda_tensors import expect_same, on_gpu, torch
 
-import fairdraw.torch  # noqa: E402, I001
+DTYPES = [torch.float32, torch.float16, torch.bfloat16]
+
+import fairdraw.torch  # noqa: E402
 
 
 def logits_of(rows, vocab, dtype):
@@ -23,7 +25,7 @@ def expect_same_sets(here, there):
         expect_same(mine, other)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize(
     "filters",
     [
