@@ -134,7 +134,7 @@ class CudaShardedSampler final : public Sampler {
     description_.processing = description_.scripted_words = true;
     description_.reports_raw = description_.reports_processed = true;
     description_.ranks_position = description_.ranks_at_least = true;
-    description_.speculation = true;
+    description_.speculation = description_.draft_trees = description_.draft_tree_laws = true;
     description_.speculation_processing = true;
   }
 
@@ -146,7 +146,6 @@ class CudaShardedSampler final : public Sampler {
   }
 
   std::string run_speculation(const fairdraw_verification& call) override {
-    if (call.parents != nullptr) return "takes no trees";
     return on_devices(shards_, [&](const std::vector<DeviceState*>& states) {
       return verify_in_shards(states, call);
     });

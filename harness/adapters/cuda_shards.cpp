@@ -1,4 +1,4 @@
-// Calls over several shards on one GPU, and chains of drafted tokens: fairdraw/
+// Calls over several shards on one GPU, and drafted tokens: fairdraw/
 // cuda_sharded_speculation.h behind the contract. Blocks travel through host memory here.
 #include "harness/adapters/cuda_shards.h"
 
@@ -25,30 +25,20 @@ class ChainShard {
     if (Error error = device_.upload(state_)) return error;
     fairdraw_verification& moved = device_.call();
     keep_host_seed(given, moved);
-    const std::int64_t first = boundaries[static_cast<std::size_t>(number)];
-    const std::int64_t columns = boundaries[static_cast<std::size_t>(number) + 1] - first;
-    const auto split = [&](RowsView& rows) {
-      if (rows.data != nullptr) {
-        rows.data = static_cast<const std::byte*>(rows.data) + first * element_bytes(given.dtype);
-      }
-      rows.vocab = columns;
-    };
+    const View<RowStatus> statuses =
+        view_or_none(reinterpret_cast<RowStatus*>(moved.statuses), moved.batch);
+    if (given.parents != nullptr) {
+      ShardedTreeRequest request;
+      request.tree = tree_request_of(moved);
+      split(request.tree, given, boundaries, number);
+      return make(request, tree_result_of(moved, statuses), boundaries, number,
+                  cuda::make_sharded_tree);
+    }
     ShardedChainRequest request;
     request.chain = chain_request_of(moved);
-    split(request.chain.target.logits);
-    split(request.chain.draft);
-    if (request.chain.target.allowed.given()) {
-      request.chain.target.allowed.data += first / kBitsOfWord;
-    }
-    split_processing(first, request.chain.target.processing);
-    request.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
-    request.shard = number;
-    const VerifyChainResult result = chain_result_of(
-        moved, view_or_none(reinterpret_cast<RowStatus*>(moved.statuses), moved.batch));
-    cuda::Execution execution;
-    const std::int64_t workspace = cuda::workspace_bytes(request, result);
-    if (Error error = prepare(state_, workspace, execution)) return error;
-    return cuda::make_sharded_chain(request, result, execution, call_);
+    split(request.chain, given, boundaries, number);
+    return make(request, chain_result_of(moved, statuses), boundaries, number,
+                cuda::make_sharded_chain);
   }
 
   /// This shard's block.
@@ -75,10 +65,35 @@ class ChainShard {
     if (Error error = cuda::finish_sharded(call_)) return error;
     return device_.download(state_);
   }
-  int exchanges(int rounds) const { return call_.exchanges(rounds); }
+  int exchanges() const { return call_.exchanges(0); }
+  ChainExchange exchange(int number) const { return call_.exchange(number, 0); }
   const std::deque<std::vector<std::byte>>& arrays() const { return results_.arrays(); }
 
  private:
+  /// The shard's columns of what has a value a token.
+  template <class Drafts>
+  static void split(Drafts& drafts, const fairdraw_verification& given,
+                    const std::vector<std::int64_t>& boundaries, int number) {
+    const std::int64_t first = boundaries[static_cast<std::size_t>(number)];
+    for (RowsView* rows : {&drafts.target.logits, &drafts.draft}) {
+      if (rows->data != nullptr) {
+        rows->data = static_cast<const std::byte*>(rows->data) + first * element_bytes(given.dtype);
+      }
+      rows->vocab = boundaries[static_cast<std::size_t>(number) + 1] - first;
+    }
+    if (drafts.target.allowed.given()) drafts.target.allowed.data += first / kBitsOfWord;
+    split_processing(first, drafts.target.processing);
+  }
+  template <class Request, class Result, class Make>
+  Error make(Request request, const Result& result, const std::vector<std::int64_t>& boundaries,
+             int number, const Make& make_call) {
+    request.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
+    request.shard = number;
+    cuda::Execution execution;
+    const std::int64_t workspace = cuda::workspace_bytes(request, result);
+    if (Error error = prepare(state_, workspace, execution)) return error;
+    return make_call(request, result, execution, call_);
+  }
   std::int64_t place_of(const void* at) const {
     return static_cast<const std::byte*>(at) -
            static_cast<const std::byte*>(state_.workspace.data());
@@ -168,8 +183,8 @@ Error verify_in_shards(const std::vector<DeviceState*>& states, const fairdraw_v
   }
   if (call.batch > 0) {
     if (Error error = decide_rows(shards)) return error;
-    for (int number = 2; number < shards.front().exchanges(0); ++number) {
-      if (Error error = exchange_blocks(shards, cuda::chain_exchange(number, 0))) return error;
+    for (int number = 2; number < shards.front().exchanges(); ++number) {
+      if (Error error = exchange_blocks(shards, shards.front().exchange(number))) return error;
     }
   }
   for (const ChainShard& shard : shards) {

@@ -30,7 +30,7 @@ void split_processing(std::int64_t first, LogitsProcessing& processing);
 std::string on_devices(int shards,
                        const std::function<Error(const std::vector<DeviceState*>&)>& call);
 
-/// Verifies drafted chains, a shard a state; all have to say the same.
+/// Verifies drafted chains or trees, a shard a state; all have to say the same.
 Error verify_in_shards(const std::vector<DeviceState*>& states, const fairdraw_verification& call);
 
 /// A call whose results are arrays of its own, with what the caller's hold.

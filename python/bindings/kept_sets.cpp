@@ -1,5 +1,5 @@
-// sample_with_kept_sets (fairdraw/kept_sets.h, fairdraw/cuda_kept_sets.h), for
-// fairdraw/kept_sets.py.
+// sample_with_kept_sets and kept_sets_of_mask (fairdraw/kept_sets.h, fairdraw/cuda_kept_sets.h),
+// for fairdraw/kept_sets.py.
 #include "fairdraw/kept_sets.h"
 
 #include "fairdraw/cuda_kept_sets.h"
@@ -27,6 +27,32 @@ void run_with_kept_sets(const SampleInputs& inputs, const SampleOutputs& outputs
   });
 }
 
+void pack_mask(nb::handle mask, std::int64_t vocab, std::int32_t first_id, nb::handle indices,
+               nb::handle statuses, nb::handle token_ids, nb::handle offsets, nb::handle overflow,
+               std::uint64_t stream, nb::handle allocate) {
+  const InputArray words = input_array("mask", mask, nullptr);
+  Place place = place_of(words, stream, nb::none());
+  KeptMask rows;
+  rows.mask = bit_rows<const std::uint32_t>("mask", words, vocab);
+  rows.vocab = vocab;
+  rows.first_id = first_id;
+  Indices of_outputs;
+  read_indices("indices", indices, place, of_outputs);
+  rows.indices = of_outputs.view;
+  const Input<RowStatus, std::int32_t> outcomes("statuses", statuses, place);
+  rows.statuses = outcomes.view;
+  const std::int64_t count = rows.indices.given() ? rows.indices.size : rows.mask.rows;
+  const auto room = static_cast<std::int64_t>(nb::cast<OutputArray>(token_ids).size());
+  const Output<std::int32_t> ids("token_ids", token_ids, room, place);
+  const Output<std::int64_t> begins("offsets", offsets, count + 1, place);
+  const Output<std::uint8_t> did_not_fit("overflow", overflow, count, place);
+  const KeptSets kept{ids.view, begins.view, did_not_fit.view};
+  bring_workspace(place, allocate, cuda::workspace_bytes(rows));
+  run(
+      place, [&](const auto&) { return kept_sets_of_mask(rows, kept); },
+      [&](const auto& how) { return cuda::kept_sets_of_mask(rows, kept, how); });
+}
+
 }  // namespace
 
 void bind_kept_sets(nb::module_& module) {
@@ -47,6 +73,8 @@ void bind_kept_sets(nb::module_& module) {
       "logits", "temperature", "top_k", "top_p", "min_p", "seed", "offset", "indices",
       "num_samples", "tie_rule", "filter_order", "purpose", "allowed", "active", "tokens",
       "statuses", "logprob_filtered", "token_ids", "offsets", "overflow", "stream", "allocate");
+  define(module, "kept_sets_of_mask", &pack_mask, "mask", "vocab", "first_id", "indices",
+         "statuses", "token_ids", "offsets", "overflow", "stream", "allocate");
 }
 
 }  // namespace fairdraw::python

@@ -78,6 +78,10 @@ class CallOnGpu {
                          const cuda::Execution& execution, cuda::ShardedChain& call) {
     return cuda::make_sharded_chain(request, result, execution, call);
   }
+  static Error make_call(const ShardedTreeRequest& request, const VerifyTreeResult& result,
+                         const cuda::Execution& execution, cuda::ShardedChain& call) {
+    return cuda::make_sharded_tree(request, result, execution, call);
+  }
   std::int64_t at(const void* address) const {
     return static_cast<const std::byte*>(address) -
            static_cast<const std::byte*>(place_.cuda.workspace);
@@ -103,7 +107,7 @@ class ShardedCudaCall : public CallOnGpu<cuda::ShardedCall, cuda::ShardedExchang
          arguments_.result);
   }
   /// After the exchanges of rows.
-  static nb::object last_exchanges() { return nb::make_tuple(Exchange::ranks); }
+  nb::object last_exchanges() const { return nb::make_tuple(Exchange::ranks); }
   /// Through peers, all of it.
   void run(int rounds) const {
     run_on_host([&] { return cuda::sample_sharded(call(), {.rounds = rounds}); });
@@ -115,8 +119,27 @@ class ShardedCudaCall : public CallOnGpu<cuda::ShardedCall, cuda::ShardedExchang
   Processing processing_;
 };
 
+/// What calls of drafted tokens have alike.
+class DraftsOnGpu : public CallOnGpu<cuda::ShardedChain, cuda::ChainExchange> {
+ public:
+  /// Of a tree one of them many times.
+  nb::object last_exchanges() const {
+    nb::list exchanges;
+    for (int number = 2; number < call().exchanges(0); ++number) {
+      exchanges.append(call().exchange(number, 0));
+    }
+    return exchanges;
+  }
+  void run(int rounds) const {
+    run_on_host([&] { return cuda::verify_sharded(call(), {.rounds = rounds}); });
+  }
+  void finish() const {
+    run_on_host([&] { return cuda::finish_sharded(call()); });
+  }
+};
+
 /// What verify_chain does.
-class ShardedCudaChain : public CallOnGpu<cuda::ShardedChain, cuda::ChainExchange> {
+class ShardedCudaChain : public DraftsOnGpu {
  public:
   ShardedCudaChain(const nb::list& boundaries, std::int32_t shard, Handle target,
                    std::int64_t max_draft, Handle draft_tokens, Handle draft_lengths, Handle draft,
@@ -128,21 +151,31 @@ class ShardedCudaChain : public CallOnGpu<cuda::ShardedChain, cuda::ChainExchang
     make(boundaries_of(boundaries), shard, arguments_.place(), allocate, request,
          arguments_.result);
   }
-  static nb::object last_exchanges() {
-    return nb::make_tuple(Exchange::weights, Exchange::left, Exchange::last);
-  }
-  void run(int rounds) const {
-    run_on_host([&] { return cuda::verify_sharded(call(), {.rounds = rounds}); });
-  }
-  void finish() const {
-    run_on_host([&] { return cuda::finish_sharded(call()); });
-  }
 
  private:
   ChainArguments arguments_;
 };
 
-/// What Python sees of both.
+/// What verify_tree does.
+class ShardedCudaTree : public DraftsOnGpu {
+ public:
+  ShardedCudaTree(const nb::list& boundaries, std::int32_t shard, Handle target,
+                  std::int64_t max_draft, std::int64_t max_depth, Handle draft_tokens,
+                  Handle parents, Handle draft_lengths, Handle draft, SiblingSampling siblings,
+                  Handle tokens, Handle nodes, Handle accepted, Handle statuses, Handle allocate)
+      : arguments_(target, max_draft, max_depth, draft_tokens, parents, draft_lengths, draft,
+                   siblings, tokens, nodes, accepted, statuses) {
+    ShardedTreeRequest request;
+    request.tree = arguments_.request;
+    make(boundaries_of(boundaries), shard, arguments_.place(), allocate, request,
+         arguments_.result);
+  }
+
+ private:
+  TreeArguments arguments_;
+};
+
+/// What Python sees of each.
 template <class Call>
 nb::class_<Call> bind_call(nb::module_& module, const char* name) {
   using Exchange = typename Call::Exchange;
@@ -161,7 +194,7 @@ nb::class_<Call> bind_call(nb::module_& module, const char* name) {
            [](const Call& call, Exchange exchange) { return call.block_bytes(exchange); })
       .def_prop_ro("undecided_at", [](const Call& call) { return call.undecided_at(); })
       .def_prop_ro_static("exchange_kind", [](Handle) { return nb::type<Exchange>(); })
-      .def_prop_ro("last_exchanges", [](const Call&) { return Call::last_exchanges(); });
+      .def_prop_ro("last_exchanges", [](const Call& call) { return call.last_exchanges(); });
 }
 
 /// The largest calls that a memory of peers is for.
@@ -213,26 +246,28 @@ class SizedCalls {
         cuda::ShardedCall{});
   }
 
-  /// Of a target of so many rows, a row of the draft's logits for each.
+  /// Of a target of so many rows: trees, which have as many rows of the draft's logits.
   std::int64_t of_drafts(std::int64_t target_rows) const {
     const auto call_over = [&](void* memory) {
-      std::pair<ShardedChainRequest, VerifyChainResult> call;
-      VerifyChainRequest& chain = call.first.chain;
-      chain.target.logits = rows(memory, target_rows);
-      chain.target.batch = 1;
-      chain.target.filters.top_p = 0.5F;
-      chain.target.seed = std::uint64_t{0};
-      chain.max_draft = target_rows - 1;
-      chain.draft_tokens = {static_cast<const std::int32_t*>(memory), target_rows - 1};
-      chain.draft_law = DraftLaw::logits;
-      chain.draft = rows(memory, target_rows - 1);
-      chain.draft_filters.top_p = 0.5F;
-      call.second.tokens = {static_cast<std::int32_t*>(memory), target_rows};
+      std::pair<ShardedTreeRequest, VerifyTreeResult> call;
+      VerifyTreeRequest& tree = call.first.tree;
+      const View drafts{static_cast<const std::int32_t*>(memory), target_rows - 1};
+      tree.target.logits = rows(memory, target_rows);
+      tree.target.batch = 1;
+      tree.target.filters.top_p = 0.5F;
+      tree.target.seed = std::uint64_t{0};
+      tree.max_draft = target_rows - 1;
+      tree.max_depth = 1;
+      tree.draft_tokens = tree.parents = drafts;
+      tree.draft_law = DraftLaw::logits;
+      tree.draft = rows(memory, target_rows);
+      tree.draft_filters.top_p = 0.5F;
+      call.second.tokens = {static_cast<std::int32_t*>(memory), 2};
       return call;
     };
     return bytes_of(
         call_over, target_rows,
-        [](auto&... arguments) { return cuda::make_sharded_chain(arguments...); },
+        [](auto&... arguments) { return cuda::make_sharded_tree(arguments...); },
         cuda::ShardedChain{});
   }
 
@@ -327,6 +362,15 @@ void bind_sharded_on_gpu(nb::module_& module) {
            nb::arg("draft_tokens").none(), nb::arg("draft_lengths").none(), nb::arg("draft"),
            nb::arg("tokens").none(), nb::arg("accepted").none(), nb::arg("statuses").none(),
            nb::arg("allocate"));
+  bind_call<ShardedCudaTree>(module, "ShardedCudaTree")
+      .def(nb::init<const nb::list&, std::int32_t, Handle, std::int64_t, std::int64_t, Handle,
+                    Handle, Handle, Handle, SiblingSampling, Handle, Handle, Handle, Handle,
+                    Handle>(),
+           nb::arg("boundaries"), nb::arg("shard"), nb::arg("target"), nb::arg("max_draft"),
+           nb::arg("max_depth"), nb::arg("draft_tokens").none(), nb::arg("parents").none(),
+           nb::arg("draft_lengths").none(), nb::arg("draft"), nb::arg("siblings"),
+           nb::arg("tokens").none(), nb::arg("nodes").none(), nb::arg("accepted").none(),
+           nb::arg("statuses").none(), nb::arg("allocate"));
   module.def("sharded_peer_bytes", &most_peer_bytes, nb::arg("boundaries"), nb::arg("shard"),
              nb::arg("most_rows"), nb::arg("most_samples"), nb::arg("most_logprobs"),
              nb::arg("drafts"), nb::arg("allocate"));

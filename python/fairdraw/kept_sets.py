@@ -28,7 +28,7 @@ from ._arguments import (
     _member,
     _seed_and_offset,
 )
-from ._arrays import TorchBackend, backend_of, length
+from ._arrays import Backend, TorchBackend, backend_of, length
 
 #: Ids that there is room for, an output, where the caller does not say.
 _ROOM_AN_OUTPUT = 4096
@@ -113,16 +113,10 @@ def sample_with_kept_sets(
     backend = backend_of(logits, "logits")
     outputs = length(logits) if indices is None else length(indices)
     seed, offset = _seed_and_offset(backend, generator, seed, offset, outputs)
-    if room is None:
-        room = outputs * min(_ROOM_AN_OUTPUT, int(logits.shape[-1]))
-    if room < 0:
-        raise ValueError(f"room is {room}; allowed: >= 0")
+    sets = _sets(backend, outputs, int(logits.shape[-1]), room)
     tokens = backend.empty((outputs,), "int32")
     statuses = backend.empty((outputs,), "int32")
     logprobs = backend.empty((outputs,), "float32")
-    token_ids = backend.empty((room,), "int32")
-    offsets = backend.empty((outputs + 1,), "int64")
-    overflow = backend.empty((outputs,), "uint8")
     backend.call(
         _core.sample_with_kept_sets,
         backend.lend(logits),
@@ -142,13 +136,65 @@ def sample_with_kept_sets(
         backend.lend(tokens),
         backend.lend(statuses),
         backend.lend(logprobs),
-        backend.lend(token_ids),
-        backend.lend(offsets),
-        backend.lend(overflow),
+        *(backend.lend(array) for array in sets),
         backend.stream,
         backend.allocate,
     )
-    kept = KeptSets(token_ids, offsets, overflow != 0)
-    if not (isinstance(backend, TorchBackend) and backend.on_gpu):
-        kept = kept.trimmed()
-    return KeptSample(tokens, logprobs, kept, statuses, seed)
+    return KeptSample(tokens, logprobs, _found(backend, sets), statuses, seed)
+
+
+def kept_sets_of_mask(
+    mask: Any,
+    vocab: int,
+    first_id: int = 0,
+    indices: Any = None,
+    *,
+    statuses: Any = None,
+    room: int | None = None,
+) -> KeptSets:
+    """Kept sets of a call that gave a mask: packed words [rows, ceil(vocab / 32)].
+
+    `first_id`: of the rows' first column. A rank of a ShardedSampler has the ids of its own columns
+    so, and an output's sets of all ranks, one after the other, are its set:
+
+    >>> found = sampler(local_logits, top_p=0.95, seed=seeds, return_details=True)
+    >>> kept = fairdraw.kept_sets_of_mask(found.mask, local_logits.shape[1], first_column,
+    ...                                   statuses=found.statuses)
+
+    Output i is of row indices[i], else of row i. `statuses` [outputs] int32: an output whose status
+    is not 0 has no set; the mask of a row that is padding holds anything. `room` as above.
+    """
+    backend = backend_of(mask, "mask")
+    outputs = length(mask) if indices is None else length(indices)
+    sets = _sets(backend, outputs, vocab, room)
+    backend.call(
+        _core.kept_sets_of_mask,
+        backend.lend(mask),
+        vocab,
+        first_id,
+        backend.indices(indices),
+        backend.lend(statuses),
+        *(backend.lend(array) for array in sets),
+        backend.stream,
+        backend.allocate,
+    )
+    return _found(backend, sets)
+
+
+def _sets(backend: Backend, outputs: int, vocab: int, room: int | None) -> tuple[Any, Any, Any]:
+    """Arrays for token_ids, offsets and overflow."""
+    if room is None:
+        room = outputs * min(_ROOM_AN_OUTPUT, vocab)
+    if room < 0:
+        raise ValueError(f"room is {room}; allowed: >= 0")
+    return (
+        backend.empty((room,), "int32"),
+        backend.empty((outputs + 1,), "int64"),
+        backend.empty((outputs,), "uint8"),
+    )
+
+
+def _found(backend: Backend, sets: tuple[Any, Any, Any]) -> KeptSets:
+    kept = KeptSets(sets[0], sets[1], sets[2] != 0)
+    on_gpu = isinstance(backend, TorchBackend) and backend.on_gpu
+    return kept if on_gpu else kept.trimmed()

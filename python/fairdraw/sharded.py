@@ -70,6 +70,7 @@ _OVER_COLUMNS = {
 #: Those of them that are there on GPUs, too.
 _ON_GPUS: dict[Any, Callable[..., GpuCall]] = {
     _core.verify_chain: _core.ShardedCudaChain,
+    _core.verify_tree: _core.ShardedCudaTree,
 }
 
 _Arguments = ParamSpec("_Arguments")
@@ -202,8 +203,8 @@ class ShardedSampler:
     wait for each other's: all ranks make the same calls in the same order, each on one stream, and
     a rank that does not come, or comes with another number of rows, is waited for forever.
 
-    What is missing on GPUs: probs among the details, the methods but verify_chain, and more than 8
-    ranks.
+    What is missing on GPUs: probs among the details, the methods but verify_chain and verify_tree, and
+    more than 8 ranks.
     """
 
     def __init__(

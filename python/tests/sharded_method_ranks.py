@@ -183,7 +183,7 @@ def check_chains(sampler, columns, device="cpu", **rounds):
         )
         same_results(f"verify_chain {list(call)}", got, expected)
         seen |= set(expected.accepted.tolist())
-    assert {0, 1, 2} <= seen, seen  # else no draft was rejected, or none accepted
+    assert 0 in seen and max(seen) > 0, seen  # else no draft was rejected, or none accepted
     begins = torch.tensor([0, 4, 5, 9]).to(device)
     few = {"row_begins": begins, "max_draft": 3, "top_p": 0.9, "seed": 3}
     rows, drafted = logits.flatten(0, 1)[:9], ids.flatten()[:6]
@@ -209,7 +209,8 @@ def check_chain_sampling(sampler, columns):
     same("counts", counts[2], counts[0])
 
 
-def check_trees(sampler, columns):
+def check_trees(sampler, columns, device="cpu", **rounds):
+    """`rounds`: of calls on a GPU, or nothing."""
     numbers = torch.Generator().manual_seed(9)
     batch, vocab = 6, columns.vocab
     parents = torch.tensor([-1, -1, -1, 0, 0, 1, 3]).expand(batch, -1)
@@ -223,7 +224,8 @@ def check_trees(sampler, columns):
     # Child j is draw j of its parent's row.
     rows = parents[0] + 1
     ids = torch.stack([by_node[:, rows[j], j] for j in range(n)], dim=1)
-    seeds = torch.arange(batch) + 70
+    seeds = (torch.arange(batch) + 70).to(device)
+    logits, ids, parents = logits.to(device), ids.to(device), parents.contiguous().to(device)
     calls = [
         {},
         {"draft_probs": draft_probs},
@@ -233,14 +235,14 @@ def check_trees(sampler, columns):
          "processing": [fairdraw.RequestProcessing(frequency_penalty=0.5)] * batch},
     ]  # fmt: skip
     seen = set()
-    for call in calls:
+    for call in (on_device(call, device) for call in calls):
         local = {name: columns.of(value) if name in ("draft_probs", "draft_logits") else value
                  for name, value in call.items()}  # fmt: skip
         expected = fairdraw.verify_tree(logits, ids, parents, **call, seed=seeds)
-        got = sampler.verify_tree(columns.of(logits), ids, parents, **local, seed=seeds)
+        got = sampler.verify_tree(columns.of(logits), ids, parents, **local, seed=seeds, **rounds)
         same_results(f"verify_tree {list(call)}", got, expected)
         seen |= set(expected.accepted.tolist())
-    assert {0, 1, 2} <= seen, seen
+    assert 0 in seen and max(seen) > 0, seen
 
 
 def check_fresh_seeds(sampler, columns):

@@ -1,6 +1,6 @@
 """What one rank of test_sharded.py does on a GPU of its own, whose kernels exchange blocks through memory
-of all ranks: tokens are those of `fairdraw.sample` and `fairdraw.verify_chain` over the whole rows on one
-GPU. With NCCL drafted tokens are verified through the group, too.
+of all ranks: tokens are those of `fairdraw.sample`, `fairdraw.verify_chain` and `fairdraw.verify_tree` over the whole
+rows on one GPU. With NCCL drafted tokens are verified through the group, too.
 
 It is a program, too, for machines without pytest: all GPUs, or 2 where there are more than 8.
 
@@ -13,13 +13,13 @@ from itertools import accumulate
 
 import torch
 import torch.distributed as distributed
-from sharded_method_ranks import Chains, Columns, check_chains, same_results
+from sharded_method_ranks import Chains, Columns, check_chains, check_trees, same_results
 from sharded_ranks import columns_of, same, same_reports
 
 import fairdraw
 import fairdraw.torch
 
-LIMITS = fairdraw.torch.PeerLimits(rows=24, num_samples=3, logprobs=20, drafts=True)
+LIMITS = fairdraw.torch.PeerLimits(rows=48, num_samples=3, logprobs=20, drafts=True)
 ROUNDS = 8  # a threshold takes about three, and top_k with top_p has two
 CALLS = [
     {},
@@ -175,13 +175,13 @@ def refused(kind, part, call):
 def check_refusals(sampler, rows, rank):
     whole, _ = rows.batch(LIMITS.rows + 1)
     few = rows.of(whole)[:2]
-    refused(ValueError, "logits has 25 rows; allowed: 0 to 24 through peers",
+    refused(ValueError, "logits has 49 rows; allowed: 0 to 48 through peers",
             lambda: sampler(rows.of(whole), seed=1))  # fmt: skip
     refused(ValueError, "num_samples is 4; allowed: 1 to 3 through peers",
             lambda: sampler(few, num_samples=4, seed=1))  # fmt: skip
     refused(ValueError, "logprobs is 21; allowed: None, 0 to 20 through peers",
             lambda: sampler(few, logprobs=21, seed=1))  # fmt: skip
-    refused(ValueError, "logits has 25 rows; allowed: 0 to 24 through peers",
+    refused(ValueError, "logits has 49 rows; allowed: 0 to 48 through peers",
             lambda: sampler.verify_chain(
                 rows.of(whole)[None], torch.zeros(1, LIMITS.rows).int(), seed=1
             ))  # fmt: skip
@@ -210,6 +210,8 @@ def run(rank, ranks, folder, backend):
             check_chains(sampler, columns, "cuda")
             assert sampler.exchanged_bytes == 0
             check_chains(sampler, columns, "cuda", rounds=ROUNDS)
+            check_trees(sampler, columns, "cuda")
+            check_trees(sampler, columns, "cuda", rounds=ROUNDS)
             check_graph_of_chains(sampler, columns)
             check_refusals(sampler, rows, rank)
             if backend == "nccl":
@@ -217,6 +219,8 @@ def run(rank, ranks, folder, backend):
                 check_chains(through_group, columns, "cuda")
                 assert through_group.exchanged_bytes > 0
                 check_chains(through_group, columns, "cuda", rounds=ROUNDS)
+                check_trees(through_group, columns, "cuda")
+                check_trees(through_group, columns, "cuda", rounds=ROUNDS)
                 check_graph_of_chains(through_group, columns)
             torch.cuda.synchronize()
             distributed.barrier()  # no rank frees what another one still reads

@@ -28,6 +28,21 @@ def columns_of(packed, begin, end):
     return words.where(words < 2**31, words - 2**32).to(torch.int32)
 
 
+def check_kept(logits, call, seeds, got, begin, end):
+    """The rank's part of each kept set."""
+    filters = {
+        name: value for name, value in call.items() if not name.startswith(("log", "rank", "num"))
+    }
+    room = logits.numel() * 2
+    whole = fairdraw.sample_with_kept_sets(logits, **filters, seed=seeds, room=room).kept
+    part = fairdraw.kept_sets_of_mask(
+        got.mask, end - begin, begin, call.get("indices"), statuses=got.statuses, room=room
+    )
+    for output in range(len(got.tokens)):
+        ids = whole.of(output)
+        same("kept", part.of(output), ids[(ids >= begin) & (ids < end)])
+
+
 def check_calls(sampler, rank, widths):
     boundaries = [0, *accumulate(widths)]
     vocab, (begin, end) = boundaries[-1], boundaries[rank : rank + 2]
@@ -60,6 +75,7 @@ def check_calls(sampler, rank, widths):
             ok = torch.arange(rows) != 2  # the NaN's row is all zeros
             same("probs", got.probs[ok], expected.probs[ok][:, begin:end])
             same("mask", got.mask[ok], columns_of(expected.mask[ok], begin, end))
+            check_kept(logits, call, seeds, got, begin, end)
             if "logprobs" in call:
                 for name in ("values", "ranks", "top_ids", "top_values"):
                     same(name, getattr(got.logprobs, name), getattr(expected.logprobs, name))

@@ -8,7 +8,9 @@ import pytest
 import fairdraw
 from cuda_tensors import expect_same, on_gpu, torch
 
-import fairdraw.torch  # noqa: E402, I001
+DTYPES = [torch.float32, torch.float16, torch.bfloat16]
+
+import fairdraw.torch  # noqa: E402
 
 
 def logits_of(rows, vocab, dtype):
@@ -23,7 +25,7 @@ def expect_same_sets(here, there):
         expect_same(mine, other)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize(
     "filters",
     [
@@ -61,6 +63,15 @@ def test_vllms_layout_goes_there_and_comes_back():
     for sets in (drawn.kept, again):
         replayed = fairdraw.torch.replay_logprobs(logits, drawn.tokens, sets)
         assert (replayed - drawn.logprobs).abs().max() < 2e-6  # the logarithm is the device's
+
+
+def test_a_mask_becomes_the_sets_of_its_columns():
+    logits = logits_of(6, 3000, torch.float32)
+    here = fairdraw.sample(logits, top_p=0.8, seed=7, return_details=True)
+    statuses = torch.tensor([0, 0, 4, 0, 0, 1], dtype=torch.int32)
+    expected = fairdraw.kept_sets_of_mask(here.mask, 3000, 128, statuses=statuses)
+    found = fairdraw.kept_sets_of_mask(here.mask.cuda(), 3000, 128, statuses=statuses.cuda())
+    expect_same_sets(expected, found)
 
 
 def test_a_captured_call_reads_its_logits_anew():

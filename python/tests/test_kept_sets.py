@@ -35,6 +35,24 @@ def test_the_layout_is_that_of_vllms_sampling_mask():
             fairdraw.KeptSets.from_sampling_mask(lists[0], wrong)
 
 
+def test_a_mask_becomes_the_sets_of_its_columns():
+    logits = logits_of()
+    drawn = fairdraw.sample_with_kept_sets(logits, top_p=0.7, seed=7)
+    mask = fairdraw.sample(logits, top_p=0.7, seed=7, return_details=True).mask
+    same = fairdraw.kept_sets_of_mask(mask, 700)
+    assert same.to_sampling_mask() == drawn.kept.to_sampling_mask()
+    # Columns 64 to 364, as ids of a vocabulary, for some of the outputs.
+    part = fairdraw.kept_sets_of_mask(
+        np.ascontiguousarray(mask[:, 2:]), 300, 64, np.array([3, 0, 9]),
+        statuses=np.array([0, 5, 0], np.int32),
+    )  # fmt: skip
+    ids = drawn.kept.of(3)
+    assert part.of(0).tolist() == ids[(ids >= 64) & (ids < 364)].tolist()
+    assert part.offsets.tolist()[1:] == [len(part.of(0))] * 3
+    with pytest.raises(ValueError, match="mask: 22 words a row"):
+        fairdraw.kept_sets_of_mask(mask, 705)
+
+
 def test_a_set_without_room_is_told():
     logits = np.zeros((3, 8), np.float32)
     drawn = fairdraw.sample_with_kept_sets(logits, top_k=np.array([8, 1, 8]), seed=1, room=8)

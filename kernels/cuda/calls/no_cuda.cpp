@@ -129,6 +129,10 @@ std::int64_t workspace_bytes(const ShardedChainRequest&, const VerifyChainResult
   return 0;
 }
 
+std::int64_t workspace_bytes(const ShardedTreeRequest&, const VerifyTreeResult&) noexcept {
+  return 0;
+}
+
 struct ShardedChain::Parts {};
 
 ShardedChain::ShardedChain() = default;
@@ -136,6 +140,9 @@ ShardedChain::~ShardedChain() = default;
 ShardedChain::ShardedChain(ShardedChain&&) noexcept = default;
 ShardedChain& ShardedChain::operator=(ShardedChain&&) noexcept = default;
 int ShardedChain::exchanges(int) const { return 0; }
+ChainExchange ShardedChain::exchange(int number, int rounds) const {
+  return chain_exchange(number, rounds);
+}
 std::byte* ShardedChain::send(ChainExchange) const { return nullptr; }
 std::byte* ShardedChain::receive(ChainExchange) const { return nullptr; }
 std::int64_t ShardedChain::bytes(ChainExchange) const { return 0; }
@@ -143,6 +150,10 @@ const std::int32_t* ShardedChain::undecided() const { return nullptr; }
 
 Error make_sharded_chain(const ShardedChainRequest&, const VerifyChainResult&, const Execution&,
                          ShardedChain&) {
+  return no_cuda();
+}
+Error make_sharded_tree(const ShardedTreeRequest&, const VerifyTreeResult&, const Execution&,
+                        ShardedChain&) {
   return no_cuda();
 }
 Error sharded_send(const ShardedChain&, ChainExchange) { return no_cuda(); }

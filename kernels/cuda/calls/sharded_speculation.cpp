@@ -27,7 +27,9 @@ namespace fairdraw::cuda {
 struct ChainParts {
   static constexpr int kChainExchanges = 6;
 
-  ShardedChainTask chain{};
+  bool is_tree = false;
+  ShardedTreeTask tree{};  ///< of a chain `chain` alone
+  ShardedChainTask& chain = tree.chain;
   ShardedTask target{};
   ProcessedColumns processed;  ///< of the target
   ShardedTask draft{};         ///< of the draft's logits
@@ -36,9 +38,16 @@ struct ChainParts {
   ChainBlocks blocks[kChainExchanges]{};
   PeerBlocks peers{};  ///< not given: the caller moves the blocks
   VerifyChainResult result;
+  VerifyTreeResult tree_result;
   Path path{};
   cudaStream_t stream = nullptr;
 
+  ChainParts() = default;
+  ChainParts(const ChainParts&) = delete;  // `chain` is a part
+  ChainParts& operator=(const ChainParts&) = delete;
+
+  /// Answers that a tree's walk asks for: one for each rejected draft, and one for the last token.
+  int answers() const { return static_cast<int>(chain.drafts.drafts.max_draft) + 1; }
   bool is_empty() const { return chain.drafts.target.batch == 0; }
   /// The draft's logits are rows of all exchanges but that of tokens. There are none without rows
   /// of the target.
@@ -59,6 +68,7 @@ struct ChainParts {
   /// This rank's block, in the workspace; and what is made of those of all.
   Error make_block(ChainExchange exchange) const;
   Error take_blocks(ChainExchange exchange) const;
+  Error make_block_of_tree(ChainExchange exchange) const;
   PeerGather gather(ChainExchange exchange) const;
 };
 
@@ -69,8 +79,8 @@ namespace {
 using sharded::ArraysLie;
 
 /// What the CPU has and this does not.
-Error check_supported(const ShardedChainRequest& request) {
-  const std::int64_t shards = request.boundaries.size - 1;
+Error check_supported(const View<const std::int64_t>& boundaries) {
+  const std::int64_t shards = boundaries.size - 1;
   if (shards > kMaxDeviceShards) {
     return {ErrorCode::unsupported, "shards is " + std::to_string(shards) + "; allowed: 1 to " +
                                         std::to_string(kMaxDeviceShards) + " on GPUs"};
@@ -78,47 +88,59 @@ Error check_supported(const ShardedChainRequest& request) {
   return {};
 }
 
-DraftLaw law_of(const VerifyChainRequest& request) {
-  return request.draft_tokens.size > 0 ? request.draft_law : DraftLaw::none;
+using sharded::SpeculationCall;
+
+DraftLaw law_of(const SpeculationCall& call) {
+  return call.draft_tokens.size > 0 ? call.draft_law : DraftLaw::none;
 }
 
-Error check_chain_of_shard(const ShardedChainRequest& request, const VerifyChainResult& result) {
+/// `call`: where there is no error.
+template <class Request, class Result>
+Error check_call_of_shard(const Request& request, const Result& result, SpeculationCall& call) {
   if (Error error = sharded::check_speculation(request, result)) return error;
-  if (Error error = check_sizes(request.chain.target)) return error;
-  if (law_of(request.chain) != DraftLaw::none) {
-    if (Error error = check_batch(request.chain.draft, "draft")) return error;
+  call = sharded::call_of(request, result);
+  if (Error error = check_sizes(call.target)) return error;
+  if (law_of(call) != DraftLaw::none) {
+    if (Error error = check_batch(call.draft, "draft")) return error;
   }
-  return check_supported(request);
+  constexpr std::int64_t kMostDrafts = 1 << 20;  // exchanges are counted by an int
+  if (call.is_tree && call.max_draft > kMostDrafts) {
+    return {ErrorCode::unsupported, "max_draft is " + std::to_string(call.max_draft) +
+                                        "; allowed: 0 to " + std::to_string(kMostDrafts) +
+                                        " in a sharded call on GPUs"};
+  }
+  return check_supported(call.boundaries);
 }
 
-Error check_pointers(const ShardedChainRequest& request, const VerifyChainResult& result,
+Error check_pointers(const SpeculationCall& call, std::int64_t workspace,
                      const Execution& execution) {
-  const VerifyChainRequest& chain = request.chain;
-  TargetRows target = chain.target;
+  TargetRows target = call.target;
   const bool has_columns = target.logits.vocab > 0;
   if (!has_columns) {
     target.logits.rows = 0;
     target.allowed = {};
-    target.processing = processing_of_columns(rows_of(chain.target));
+    target.processing = processing_of_columns(rows_of(call.target));
   }
   DevicePointers pointers;
   check_target(pointers, target);
-  pointers.check("draft_tokens", chain.draft_tokens);
-  pointers.check("draft_lengths", chain.draft_lengths);
-  if (law_of(chain) != DraftLaw::none) {
-    if (has_columns) pointers.check("draft", chain.draft);
-    check_filters(pointers, chain.draft_filters, "draft_filters.");
+  pointers.check("draft_tokens", call.draft_tokens);
+  pointers.check("draft_lengths", call.draft_lengths);
+  pointers.check("parents", call.parents);
+  if (law_of(call) != DraftLaw::none) {
+    if (has_columns) pointers.check("draft", call.draft);
+    check_filters(pointers, call.draft_filters, "draft_filters.");
   }
-  pointers.check("tokens", result.tokens);
-  pointers.check("accepted", result.accepted);
-  pointers.check("statuses", result.statuses);
-  pointers.check_workspace(execution, workspace_bytes(request, result), chain.target.batch);
+  pointers.check("tokens", call.tokens);
+  pointers.check("nodes", call.nodes);
+  pointers.check("accepted", call.accepted);
+  pointers.check("statuses", call.statuses);
+  pointers.check_workspace(execution, workspace, call.target.batch);
   return pointers.error();
 }
 
 /// The rows of one side, as a sharded call has them. Parameters that are arrays are a request's:
 /// what matters here is that they are.
-ShardedRequest rows_of_side(const ShardedChainRequest& request, const SampleRequest& rows,
+ShardedRequest rows_of_side(const SpeculationCall& call, const SampleRequest& rows,
                             const LawFilters& filters) {
   ShardedRequest side;
   side.rows = rows;
@@ -129,8 +151,8 @@ ShardedRequest rows_of_side(const ShardedChainRequest& request, const SampleRequ
   side.rows.tie_rule = filters.tie_rule;
   side.rows.filter_order = filters.filter_order;
   side.rows.seed = std::uint64_t{0};  // words are given, or nothing is drawn
-  side.boundaries = request.boundaries;
-  side.shard = request.shard;
+  side.boundaries = call.boundaries;
+  side.shard = call.shard;
   return side;
 }
 
@@ -159,12 +181,13 @@ FilteredRows filtered(const RowsView& rows, const PerRequest<float>& temperature
 /// The call's arrays in a workspace, or what they take.
 class ChainLayout {
  public:
-  ChainLayout(const ShardedChainRequest& request, BumpAllocator& memory)
-      : request_(request), chain_(request.chain), memory_(memory) {}
+  ChainLayout(const SpeculationCall& call, BumpAllocator& memory) : call_(call), memory_(memory) {}
 
   void place(ChainParts& parts) {
-    parts.law = law_of(chain_);
+    parts.is_tree = call_.is_tree;
+    parts.law = law_of(call_);
     place_requests(parts.chain);
+    if (call_.is_tree) place_walks(parts.tree);
     place_target(parts);
     if (parts.law == DraftLaw::logits) place_draft(parts.chain, parts.draft, parts.target);
     if (parts.law != DraftLaw::none) place_distributions(parts);
@@ -177,26 +200,42 @@ class ChainLayout {
   }
 
  private:
-  std::int64_t target_rows() const { return chain_.target.logits.rows; }
-  std::int64_t places() const { return chain_.draft_tokens.size; }
+  std::int64_t target_rows() const { return call_.target.logits.rows; }
+  std::int64_t places() const { return call_.draft_tokens.size; }
+  std::int64_t draft_rows() const { return call_.is_tree ? target_rows() : places(); }
 
   void place_requests(ShardedChainTask& task) {
     DraftTask& drafts = task.drafts;
-    const DraftLaw law = law_of(chain_);
-    drafts.target = chain_.target;
-    drafts.target.logits.vocab = request_.boundaries.data[request_.boundaries.size - 1];
-    drafts.drafts = {chain_.max_draft, chain_.draft_tokens, chain_.draft_lengths};
+    const DraftLaw law = law_of(call_);
+    drafts.target = call_.target;
+    drafts.target.logits.vocab = call_.boundaries.data[call_.boundaries.size - 1];
+    drafts.drafts = {call_.max_draft, call_.draft_tokens, call_.draft_lengths};
     drafts.draft_law = law;
-    drafts.draft_filters = chain_.draft_filters;
-    memory_.allocate(drafts.requests, chain_.target.batch);
+    drafts.draft_filters = call_.draft_filters;
+    memory_.allocate(drafts.requests, call_.target.batch);
     drafts.of_target = place_settings(memory_, target_rows());
     memory_.allocate(drafts.draws.words, target_rows());
     memory_.allocate(drafts.draws.owner, target_rows());
     memory_.allocate(drafts.draws.tokens, target_rows());
+    if (call_.is_tree) {
+      drafts.parents = call_.parents;
+      drafts.siblings = call_.siblings;
+      drafts.max_depth = call_.max_depth;
+      memory_.allocate(drafts.depths, std::max<std::int64_t>(places(), 1));
+    }
     if (law == DraftLaw::none) return;
-    drafts.draft_rows = places();
-    drafts.of_draft = place_settings(memory_, places());
-    memory_.allocate(task.ends, chain_.target.batch);
+    if (call_.is_tree) memory_.allocate(drafts.children, target_rows());
+    drafts.draft_rows = draft_rows();
+    drafts.of_draft = place_settings(memory_, draft_rows());
+    if (!call_.is_tree) memory_.allocate(task.ends, call_.target.batch);
+  }
+
+  void place_walks(ShardedTreeTask& tree) {
+    memory_.allocate(tree.paths, call_.target.batch * call_.max_depth);
+    if (law_of(call_) == DraftLaw::none) return;
+    memory_.allocate(tree.walks, call_.target.batch);
+    tree.scales =
+        reinterpret_cast<Scales*>(memory_.allocate<std::byte>(call_.target.batch * scales_bytes()));
   }
 
   /// A row's token is drawn where its request follows the target's tokens; where it does not, the
@@ -207,8 +246,8 @@ class ChainLayout {
     SampleResult result;
     static std::int32_t no_token;  // says that tokens are wanted
     result.tokens = {&no_token, target_rows()};
-    place_sharded_rows(rows_of_side(request_, rows_of(chain_.target), chain_.target.filters),
-                       result, task, parts.processed, memory_);
+    place_sharded_rows(rows_of_side(call_, rows_of(call_.target), call_.target.filters), result,
+                       task, parts.processed, memory_);
     memory_.allocate(task.records, target_rows());
     use_settings(chain.drafts.of_target, task);
     parts.processed.edits.active = task.active;
@@ -218,10 +257,10 @@ class ChainLayout {
 
   void place_draft(ShardedChainTask& chain, ShardedTask& task, const ShardedTask& target) {
     SampleRequest rows;
-    rows.logits = chain_.draft;
+    rows.logits = call_.draft;
     ProcessedColumns none;
-    place_sharded_rows(rows_of_side(request_, rows, chain_.draft_filters), {}, task, none, memory_);
-    memory_.allocate(task.records, places());
+    place_sharded_rows(rows_of_side(call_, rows, call_.draft_filters), {}, task, none, memory_);
+    memory_.allocate(task.records, draft_rows());
     use_settings(chain.drafts.of_draft, task);
     task.undecided = target.undecided;
   }
@@ -229,11 +268,11 @@ class ChainLayout {
   void place_distributions(ChainParts& parts) {
     ShardedChainTask& task = parts.chain;
     if (parts.law == DraftLaw::probs) {
-      memory_.allocate(task.draft_records, places());
-      task.draft = filtered(chain_.draft, 1.0F, {}, task.draft_records);
+      memory_.allocate(task.draft_records, draft_rows());
+      task.draft = filtered(call_.draft, 1.0F, {}, task.draft_records);
       task.draft.from_probs = true;
     } else {
-      task.draft = filtered(chain_.draft, parts.draft.temperature, {}, parts.draft.records);
+      task.draft = filtered(call_.draft, parts.draft.temperature, {}, parts.draft.records);
     }
   }
 
@@ -247,7 +286,7 @@ class ChainLayout {
       std::int64_t bytes = of_target;
       const bool has_probs = parts.law == DraftLaw::probs && exchange == ShardedExchange::summary;
       if (parts.has_draft_rows(exchange)) bytes += parts.draft.bytes[number];
-      if (has_probs) bytes += places() * static_cast<std::int64_t>(sizeof(ProbabilityPart));
+      if (has_probs) bytes += draft_rows() * static_cast<std::int64_t>(sizeof(ProbabilityPart));
       const ChainBlocks blocks = place_blocks_of(static_cast<ChainExchange>(number), bytes, parts);
       const auto use = [&blocks, number](ShardedTask& task, std::int64_t at) {
         task.send[number] = behind(blocks.send, at);
@@ -262,12 +301,14 @@ class ChainLayout {
       }
     }
     if (parts.law == DraftLaw::none) return;
-    const std::int64_t batch = chain_.target.batch;
+    const std::int64_t batch = call_.target.batch;
     parts.chain.weights =
         place_blocks_of(ChainExchange::weights,
                         target_rows() * static_cast<std::int64_t>(sizeof(RowWeights)), parts);
+    static_assert(sizeof(TreeAnswer) == sizeof(sharded::Sum128));
     parts.chain.left = place_blocks_of(
         ChainExchange::left, batch * static_cast<std::int64_t>(sizeof(sharded::Sum128)), parts);
+    if (call_.is_tree) return;
     parts.chain.last = place_blocks_of(
         ChainExchange::last, batch * static_cast<std::int64_t>(sizeof(std::int32_t)), parts);
   }
@@ -283,8 +324,7 @@ class ChainLayout {
     return blocks;
   }
 
-  const ShardedChainRequest& request_;
-  const VerifyChainRequest& chain_;
+  const SpeculationCall& call_;
   BumpAllocator& memory_;
 };
 
@@ -295,13 +335,26 @@ Error find_spread(const ShardedTask& task, Path path, TileSpread& spread) {
 
 }  // namespace
 
-std::int64_t workspace_bytes(const ShardedChainRequest& request,
-                             const VerifyChainResult& result) noexcept {
-  if (check_chain_of_shard(request, result)) return 0;
+namespace {
+
+std::int64_t bytes_of(const SpeculationCall& call) {
   BumpAllocator memory(nullptr);
   ChainParts parts;
-  ChainLayout(request, memory).place(parts);
+  ChainLayout(call, memory).place(parts);
   return memory.bytes();
+}
+
+}  // namespace
+
+std::int64_t workspace_bytes(const ShardedChainRequest& request,
+                             const VerifyChainResult& result) noexcept {
+  SpeculationCall call;
+  return check_call_of_shard(request, result, call) ? 0 : bytes_of(call);
+}
+std::int64_t workspace_bytes(const ShardedTreeRequest& request,
+                             const VerifyTreeResult& result) noexcept {
+  SpeculationCall call;
+  return check_call_of_shard(request, result, call) ? 0 : bytes_of(call);
 }
 
 ShardedChain::ShardedChain() = default;
@@ -310,7 +363,13 @@ ShardedChain::ShardedChain(ShardedChain&&) noexcept = default;
 ShardedChain& ShardedChain::operator=(ShardedChain&&) noexcept = default;
 
 int ShardedChain::exchanges(int rounds) const {
-  return rounds + (parts_->law == DraftLaw::none ? 2 : 5);
+  constexpr int kOfRows = 2, kOfWeights = 1, kOfChain = 2;
+  if (parts_->law == DraftLaw::none) return kOfRows + rounds;
+  return kOfRows + rounds + kOfWeights + (parts_->is_tree ? parts_->answers() : kOfChain);
+}
+ChainExchange ShardedChain::exchange(int number, int rounds) const {
+  const ChainExchange of_chain = chain_exchange(number, rounds);
+  return parts_->is_tree && of_chain > ChainExchange::left ? ChainExchange::left : of_chain;
 }
 std::byte* ShardedChain::send(ChainExchange exchange) const { return parts_->at(exchange).send; }
 std::byte* ShardedChain::receive(ChainExchange exchange) const {
@@ -321,24 +380,43 @@ std::int64_t ShardedChain::bytes(ChainExchange exchange) const {
 }
 const std::int32_t* ShardedChain::undecided() const { return parts_->target.undecided; }
 
-Error make_sharded_chain(const ShardedChainRequest& request, const VerifyChainResult& result,
-                         const Execution& execution, ShardedChain& call) {
-  if (Error error = check_chain_of_shard(request, result)) return error;
+namespace {
+
+Error make_parts(const SpeculationCall& call, const Execution& execution, ChainParts& parts) {
   Path path = execution.path;
   if (Error error = check_path(path)) return error;
-  if (Error error = check_pointers(request, result, execution)) return error;
-  auto parts = std::make_unique<ShardedChain::Parts>();
+  if (Error error = check_pointers(call, bytes_of(call), execution)) return error;
   BumpAllocator memory(execution.workspace);
-  ChainLayout(request, memory).place(*parts);
-  parts->target.fingerprint = parts->draft.fingerprint =
-      sharded::fingerprint_of(sharded::call_of(request, result), ArraysLie::on_device);
+  ChainLayout(call, memory).place(parts);
+  parts.target.fingerprint = parts.draft.fingerprint =
+      sharded::fingerprint_of(call, ArraysLie::on_device);
+  parts.path = path;
+  parts.stream = stream_of(execution);
+  if (Error error = find_spread(parts.target, path, parts.of_target)) return error;
+  if (parts.law != DraftLaw::logits) return {};
+  return find_spread(parts.draft, path, parts.of_draft);
+}
+
+}  // namespace
+
+Error make_sharded_chain(const ShardedChainRequest& request, const VerifyChainResult& result,
+                         const Execution& execution, ShardedChain& call) {
+  SpeculationCall checked;
+  if (Error error = check_call_of_shard(request, result, checked)) return error;
+  auto parts = std::make_unique<ShardedChain::Parts>();
+  if (Error error = make_parts(checked, execution, *parts)) return error;
   parts->result = result;
-  parts->path = path;
-  parts->stream = stream_of(execution);
-  if (Error error = find_spread(parts->target, path, parts->of_target)) return error;
-  if (parts->law == DraftLaw::logits) {
-    if (Error error = find_spread(parts->draft, path, parts->of_draft)) return error;
-  }
+  call.parts_ = std::move(parts);
+  return {};
+}
+
+Error make_sharded_tree(const ShardedTreeRequest& request, const VerifyTreeResult& result,
+                        const Execution& execution, ShardedChain& call) {
+  SpeculationCall checked;
+  if (Error error = check_call_of_shard(request, result, checked)) return error;
+  auto parts = std::make_unique<ShardedChain::Parts>();
+  if (Error error = make_parts(checked, execution, *parts)) return error;
+  parts->tree_result = result;
   call.parts_ = std::move(parts);
   return {};
 }
@@ -383,7 +461,15 @@ Error ChainParts::merge(ShardedExchange exchange) const {
   return check_launch("merge_probability_rows", merge_probability_rows(chain, stream));
 }
 
+Error ChainParts::make_block_of_tree(ChainExchange exchange) const {
+  if (exchange == ChainExchange::weights) {
+    return check_launch("weigh_trees", weigh_trees(tree, path, stream));
+  }
+  return check_launch("answer_trees", answer_trees(tree, path, stream));
+}
+
 Error ChainParts::make_block(ChainExchange exchange) const {
+  if (is_tree && exchange > ChainExchange::tokens) return make_block_of_tree(exchange);
   switch (exchange) {
     case ChainExchange::summary:
       return send_summaries();
@@ -401,8 +487,10 @@ Error ChainParts::make_block(ChainExchange exchange) const {
 }
 
 Error ChainParts::take_blocks(ChainExchange exchange) const {
-  if (exchange > ChainExchange::tokens) return {};
-  return merge(static_cast<ShardedExchange>(exchange));
+  if (exchange <= ChainExchange::tokens) return merge(static_cast<ShardedExchange>(exchange));
+  if (!is_tree) return {};
+  const bool begins = exchange == ChainExchange::weights;
+  return check_launch("advance_trees", advance_trees(tree, begins, stream));
 }
 
 PeerGather ChainParts::gather(ChainExchange exchange) const {
@@ -460,7 +548,7 @@ Error use_peers(ShardedChain& call, const ShardedPeers& peers) {
 Error continue_sharded(const ShardedChain& call, const ShardedPlan& plan) {
   if (Error error = needs_peers(call.parts_->peers)) return error;
   for (int number = 1; number < call.exchanges(plan.rounds); ++number) {
-    const ChainExchange exchange = chain_exchange(number, plan.rounds);
+    const ChainExchange exchange = call.exchange(number, plan.rounds);
     if (exchange == ChainExchange::tokens && !plan.tokens) continue;
     if (Error error = sharded_send(call, exchange)) return error;
     if (Error error = sharded_receive(call, exchange)) return error;
@@ -478,6 +566,9 @@ Error verify_sharded(const ShardedChain& call, const ShardedPlan& plan) {
 Error finish_sharded(const ShardedChain& call) {
   const ChainParts& parts = *call.parts_;
   if (parts.is_empty()) return {};
+  if (parts.is_tree) {
+    return check_launch("write_trees", write_trees(parts.tree, parts.tree_result, parts.stream));
+  }
   return check_launch("write_chains", write_chains(parts.chain, parts.result, parts.stream));
 }
 

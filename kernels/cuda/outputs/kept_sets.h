@@ -26,7 +26,7 @@ struct KeptMarks {
 /// for every block of a call reads all of them.
 constexpr int kept_parts(std::int64_t rows) {
   int parts = 1;
-  while (parts < 16 && 2 * parts * rows <= 512) parts *= 2;
+  while (parts < 16 && parts * rows <= 256) parts *= 2;
   return parts;
 }
 

@@ -1,5 +1,5 @@
-// Chains of drafted tokens over sharded rows, as the device sees them: what a shard says of them,
-// and what a request keeps between exchanges.
+// Chains and trees of drafted tokens over sharded rows, as the device sees them: what a shard says
+// of them, and what a request keeps between exchanges.
 //
 // Private to kernels/cuda. Rows come from the kernels of sharded_task.h, with a record each; a
 // record that is `inactive` is of a row that is not decided, or of ranks that disagree.
@@ -77,6 +77,64 @@ struct ShardedChainTask {
 /// and what all ranks have said of them: their records.
 cudaError_t send_probability_rows(const ShardedChainTask& task, cudaStream_t stream);
 cudaError_t merge_probability_rows(const ShardedChainTask& task, cudaStream_t stream);
+
+/// What the walk down a tree asks of the shards.
+enum class TreeAsks : std::uint32_t {
+  nothing,       ///< it has ended
+  enters,        ///< nothing yet: it has not begun
+  sums,          ///< what P and Q of the node sum to over what is left
+  left_token,    ///< the token at a place among what is left
+  target_token,  ///< the token at a place of the node's target
+  rows           ///< nothing: a row that it needs is not decided
+};
+
+/// A walk between exchanges, the same on all ranks.
+struct TreeWalkState {
+  TreeAsks asks;
+  RowStatus status;
+  std::int64_t node;   ///< -1: the root
+  std::int64_t depth;  ///< of accepted drafts
+  std::int64_t child;  ///< that is tested
+  std::uint32_t sibling;
+  std::int32_t last_token;
+  std::uint64_t draft_total;         ///< of what can still be drawn
+  std::uint64_t p_left, q_left;      ///< of the target and of the draft
+  std::int32_t owner;                ///< the shard that has the token that is asked for
+  std::uint64_t p_before, q_before;  ///< left in front of its columns; p_before: or the place there
+  std::uint64_t word;
+};
+
+/// What a shard answers: sums, or a token in p.
+struct TreeAnswer {
+  std::uint64_t p, q;
+};
+static_assert(sizeof(TreeAnswer) == 16);
+
+struct Scales;
+
+/// A call of trees. Weights have a place a row: what a node's rows weigh, and the token that leads
+/// to the node. `chain.left` are the answers.
+struct ShardedTreeTask {
+  ShardedChainTask chain;
+  TreeWalkState* walks;  ///< [batch], where the distribution is known
+  Scales* scales;        ///< likewise
+  std::int32_t* paths;   ///< [batch, max_depth]: accepted drafts by their numbers
+};
+
+/// Bytes of a request's scales.
+std::int64_t scales_bytes();
+
+// sharded_tree.cu; batch in [1, 2^22).
+
+/// Enqueues the block of weights, with which walks begin.
+cudaError_t weigh_trees(const ShardedTreeTask& task, Path path, cudaStream_t stream);
+/// Enqueues the walks as far as they go by what was answered; `begins`: nothing was yet.
+cudaError_t advance_trees(const ShardedTreeTask& task, bool begins, cudaStream_t stream);
+/// Enqueues the block of answers to what walks ask.
+cudaError_t answer_trees(const ShardedTreeTask& task, Path path, cudaStream_t stream);
+/// Enqueues the results.
+cudaError_t write_trees(const ShardedTreeTask& task, const VerifyTreeResult& result,
+                        cudaStream_t stream);
 
 // sharded_chain.cu; batch in [1, 2^22).
 

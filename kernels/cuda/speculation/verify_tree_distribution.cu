@@ -27,10 +27,10 @@
 #include <cstdint>
 
 #include "common/philox.h"
-#include "common/sibling_scales.h"
 #include "cuda/device/row_launch.h"
 #include "cuda/speculation/chain_draws.cuh"
 #include "cuda/speculation/filtered_distribution.cuh"
+#include "cuda/speculation/sibling_measure.cuh"
 #include "cuda/speculation/tree_walk.cuh"
 
 namespace fairdraw::cuda {
@@ -39,94 +39,13 @@ namespace {
 /// Few, and many blocks: what one waits for another hides.
 constexpr int kThreads = 256;
 
-/// P and Q of tokens.
-struct WeightSums {
-  std::uint64_t p, q;
-
-  WeightSums() = default;
-  __device__ explicit WeightSums(std::uint64_t p_, std::uint64_t q_ = 0) : p(p_), q(q_) {}
-  __device__ explicit WeightSums(uint128_t both)
-      : p(static_cast<std::uint64_t>(both >> 64)), q(static_cast<std::uint64_t>(both)) {}
-  __device__ explicit operator uint128_t() const { return side_by_side(p, q); }
-  __device__ WeightSums& operator+=(const WeightSums& other) {
-    p += other.p;
-    q += other.q;
-    return *this;
-  }
-};
-__device__ WeightSums value_of_lane(const WeightSums& sums, int lane) {
-  return WeightSums(cuda::value_of_lane(sums.p, lane), cuda::value_of_lane(sums.q, lane));
-}
-
-/// What says whether a token is left.
-struct Scales {
-  SiblingScales exact;
-  SiblingScales::Leading leading;
-  float low, high;  ///< of A / B, with room for two roundings of float32 on either side
-
-  /// One thread; something was rejected, so that B > 0. A / B is from 2^-71 to 2^60, because
-  /// B_k / A_k grows from at least 2^-60 by S / (A Z), at most 2^60, a child; so what is left of
-  /// the shorter one has 16 bits at least.
-  __device__ void set_bounds() {
-    constexpr double kRoom = 0x1p-22;
-    leading = exact.leading();
-    const double cut = leading.shift > 0 ? 1.0 : 0.0;
-    const double a = to_double(leading.a);
-    const double b = to_double(leading.b);
-    low = static_cast<float>(a / (b + cut) * (1.0 - kRoom));
-    high = static_cast<float>((a + cut) / b * (1.0 + kRoom));
-  }
-  // Calls: arithmetic of 256 bits takes the registers of the passes where it is compiled into them.
-  __device__ __noinline__ bool is_left(std::uint64_t p, std::uint64_t q) const {
-    return exact.is_left(p, q, leading);
-  }
-  __device__ __noinline__ bool accepts(std::uint64_t word, std::uint64_t p, std::uint64_t q,
-                                       std::uint64_t draft_total, const WeightSums& left) const {
-    return exact.accepts(word, p, q, draft_total, left.p, left.q);
-  }
-  __device__ __noinline__ bool prefix_exceeds(std::uint64_t word, const WeightSums& prefix,
-                                              const WeightSums& left) const {
-    return exact.prefix_exceeds(word, prefix.p, prefix.q, left.p, left.q);
-  }
-
- private:
-  __device__ static double to_double(uint128_t value) {
-    return static_cast<double>(static_cast<std::uint64_t>(value >> 64)) * 0x1p64 +
-           static_cast<double>(static_cast<std::uint64_t>(value));
-  }
-};
-
 struct Shared {
   RowSums<WeightSums> sums;
   Scales scales;
 };
 static_assert(sizeof(Shared) <= 48 * 1024, "what a block may have without asking for it");
 
-using Weights = Distribution<FilteredWeight>;
-
-/// The tokens that are left, by the scales as they are when it is made.
-class LeftMeasure : public PairMeasure<FilteredWeight, FilteredWeight> {
- public:
-  __device__ LeftMeasure(const Weights& target_, const Weights& draft_, const Scales& scales)
-      : PairMeasure{target_, draft_}, scales_(scales), low_(scales.low), high_(scales.high) {}
-
-  __device__ void add(Part& part, std::int64_t token, const Values& values, int i) const {
-    add_if(part, token, values, i, [this](float p, float q) { return is_left(p, q); });
-  }
-  __device__ WeightSums of_part(const Part& part) const {
-    return WeightSums(static_cast<std::uint64_t>(part.p), static_cast<std::uint64_t>(part.q));
-  }
-
- private:
-  __device__ bool is_left(float p, float q) const {
-    if (p * low_ > q) return true;
-    if (p * high_ <= q) return false;
-    return scales_.is_left(static_cast<std::uint64_t>(p), static_cast<std::uint64_t>(q));
-  }
-
-  const Scales& scales_;
-  float low_, high_;
-};
+using Weights = FilteredDistribution;
 
 class DistributionWalk {
  public:

@@ -1,6 +1,6 @@
-// Speculation of chains over a sharded vocabulary (fairdraw/sharded_speculation.h) on NVIDIA GPUs:
-// the tokens, accepted drafts and statuses of verify_chain over the whole rows, bit for bit, on
-// every rank, in phases that are enqueued on a stream.
+// Speculation over a sharded vocabulary (fairdraw/sharded_speculation.h) on NVIDIA GPUs: the
+// tokens, nodes, accepted drafts and statuses of verify_chain and verify_tree over the whole rows,
+// bit for bit, on every rank, in phases that are enqueued on a stream.
 //
 // The contract is that of fairdraw/cuda_sharded.h: arrays lie in device memory (`boundaries` is
 // read on the host, at the call), nothing is allocated, nothing is waited for, and all of it can be
@@ -12,7 +12,7 @@
 //   ShardedChain call;
 //   if (Error error = make_sharded_chain(request, result, execution, call)) return error;
 //   for (int number = 0; number < call.exchanges(rounds); ++number) {
-//     const ChainExchange exchange = chain_exchange(number, rounds);
+//     const ChainExchange exchange = call.exchange(number, rounds);
 //     if (Error error = sharded_send(call, exchange)) return error;
 //     all_gather(call.send(exchange), call.bytes(exchange), call.receive(exchange), stream);
 //     if (Error error = sharded_receive(call, exchange)) return error;
@@ -32,12 +32,16 @@
 //   left       likewise, 16 bytes a request: what a rejected draft leaves of the target.
 //   last       likewise, 4 bytes a request: the token that ends its chain.
 //
+// Of trees `weights` tell what the drafted token weighs that leads to a row, and `left` comes
+// max_draft + 1 times and brings the last token, too: a path may reject as many drafts as there
+// are, and a graph has a fixed number of exchanges. A request that has its token answers nothing.
+//
 // Results are written by finish_sharded. A request that needs a row which was not decided, because
 // it would have needed more rounds, keeps its results as they were; `undecided` says how many rows
 // are left. More thresholds, tokens, and then the three others of the same call go on with them.
 //
-// What is not there: trees, more than kMaxDeviceShards shards. Calls that ask for them are refused
-// by name; the CPU has all but the last of them.
+// What is not there: chain_speculative_sampling, more than kMaxDeviceShards shards. Calls that ask
+// for them are refused by name; the CPU has all but the last of them.
 //
 // This header needs no CUDA header.
 #pragma once
@@ -71,11 +75,15 @@ constexpr ChainExchange chain_exchange(int number, int rounds) {
 }
 
 /// Bytes of workspace: for each row of the target, and of the draft's logits, what
-/// workspace_bytes(ShardedRequest) has for a row, and some 250 bytes. 0: the call is not right.
+/// workspace_bytes(ShardedRequest) has for a row, and some 250 bytes; for each tree whose draft's
+/// distribution is known 16 KB. 0: the call is not right.
 std::int64_t workspace_bytes(const ShardedChainRequest& request,
                              const VerifyChainResult& result) noexcept;
+std::int64_t workspace_bytes(const ShardedTreeRequest& request,
+                             const VerifyTreeResult& result) noexcept;
 
-/// A call that has been checked, and where its exchanges lie in the workspace.
+/// A call of chains or of trees that has been checked, and where its exchanges lie in the
+/// workspace.
 class ShardedChain {
  public:
   ShardedChain();
@@ -83,9 +91,11 @@ class ShardedChain {
   ShardedChain(ShardedChain&&) noexcept;
   ShardedChain& operator=(ShardedChain&&) noexcept;
 
-  /// Exchanges of a call with so many thresholds: 2 more, or 5 where the draft's distribution is
-  /// known. The same on all ranks.
+  /// Exchanges of a call with so many thresholds: 2 more, or where the draft's distribution is
+  /// known 5, of trees 4 + max_draft. The same on all ranks.
   int exchanges(int rounds) const;
+  /// Which one an exchange is.
+  ChainExchange exchange(int number, int rounds) const;
   /// This rank's block of an exchange, in device memory.
   std::byte* send(ChainExchange exchange) const;
   /// The blocks of all ranks, in the order of the shards: [shards, bytes()].
@@ -99,6 +109,8 @@ class ShardedChain {
  private:
   friend Error make_sharded_chain(const ShardedChainRequest&, const VerifyChainResult&,
                                   const Execution&, ShardedChain&);
+  friend Error make_sharded_tree(const ShardedTreeRequest&, const VerifyTreeResult&,
+                                 const Execution&, ShardedChain&);
   friend Error sharded_send(const ShardedChain&, ChainExchange);
   friend Error sharded_receive(const ShardedChain&, ChainExchange);
   friend Error finish_sharded(const ShardedChain&);
@@ -115,6 +127,10 @@ class ShardedChain {
 Error make_sharded_chain(const ShardedChainRequest& request, const VerifyChainResult& result,
                          const Execution& execution, ShardedChain& call);
 
+/// The same of trees; errors are those of cuda::verify_tree, and max_draft above 2^20.
+Error make_sharded_tree(const ShardedTreeRequest& request, const VerifyTreeResult& result,
+                        const Execution& execution, ShardedChain& call);
+
 /// As of a ShardedCall (fairdraw/cuda_sharded.h), whose calls may go through the same memory.
 /// `most_rows`: at least the rows of the target.
 std::int64_t peer_bytes(const ShardedChain& call, std::int64_t most_rows);
@@ -130,8 +146,8 @@ Error use_peers(ShardedChain& call, const ShardedPeers& peers);
 /// Enqueues what makes this rank's block of an exchange.
 Error sharded_send(const ShardedChain& call, ChainExchange exchange);
 
-/// Enqueues what is made of the blocks of all ranks. Of the last three exchanges that is nothing:
-/// what comes next reads them.
+/// Enqueues what is made of the blocks of all ranks. Of a chain's last three exchanges that is
+/// nothing: what comes next reads them.
 Error sharded_receive(const ShardedChain& call, ChainExchange exchange);
 
 /// Enqueues the results of all requests whose rows are decided.

@@ -4,7 +4,8 @@
 //   if (Error error = make_sharded_call(request, result, execution, call)) return error;
 //   if (Error error = sample_sharded(call, plan, communicator, stream)) return error;
 //
-// and likewise make_sharded_chain and verify_sharded (fairdraw/cuda_sharded_speculation.h).
+// and likewise make_sharded_chain or make_sharded_tree, and verify_sharded
+// (fairdraw/cuda_sharded_speculation.h).
 //
 // Ranks of the communicator are the shards. Everything is enqueued, nothing is waited for, and the
 // stream may be captured. A header alone, so that the library needs no NCCL: a program that
@@ -63,20 +64,21 @@ inline Error sample_sharded(const ShardedCall& call, const ShardedPlan& plan,
   return continue_sharded(call, plan, communicator, stream);
 }
 
-/// More rounds of a call of drafted chains whose summary has been received, the tokens that rows
-/// wait for, the exchanges of drafts whose distribution is known, and the results. The same on all
-/// ranks.
+/// More rounds of a call of drafted chains or trees whose summary has been received, the tokens
+/// that rows wait for, the exchanges of drafts whose distribution is known, and the results. The
+/// same on all ranks.
 inline Error continue_sharded(const ShardedChain& call, const ShardedPlan& plan,
                               ncclComm_t communicator, cudaStream_t stream) {
   for (int number = 1; number < call.exchanges(plan.rounds); ++number) {
-    const ChainExchange exchange = chain_exchange(number, plan.rounds);
+    const ChainExchange exchange = call.exchange(number, plan.rounds);
     if (exchange == ChainExchange::tokens && !plan.tokens) continue;
     if (Error error = exchange_sharded(call, exchange, communicator, stream)) return error;
   }
   return finish_sharded(call);
 }
 
-/// A call of drafted chains (fairdraw/cuda_sharded_speculation.h). `stream` is the execution's.
+/// A call of drafted chains or trees (fairdraw/cuda_sharded_speculation.h). `stream` is the
+/// execution's.
 inline Error verify_sharded(const ShardedChain& call, const ShardedPlan& plan,
                             ncclComm_t communicator, cudaStream_t stream) {
   if (Error error = exchange_sharded(call, ChainExchange::summary, communicator, stream)) {

@@ -450,12 +450,12 @@ void add_calls_of_serving(std::vector<ApiFunction>& all) {
   };
   add_call(all, "kept_sets.h kept_sets_of_mask", [masked](const Shared& s, Arrays& a) {
     return call_of(
-        s, ",kept", {"kept.token_ids", "mask.rows"},
+        s, ",kept", {"kept.token_ids", "mask"},
         [](const auto&... x) { return kept_sets_of_mask(x...); }, masked(a), kept_sets(a, kRows));
   });
   add_call(all, "cuda_kept_sets.h kept_sets_of_mask", [masked](const Shared& s, Arrays& a) {
     return call_of(
-        s, ",kept,execution", {"kept.token_ids", "mask.rows", "execution.workspace_bytes"},
+        s, ",kept,execution", {"kept.token_ids", "mask", "execution.workspace_bytes"},
         [](const auto&... x) { return cuda::kept_sets_of_mask(x...); }, masked(a),
         kept_sets(a, kRows), cuda::Execution{});
   });

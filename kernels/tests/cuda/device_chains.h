@@ -1,4 +1,4 @@
-// All shards of a call of drafted chains, in memory of one GPU.
+// All shards of a call of drafted chains or trees, in memory of one GPU.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,13 +17,22 @@
 
 namespace fairdraw::suites {
 
-/// What verify_chain gives over the whole rows.
+/// Drafted tokens of a path at most.
+inline std::int64_t width_of(const SpeculationCall& call) {
+  return call.trees ? call.max_depth : call.max_draft;
+}
+
+/// What verify_chain and verify_tree give over the whole rows.
 inline SpeculationOutputs expected_of(const SpeculationCall& call) {
   HostArrays host;
-  SpeculationOutputs expected(call, call.max_draft);
+  SpeculationOutputs expected(call, width_of(call));
+  const Execution execution{CpuTarget::best, 1};
   const Error error =
-      verify_chain(chain_in(call, host), speculation_result_in<VerifyChainResult>(expected, host),
-                   {CpuTarget::best, 1});
+      call.trees
+          ? verify_tree(tree_in(call, host),
+                        speculation_result_in<VerifyTreeResult>(expected, host), execution)
+          : verify_chain(chain_in(call, host),
+                         speculation_result_in<VerifyChainResult>(expected, host), execution);
   EXPECT_FALSE(error) << error.message;
   return expected;
 }
@@ -34,7 +43,7 @@ class DeviceChain {
   /// `boundaries` must stay where they are.
   DeviceChain(const SpeculationCall& host, const std::vector<std::int64_t>& boundaries,
               std::int32_t shard)
-      : outputs(host, host.max_draft) {
+      : outputs(host, width_of(host)), is_tree_(host.trees) {
     harness::ShardColumns columns(boundaries[static_cast<std::size_t>(shard)],
                                   boundaries[static_cast<std::size_t>(shard) + 1]);
     request_.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
@@ -59,17 +68,23 @@ class DeviceChain {
     if (target.processing.output_counts.given()) {
       target.processing.output_counts.data += boundaries[static_cast<std::size_t>(shard)];
     }
-    result_ = speculation_result_in<VerifyChainResult>(outputs, arrays_);
+    tree_ = {tree_in(host, arrays_), request_.boundaries, shard};
+    tree_.tree.target = target;
+    tree_.tree.draft = request_.chain.draft;
+    tree_result_ = speculation_result_in<VerifyTreeResult>(outputs, arrays_);
+    result_ = {tree_result_.tokens, tree_result_.accepted, tree_result_.statuses};
   }
 
   Error begin(void* stream) {
-    const std::int64_t bytes = cuda::workspace_bytes(request_, result_);
+    const std::int64_t bytes = is_tree_ ? cuda::workspace_bytes(tree_, tree_result_)
+                                        : cuda::workspace_bytes(request_, result_);
     workspace_.assign(static_cast<std::size_t>(bytes), 0xcd);
     cuda::Execution execution;
     execution.stream = stream;
     execution.workspace = arrays_.out(workspace_);
     execution.workspace_bytes = bytes;
-    return cuda::make_sharded_chain(request_, result_, execution, call);
+    return is_tree_ ? cuda::make_sharded_tree(tree_, tree_result_, execution, call)
+                    : cuda::make_sharded_chain(request_, result_, execution, call);
   }
   void fetch() { arrays_.fetch(); }
   std::int32_t undecided() const {
@@ -100,8 +115,11 @@ class DeviceChain {
   SpeculationOutputs outputs;
 
  private:
+  bool is_tree_;
   ShardedChainRequest request_;
   VerifyChainResult result_;
+  ShardedTreeRequest tree_;
+  VerifyTreeResult tree_result_;
   DeviceArrays arrays_;
   std::vector<std::uint8_t> workspace_;
 };
@@ -180,7 +198,7 @@ class DeviceChains {
   /// The exchanges from number `first` on, and the results.
   Error run(int first, int rounds) {
     for (int number = first; number < at(0).call.exchanges(rounds); ++number) {
-      if (Error error = exchange(cuda::chain_exchange(number, rounds))) return error;
+      if (Error error = exchange(at(0).call.exchange(number, rounds))) return error;
     }
     return finish();
   }

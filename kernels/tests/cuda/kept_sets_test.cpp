@@ -11,6 +11,7 @@
 #include "tests/cuda/arrays.h"
 #include "tests/cuda/graphs.h"
 #include "tests/sample/kept_calls.h"
+#include "tests/sample/kept_draws.h"
 #include "tests/sample/reduced.h"
 
 namespace fairdraw::suites {
@@ -161,6 +162,31 @@ TEST(CudaKeptSets, NumbersOfOutputsChangeNothing) {
     }
   }
   EXPECT_GT(seen.after_overflow, 0);
+}
+
+/// Ten million draws from rows of every kind.
+TEST(CudaKeptSets, AreTheModelsAndHoldEveryTokenThatIsDrawn) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  DeviceArrays arrays;
+  const std::int64_t draws = is_reduced() ? 40000 : 10000000;
+  const std::int64_t drawn = compare_kept_draws(draws, [&](const RandomRow& row, KeptDraws& got) {
+    arrays.rewind();
+    SampleRequest request = request_of(row, kDrawsOfARow);
+    request.logits.data = arrays.in(row.logits);
+    request.seed = row.seed;
+    request.offset = row.offset;
+    if (!row.allowed.empty()) request.allowed.data = arrays.in(row.allowed);
+    SampleResult result;
+    result.tokens = {arrays.out(got.tokens), kDrawsOfARow};
+    result.statuses = {arrays.out(got.statuses), 1};
+    const KeptSets kept = got.kept.in(arrays);
+    const Error error = cuda::sample_with_kept_sets(
+        request, result, kept, execution_of(arrays, request, kept, cuda::Path::best));
+    EXPECT_FALSE(error) << error.message;
+    arrays.fetch();
+  });
+  EXPECT_GE(drawn, draws);
+  RecordProperty("draws", std::to_string(drawn));
 }
 
 TEST(CudaKeptSets, NoOutputsHaveOneOffset) {

@@ -196,13 +196,13 @@ TEST(CudaShardedNccl, GraphsOfACallAreReplayed) {
   });
 }
 
-/// Drafted chains of every kind, and what verify_chain makes of them.
+/// Drafted chains and trees of every kind, and what verify_chain and verify_tree make of them.
 struct Chains {
   static constexpr std::int64_t kVocab = 5000;
 
   Chains() {
     for (std::uint64_t number = 0; number < 40; ++number) {
-      calls.push_back(random_speculation_call(number, kVocab));
+      calls.push_back(random_speculation_call(number, kVocab, /*trees=*/number % 2 != 0));
       expected.push_back(expected_of(calls.back()));
       most_rows = std::max(most_rows, calls.back().target.rows);
     }
@@ -214,7 +214,7 @@ struct Chains {
   std::int64_t most_rows = 1;
 };
 
-TEST(CudaShardedNccl, ChainsAreThoseOfWholeRows) {
+TEST(CudaShardedNccl, ChainsAndTreesAreThoseOfWholeRows) {
   FAIRDRAW_SKIP_WITHOUT_TWO_GPUS();
   const Chains chains;
   run_on_ranks([&](const Rank& rank) {
@@ -357,7 +357,7 @@ TEST(CudaShardedPeers, GraphsOfACallAreReplayed) {
 }
 
 /// All calls are there before the first one begins: memory is not taken while kernels may wait.
-TEST(CudaShardedPeers, ChainsAreThoseOfWholeRows) {
+TEST(CudaShardedPeers, ChainsAndTreesAreThoseOfWholeRows) {
   FAIRDRAW_SKIP_WITHOUT_TWO_GPUS();
   const Chains chains;
   PeerMemory memory;

@@ -1,6 +1,7 @@
-// Chains of drafted tokens over sharded rows in device memory: tokens, accepted drafts and statuses
-// of every shard are those of verify_chain over the whole rows, bit for bit. All shards have the
-// same GPU here; what one sends is copied to the others.
+// Chains and trees of drafted tokens over sharded rows in device memory: tokens, nodes, accepted
+// drafts and statuses of every shard are those of verify_chain and verify_tree over the whole rows,
+// bit for bit. All shards have the same GPU here; what one sends is copied to the others, or goes
+// through memory that all of them address.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -100,6 +101,41 @@ TEST(CudaShardedChains, AreTheUnshardedChains) {
   EXPECT_GT(met.continued, is_reduced() ? -1 : 0) << "no row needs more rounds";
 }
 
+TEST(CudaShardedTrees, AreTheUnshardedTrees) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  const char* asked = std::getenv("FAIRDRAW_SHARDED_CALLS");
+  const std::uint64_t calls = asked != nullptr ? std::strtoull(asked, nullptr, 10) : budget(400);
+  Met met;
+  for (std::uint64_t number = 0; number < calls && !HasFailure(); ++number) {
+    Dice dice(number);
+    const std::int64_t vocab = random_sharded_vocab(number, dice);
+    const std::vector<std::int64_t> boundaries = random_boundaries(dice, vocab);
+    SpeculationCall call = random_speculation_call(number, vocab, /*trees=*/true);
+    if (number % 3 == 0) {
+      call.target.processing = harness::random_processing(number, call.target.rows, vocab);
+    }
+    compare(call, boundaries, named(number, boundaries), number % 2 != 0, met);
+  }
+  met.expect_all({RowStatus::ok, RowStatus::inactive, RowStatus::nan_input,
+                  RowStatus::infinite_input, RowStatus::no_allowed_token, RowStatus::invalid_top_p,
+                  RowStatus::index_out_of_range, RowStatus::invalid_draft_length,
+                  RowStatus::impossible_draft, RowStatus::invalid_draft_tree});
+  for (const std::int64_t count : met.laws) EXPECT_GT(count, is_reduced() ? -1 : 0);
+}
+
+/// Many children of one node: what they leave takes long integers, and an exchange each.
+TEST(CudaShardedTrees, OfManyChildrenAreTheUnshardedTrees) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  Met met;
+  for (std::uint64_t number = 0; number < budget(6) && !HasFailure(); ++number) {
+    constexpr std::int64_t kChildren = 60, kVocab = 700;
+    Dice dice(number);
+    const std::vector<std::int64_t> boundaries = random_boundaries(dice, kVocab);
+    compare(wide_speculation_call(number, kChildren, kVocab), boundaries, named(number, boundaries),
+            number % 2 != 0, met);
+  }
+}
+
 /// Tests that bounds of totals would leave open are decided by the totals.
 TEST(CudaShardedChains, OfSubnormalProbabilitiesAreTheUnshardedChains) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
@@ -108,7 +144,7 @@ TEST(CudaShardedChains, OfSubnormalProbabilitiesAreTheUnshardedChains) {
     constexpr std::int64_t kVocab = 5000;
     Dice dice(number);
     const std::vector<std::int64_t> boundaries = random_boundaries(dice, kVocab);
-    compare(open_speculation_call(number, kVocab, /*trees=*/false), boundaries,
+    compare(open_speculation_call(number, kVocab, /*trees=*/number % 4 > 1), boundaries,
             named(number, boundaries), number % 2 != 0, met);
   }
   EXPECT_GT(met.accepted, is_reduced() ? -1 : 0);
@@ -262,8 +298,8 @@ TEST(CudaShardedChains, AreCapturedAndReplayed) {
     Graph phases, graph;
     Graph::begin(stream);
     for (int number = 0; number < device.at(0).call.exchanges(4); ++number) {
-      ASSERT_FALSE(device.send(cuda::chain_exchange(number, 4)));
-      ASSERT_FALSE(device.receive(cuda::chain_exchange(number, 4)));
+      ASSERT_FALSE(device.send(device.at(0).call.exchange(number, 4)));
+      ASSERT_FALSE(device.receive(device.at(0).call.exchange(number, 4)));
     }
     ASSERT_FALSE(device.finish());
     phases.end(stream);

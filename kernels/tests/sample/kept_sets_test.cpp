@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/inputs/random_calls.h"
+#include "tests/sample/kept_draws.h"
 #include "tests/sample/reduced.h"
 
 namespace fairdraw::suites {
@@ -126,6 +127,22 @@ TEST(KeptSets, AreWhatIsDrawnFrom) {
     drawn.erase(std::unique(drawn.begin(), drawn.end()), drawn.end());
     EXPECT_EQ(kept.set(static_cast<std::size_t>(row)), drawn) << "row " << row;
   }
+}
+
+/// Ten million draws from rows of every kind.
+TEST(KeptSets, AreTheModelsAndHoldEveryTokenThatIsDrawn) {
+  const auto draws = static_cast<std::int64_t>(budget(10000000));
+  const std::int64_t drawn = compare_kept_draws(draws, [](const RandomRow& row, KeptDraws& got) {
+    SampleResult result;
+    result.tokens = {got.tokens.data(), kDrawsOfARow};
+    result.statuses = {got.statuses.data(), 1};
+    HostArrays arrays;
+    const Error error = sample_with_kept_sets(request_of(row, kDrawsOfARow), result,
+                                              got.kept.in(arrays), {CpuTarget::best, 1});
+    EXPECT_FALSE(error) << error.message;
+  });
+  EXPECT_GE(drawn, draws);
+  RecordProperty("draws", std::to_string(drawn));
 }
 
 TEST(KeptSets, GiveTheDrawnTokensLogProbabilityAgain) {
