@@ -11,11 +11,10 @@ namespace {
 
 void run_with_kept_sets(const SampleInputs& inputs, const SampleOutputs& outputs,
                         nb::handle token_ids, nb::handle offsets, nb::handle overflow,
-                        nb::handle allocate) {
+                        std::int64_t room, nb::handle allocate) {
   const SampleArguments arguments(inputs, outputs);
   Place place = arguments.place();
   const std::int64_t count = arguments.drawn() / inputs.num_samples;
-  const auto room = static_cast<std::int64_t>(nb::cast<OutputArray>(token_ids).size());
   const Output<std::int32_t> ids("token_ids", token_ids, room, place);
   const Output<std::int64_t> begins("offsets", offsets, count + 1, place);
   const Output<std::uint8_t> did_not_fit("overflow", overflow, count, place);
@@ -29,7 +28,7 @@ void run_with_kept_sets(const SampleInputs& inputs, const SampleOutputs& outputs
 
 void pack_mask(nb::handle mask, std::int64_t vocab, std::int32_t first_id, nb::handle indices,
                nb::handle statuses, nb::handle token_ids, nb::handle offsets, nb::handle overflow,
-               std::uint64_t stream, nb::handle allocate) {
+               std::int64_t room, std::uint64_t stream, nb::handle allocate) {
   const InputArray words = input_array("mask", mask, nullptr);
   Place place = place_of(words, stream, nb::none());
   KeptMask rows;
@@ -42,7 +41,6 @@ void pack_mask(nb::handle mask, std::int64_t vocab, std::int32_t first_id, nb::h
   const Input<RowStatus, std::int32_t> outcomes("statuses", statuses, place);
   rows.statuses = outcomes.view;
   const std::int64_t count = rows.indices.given() ? rows.indices.size : rows.mask.rows;
-  const auto room = static_cast<std::int64_t>(nb::cast<OutputArray>(token_ids).size());
   const Output<std::int32_t> ids("token_ids", token_ids, room, place);
   const Output<std::int64_t> begins("offsets", offsets, count + 1, place);
   const Output<std::uint8_t> did_not_fit("overflow", overflow, count, place);
@@ -63,18 +61,19 @@ void bind_kept_sets(nb::module_& module) {
          Handle offset, Handle indices, std::int32_t num_samples, TieRule tie_rule,
          FilterOrder order, Purpose purpose, Handle allowed, Handle active, Handle tokens,
          Handle statuses, Handle logprob_filtered, Handle token_ids, Handle offsets,
-         Handle overflow, std::uint64_t stream, Handle allocate) {
+         Handle overflow, std::int64_t room, std::uint64_t stream, Handle allocate) {
         const nb::object none = nb::none();
         run_with_kept_sets({logits, temperature, top_k, top_p, min_p, seed, offset, indices,
                             num_samples, tie_rule, order, purpose, allowed, active, stream, none},
                            {tokens, statuses, none, none, logprob_filtered, none, none, none},
-                           token_ids, offsets, overflow, allocate);
+                           token_ids, offsets, overflow, room, allocate);
       },
       "logits", "temperature", "top_k", "top_p", "min_p", "seed", "offset", "indices",
       "num_samples", "tie_rule", "filter_order", "purpose", "allowed", "active", "tokens",
-      "statuses", "logprob_filtered", "token_ids", "offsets", "overflow", "stream", "allocate");
+      "statuses", "logprob_filtered", "token_ids", "offsets", "overflow", "room", "stream",
+      "allocate");
   define(module, "kept_sets_of_mask", &pack_mask, "mask", "vocab", "first_id", "indices",
-         "statuses", "token_ids", "offsets", "overflow", "stream", "allocate");
+         "statuses", "token_ids", "offsets", "overflow", "room", "stream", "allocate");
 }
 
 }  // namespace fairdraw::python

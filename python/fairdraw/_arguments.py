@@ -50,6 +50,11 @@ def _seed_and_offset(
     return seed, 0 if offset is None else backend.seed("offset", offset, outputs)
 
 
+def _drawn_with(given: Any, seed: Any) -> Any:
+    """What a result says that it was drawn with: the seed as it was given, or the fresh one."""
+    return seed if given is None else given
+
+
 def _raise_on_nan(name: str, statuses: Any) -> None:
     if bool((statuses == _core.NAN_INPUT).any()):
         raise ValueError(f"{name} contains NaN")

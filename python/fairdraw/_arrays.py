@@ -177,7 +177,12 @@ class TorchBackend:
             return tensor
         if tensor.requires_grad:  # DLPack takes no graph of gradients along
             tensor = tensor.detach()
-        return tensor.__dlpack__(stream=-1) if tensor.is_cuda else tensor
+        if not tensor.is_cuda:
+            return tensor
+        if tensor.device.index == self._torch.cuda.current_device():
+            return tensor.__dlpack__(stream=-1)
+        with self._torch.cuda.device(tensor.device):  # torch lends those of the current one alone
+            return tensor.__dlpack__(stream=-1)
 
     def _on_gpu(self, value: Any) -> bool:
         return self._cuda and _is_torch(value, "Tensor") and bool(value.is_cuda)

@@ -26,6 +26,7 @@ from ._arguments import (
     Purpose,
     TieRule,
     _member,
+    _drawn_with,
     _seed_and_offset,
 )
 from ._arrays import Backend, TorchBackend, backend_of, length
@@ -112,6 +113,7 @@ def sample_with_kept_sets(
     """
     backend = backend_of(logits, "logits")
     outputs = length(logits) if indices is None else length(indices)
+    given_seed = seed
     seed, offset = _seed_and_offset(backend, generator, seed, offset, outputs)
     sets = _sets(backend, outputs, int(logits.shape[-1]), room)
     tokens = backend.empty((outputs,), "int32")
@@ -137,10 +139,12 @@ def sample_with_kept_sets(
         backend.lend(statuses),
         backend.lend(logprobs),
         *(backend.lend(array) for array in sets),
+        length(sets[0]),
         backend.stream,
         backend.allocate,
     )
-    return KeptSample(tokens, logprobs, _found(backend, sets), statuses, seed)
+    drawn_with = _drawn_with(given_seed, seed)
+    return KeptSample(tokens, logprobs, _found(backend, sets), statuses, drawn_with)
 
 
 def kept_sets_of_mask(
@@ -175,6 +179,7 @@ def kept_sets_of_mask(
         backend.indices(indices),
         backend.lend(statuses),
         *(backend.lend(array) for array in sets),
+        length(sets[0]),
         backend.stream,
         backend.allocate,
     )

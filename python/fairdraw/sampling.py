@@ -40,6 +40,7 @@ from ._arguments import (
     _one_each,
     _parted,
     _raise_on_nan,
+    _drawn_with,
     _seed_and_offset,
 )
 from ._arguments import FilterOrder as FilterOrder
@@ -325,6 +326,7 @@ def sample(
     order = _member("filter_apply_order", filter_apply_order, _FILTER_ORDERS)
     ties = _member("tie_rule", tie_rule, _TIE_RULES)
     outputs = length(logits) if indices is None else length(indices)
+    given_seed = seed
     seed, offset = _seed_and_offset(backend, generator, seed, offset, outputs)
     report = reports = None
     shape = (outputs,) if num_samples == 1 else (outputs, max(num_samples, 0))
@@ -373,8 +375,9 @@ def sample(
     if out is None and indices is not None and str(indices.dtype).endswith("int64"):
         tokens = backend.cast(tokens, "int64")
     if return_details:
+        drawn_with = _drawn_with(given_seed, seed)
         return SampleDetails(
-            tokens, statuses, support, logprob, filtered, mask, probs, report, seed
+            tokens, statuses, support, logprob, filtered, mask, probs, report, drawn_with
         )
     results = (tokens, *((statuses == 0,) if return_valid else ()))
     if report is not None:

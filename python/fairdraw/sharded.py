@@ -37,6 +37,7 @@ from ._arguments import (
     _joined,
     _leading,
     _member,
+    _drawn_with,
     _seed_and_offset,
 )
 from ._arrays import Backend, TorchBackend, length, width
@@ -362,6 +363,7 @@ class ShardedSampler:
         if backend.on_gpu:
             self._expect_on_gpu(logits, processing, outputs, num_samples, logprobs)
         self._agreed_boundaries(width(logits))
+        given_seed = seed
         seed, offset = _seed_and_offset(backend, generator, seed, offset, outputs)
         shape = (outputs,) if num_samples == 1 else (outputs, max(num_samples, 0))
         tokens = backend.empty(shape, "int32")
@@ -413,7 +415,7 @@ class ShardedSampler:
         else:
             self._exchange(_core.sharded_sample, hold, *arguments, processed, *results)
         if return_details:
-            return SampleDetails(tokens, *details, report, seed)
+            return SampleDetails(tokens, *details, report, _drawn_with(given_seed, seed))
         return tokens if report is None else (tokens, report)
 
     def _expect_on_gpu(

@@ -77,9 +77,12 @@ def report(batch, logprobs):
         batch.out_report_top_ids[...] = logprobs.top_ids
         batch.out_report_top_values[...] = logprobs.top_values
     if batch.out_report_all is not None:
+        no_ids = np.zeros(batch.rows, np.int32)
+        if hasattr(batch.logits, "new_tensor"):  # torch's: where the rows are
+            no_ids = batch.logits.new_tensor(no_ids, dtype=batch.out_tokens.dtype)
         batch.out_report_all[...] = fairdraw.log_probabilities(
             batch.logits,
-            np.zeros(batch.rows, np.int32),
+            no_ids,
             -1,
             batch.report_mode,
             temperature=batch.temperature,
