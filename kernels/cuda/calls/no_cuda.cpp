@@ -104,6 +104,11 @@ std::int64_t workspace_bytes(const ShardedTreeRequest&, const VerifyTreeResult&)
   return 0;
 }
 
+std::int64_t workspace_bytes(const ShardedChainSamplingRequest&,
+                             const ChainSpeculativeResult&) noexcept {
+  return 0;
+}
+
 struct ShardedChain::Parts {};
 
 ShardedChain::ShardedChain() = default;
@@ -125,6 +130,10 @@ Error make_sharded_chain(const ShardedChainRequest&, const VerifyChainResult&, c
 }
 Error make_sharded_tree(const ShardedTreeRequest&, const VerifyTreeResult&, const Execution&,
                         ShardedChain&) {
+  return no_cuda();
+}
+Error make_sharded_chain_sampling(const ShardedChainSamplingRequest&, const ChainSpeculativeResult&,
+                                  const Execution&, ShardedChain&) {
   return no_cuda();
 }
 Error sharded_send(const ShardedChain&, ChainExchange) { return no_cuda(); }
