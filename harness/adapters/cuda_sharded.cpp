@@ -128,7 +128,6 @@ class CudaShardedSampler final : public Sampler {
  public:
   CudaShardedSampler(std::string name, int shards)
       : description_(describe(std::move(name))), shards_(shards) {
-    description_.chains = false;
     description_.from_probs_all_filters = true;
     description_.reports_probs = false;
     description_.processing = description_.scripted_words = true;
@@ -143,6 +142,12 @@ class CudaShardedSampler final : public Sampler {
   std::string run(const fairdraw_batch& batch) override {
     return on_devices(
         shards_, [&](const std::vector<DeviceState*>& states) { return run_on(states, batch); });
+  }
+
+  std::string run_chain(const fairdraw_chain& chain) override {
+    return on_devices(shards_, [&](const std::vector<DeviceState*>& states) {
+      return verify_in_shards(states, chain);
+    });
   }
 
   std::string run_speculation(const fairdraw_verification& call) override {

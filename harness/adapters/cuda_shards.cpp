@@ -13,32 +13,18 @@ namespace {
 
 using cuda::ChainExchange;
 
-/// One shard of a call.
-class ChainShard {
+/// One shard of a call with drafted tokens.
+template <class Call>
+class DraftsShard {
  public:
-  ChainShard(const fairdraw_verification& given, DeviceState& state)
+  DraftsShard(const Call& given, DeviceState& state)
       : results_(given), device_(results_.call()), state_(state) {}
 
   /// boundaries must stay where they are.
-  Error begin(const fairdraw_verification& given, const std::vector<std::int64_t>& boundaries,
-              int number) {
+  Error begin(const Call& given, const std::vector<std::int64_t>& boundaries, int number) {
     if (Error error = device_.upload(state_)) return error;
-    fairdraw_verification& moved = device_.call();
-    keep_host_seed(given, moved);
-    const View<RowStatus> statuses =
-        view_or_none(reinterpret_cast<RowStatus*>(moved.statuses), moved.batch);
-    if (given.parents != nullptr) {
-      ShardedTreeRequest request;
-      request.tree = tree_request_of(moved);
-      split(request.tree, given, boundaries, number);
-      return make(request, tree_result_of(moved, statuses), boundaries, number,
-                  cuda::make_sharded_tree);
-    }
-    ShardedChainRequest request;
-    request.chain = chain_request_of(moved);
-    split(request.chain, given, boundaries, number);
-    return make(request, chain_result_of(moved, statuses), boundaries, number,
-                cuda::make_sharded_chain);
+    keep_host_seed(given, device_.call());
+    return make_call(given, device_.call(), {boundaries, number});
   }
 
   /// This shard's block.
@@ -70,29 +56,68 @@ class ChainShard {
   const std::deque<std::vector<std::byte>>& arrays() const { return results_.arrays(); }
 
  private:
-  /// The shard's columns of what has a value a token.
-  template <class Drafts>
-  static void split(Drafts& drafts, const fairdraw_verification& given,
-                    const std::vector<std::int64_t>& boundaries, int number) {
-    const std::int64_t first = boundaries[static_cast<std::size_t>(number)];
-    for (RowsView* rows : {&drafts.target.logits, &drafts.draft}) {
-      if (rows->data != nullptr) {
-        rows->data = static_cast<const std::byte*>(rows->data) + first * element_bytes(given.dtype);
+  struct Columns {
+    const std::vector<std::int64_t>& boundaries;
+    int number;
+
+    std::int64_t first() const { return boundaries[static_cast<std::size_t>(number)]; }
+    std::int64_t size() const { return boundaries[static_cast<std::size_t>(number) + 1] - first(); }
+    void split(RowsView& rows, std::uint32_t dtype) const {
+      if (rows.data != nullptr) {
+        rows.data = static_cast<const std::byte*>(rows.data) + first() * element_bytes(dtype);
       }
-      rows->vocab = boundaries[static_cast<std::size_t>(number) + 1] - first;
+      rows.vocab = size();
     }
-    if (drafts.target.allowed.given()) drafts.target.allowed.data += first / kBitsOfWord;
-    split_processing(first, drafts.target.processing);
+    /// What has a value a token.
+    template <class Drafts>
+    void split_drafts(Drafts& drafts, std::uint32_t dtype) const {
+      split(drafts.target.logits, dtype);
+      split(drafts.draft, dtype);
+      if (drafts.target.allowed.given()) drafts.target.allowed.data += first() / kBitsOfWord;
+      split_processing(first(), drafts.target.processing);
+    }
+  };
+
+  Error make_call(const fairdraw_verification& given, const fairdraw_verification& moved,
+                  const Columns& columns) {
+    const View<RowStatus> statuses =
+        view_or_none(reinterpret_cast<RowStatus*>(moved.statuses), moved.batch);
+    if (given.parents != nullptr) {
+      ShardedTreeRequest request;
+      request.tree = tree_request_of(moved);
+      columns.split_drafts(request.tree, given.dtype);
+      return make(request, tree_result_of(moved, statuses), columns, cuda::make_sharded_tree);
+    }
+    ShardedChainRequest request;
+    request.chain = chain_request_of(moved);
+    columns.split_drafts(request.chain, given.dtype);
+    return make(request, chain_result_of(moved, statuses), columns, cuda::make_sharded_chain);
+  }
+  Error make_call(const fairdraw_chain& given, const fairdraw_chain& moved,
+                  const Columns& columns) {
+    const View<RowStatus> statuses =
+        view_or_none(reinterpret_cast<RowStatus*>(moved.statuses), moved.batch);
+    ShardedChainSamplingRequest request;
+    request.chain = chain_sampling_request_of(moved);
+    columns.split(request.chain.target_probs, given.dtype);
+    columns.split(request.chain.draft_probs, given.dtype);
+    const std::int64_t drafts = moved.batch * moved.num_draft_tokens;
+    request.accept_words = view_or_none(moved.accept_words, drafts);
+    request.recover_words = view_or_none(moved.recover_words, drafts);
+    request.bonus_words = view_or_none(moved.bonus_words, moved.batch);
+    return make(request, chain_sampling_result_of(moved, statuses), columns,
+                cuda::make_sharded_chain_sampling);
   }
   template <class Request, class Result, class Make>
-  Error make(Request request, const Result& result, const std::vector<std::int64_t>& boundaries,
-             int number, const Make& make_call) {
-    request.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
-    request.shard = number;
+  Error make(Request request, const Result& result, const Columns& columns,
+             const Make& make_sharded) {
+    request.boundaries = {columns.boundaries.data(),
+                          static_cast<std::int64_t>(columns.boundaries.size())};
+    request.shard = columns.number;
     cuda::Execution execution;
     const std::int64_t workspace = cuda::workspace_bytes(request, result);
     if (Error error = prepare(state_, workspace, execution)) return error;
-    return make_call(request, result, execution, call_);
+    return make_sharded(request, result, execution, call_);
   }
   std::int64_t place_of(const void* at) const {
     return static_cast<const std::byte*>(at) -
@@ -106,26 +131,28 @@ class ChainShard {
     return state_.stream.synchronise();
   }
 
-  OwnResults<fairdraw_verification> results_;
-  DeviceCall<fairdraw_verification> device_;
+  OwnResults<Call> results_;
+  DeviceCall<Call> device_;
   DeviceState& state_;
   cuda::ShardedChain call_;
 };
 
-Error exchange_blocks(const std::deque<ChainShard>& shards, ChainExchange kind) {
+template <class Shard>
+Error exchange_blocks(const std::deque<Shard>& shards, ChainExchange kind) {
   std::vector<std::byte> blocks, block;
-  for (const ChainShard& shard : shards) {
+  for (const Shard& shard : shards) {
     if (Error error = shard.send(kind, block)) return error;
     blocks.insert(blocks.end(), block.begin(), block.end());
   }
-  for (const ChainShard& shard : shards) {
+  for (const Shard& shard : shards) {
     if (Error error = shard.receive(kind, blocks)) return error;
   }
   return {};
 }
 
 /// The exchanges of rows, until all are decided.
-Error decide_rows(const std::deque<ChainShard>& shards) {
+template <class Shard>
+Error decide_rows(const std::deque<Shard>& shards) {
   constexpr int kMostRounds = 64;  // of windows that shrink to a sixtieth each
   if (Error error = exchange_blocks(shards, ChainExchange::summary)) return error;
   for (int round = 0; round < kMostRounds; ++round) {
@@ -172,10 +199,14 @@ std::string on_devices(int shards,
   return with_states();
 }
 
-Error verify_in_shards(const std::vector<DeviceState*>& states, const fairdraw_verification& call) {
+namespace {
+
+template <class Call>
+Error verify_drafts(const std::vector<DeviceState*>& states, const Call& call) {
+  using Shard = DraftsShard<Call>;
   const std::vector<std::int64_t> boundaries =
       word_boundaries(call.vocab, static_cast<int>(states.size()));
-  std::deque<ChainShard> shards;
+  std::deque<Shard> shards;
   for (DeviceState* state : states) {
     shards.emplace_back(call, *state);
     const int number = static_cast<int>(shards.size()) - 1;
@@ -187,10 +218,19 @@ Error verify_in_shards(const std::vector<DeviceState*>& states, const fairdraw_v
       if (Error error = exchange_blocks(shards, shards.front().exchange(number))) return error;
     }
   }
-  for (const ChainShard& shard : shards) {
+  for (const Shard& shard : shards) {
     if (Error error = shard.finish()) return error;
   }
   return copy_agreed_results(shards, call, [](const void*) { return false; });
+}
+
+}  // namespace
+
+Error verify_in_shards(const std::vector<DeviceState*>& states, const fairdraw_verification& call) {
+  return verify_drafts(states, call);
+}
+Error verify_in_shards(const std::vector<DeviceState*>& states, const fairdraw_chain& call) {
+  return verify_drafts(states, call);
 }
 
 }  // namespace fairdraw::harness

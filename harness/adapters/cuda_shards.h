@@ -32,6 +32,8 @@ std::string on_devices(int shards,
 
 /// Verifies drafted chains or trees, a shard a state; all have to say the same.
 Error verify_in_shards(const std::vector<DeviceState*>& states, const fairdraw_verification& call);
+/// The same of chains of which probabilities are given.
+Error verify_in_shards(const std::vector<DeviceState*>& states, const fairdraw_chain& call);
 
 /// A call whose results are arrays of its own, with what the caller's hold.
 template <class Call>

@@ -78,6 +78,11 @@ class CallOnGpu {
                          const cuda::Execution& execution, cuda::ShardedChain& call) {
     return cuda::make_sharded_chain(request, result, execution, call);
   }
+  static Error make_call(const ShardedChainSamplingRequest& request,
+                         const ChainSpeculativeResult& result, const cuda::Execution& execution,
+                         cuda::ShardedChain& call) {
+    return cuda::make_sharded_chain_sampling(request, result, execution, call);
+  }
   static Error make_call(const ShardedTreeRequest& request, const VerifyTreeResult& result,
                          const cuda::Execution& execution, cuda::ShardedChain& call) {
     return cuda::make_sharded_tree(request, result, execution, call);
@@ -173,6 +178,25 @@ class ShardedCudaTree : public DraftsOnGpu {
 
  private:
   TreeArguments arguments_;
+};
+
+/// What chain_speculative_sampling does.
+class ShardedCudaChainSampling : public DraftsOnGpu {
+ public:
+  ShardedCudaChainSampling(const nb::list& boundaries, std::int32_t shard, Handle draft_probs,
+                           Handle draft_tokens, Handle target_probs, Handle seed, Handle offset,
+                           Handle tokens, Handle accepted, Handle emitted, Handle statuses,
+                           std::uint64_t stream, Handle allocate)
+      : arguments_(draft_probs, draft_tokens, target_probs, seed, offset, tokens, accepted, emitted,
+                   statuses, stream, nb::none()) {
+    ShardedChainSamplingRequest request;
+    request.chain = arguments_.request;
+    make(boundaries_of(boundaries), shard, arguments_.place(), allocate, request,
+         arguments_.result);
+  }
+
+ private:
+  ChainSamplingArguments arguments_;
 };
 
 /// What Python sees of each.
@@ -371,6 +395,14 @@ void bind_sharded_on_gpu(nb::module_& module) {
            nb::arg("draft_lengths").none(), nb::arg("draft"), nb::arg("siblings"),
            nb::arg("tokens").none(), nb::arg("nodes").none(), nb::arg("accepted").none(),
            nb::arg("statuses").none(), nb::arg("allocate"));
+  bind_call<ShardedCudaChainSampling>(module, "ShardedCudaChainSampling")
+      .def(nb::init<const nb::list&, std::int32_t, Handle, Handle, Handle, Handle, Handle, Handle,
+                    Handle, Handle, Handle, std::uint64_t, Handle>(),
+           nb::arg("boundaries"), nb::arg("shard"), nb::arg("draft_probs").none(),
+           nb::arg("draft_tokens").none(), nb::arg("target_probs").none(), nb::arg("seed").none(),
+           nb::arg("offset").none(), nb::arg("tokens").none(), nb::arg("accepted").none(),
+           nb::arg("emitted").none(), nb::arg("statuses").none(), nb::arg("stream"),
+           nb::arg("allocate"));
   module.def("sharded_peer_bytes", &most_peer_bytes, nb::arg("boundaries"), nb::arg("shard"),
              nb::arg("most_rows"), nb::arg("most_samples"), nb::arg("most_logprobs"),
              nb::arg("drafts"), nb::arg("allocate"));

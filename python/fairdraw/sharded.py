@@ -72,6 +72,7 @@ _OVER_COLUMNS = {
 _ON_GPUS: dict[Any, Callable[..., GpuCall]] = {
     _core.verify_chain: _core.ShardedCudaChain,
     _core.verify_tree: _core.ShardedCudaTree,
+    _core.chain_speculative_sampling: _core.ShardedCudaChainSampling,
 }
 
 _Arguments = ParamSpec("_Arguments")
@@ -204,8 +205,8 @@ class ShardedSampler:
     wait for each other's: all ranks make the same calls in the same order, each on one stream, and
     a rank that does not come, or comes with another number of rows, is waited for forever.
 
-    What is missing on GPUs: probs among the details, the methods but verify_chain and verify_tree, and
-    more than 8 ranks.
+    What is missing on GPUs: probs among the details, the methods that are operations on rows, and more
+    than 8 ranks.
     """
 
     def __init__(

@@ -193,16 +193,17 @@ def check_chains(sampler, columns, device="cpu", **rounds):
     assert none.tokens.shape == (0, 4)
 
 
-def check_chain_sampling(sampler, columns):
-    chains = Chains(columns, "cpu")
+def check_chain_sampling(sampler, columns, device="cpu", **rounds):
+    """`rounds`: of calls on a GPU, or nothing."""
+    chains = Chains(columns, device)
     target = fairdraw.softmax(chains.logits)
-    counts = [torch.ones(chains.batch, dtype=torch.int32) for _ in range(4)]
+    counts = [torch.ones(chains.batch, dtype=torch.int32, device=device) for _ in range(4)]
     expected = fairdraw.chain_speculative_sampling(
         chains.draft_probs, chains.ids, target, *counts[:2], seed=chains.seeds, offset=1
     )
     got = sampler.chain_speculative_sampling(
         columns.of(chains.draft_probs), chains.ids, columns.of(target), *counts[2:],
-        seed=chains.seeds, offset=1,
+        seed=chains.seeds, offset=1, **rounds,
     )  # fmt: skip
     for name, mine, whole in zip(("tokens", "accepted", "emitted"), got, expected, strict=True):
         same(name, mine, whole)

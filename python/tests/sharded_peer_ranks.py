@@ -13,7 +13,14 @@ from itertools import accumulate
 
 import torch
 import torch.distributed as distributed
-from sharded_method_ranks import Chains, Columns, check_chains, check_trees, same_results
+from sharded_method_ranks import (
+    Chains,
+    Columns,
+    check_chain_sampling,
+    check_chains,
+    check_trees,
+    same_results,
+)
 from sharded_ranks import columns_of, same, same_reports
 
 import fairdraw
@@ -211,6 +218,7 @@ def run(rank, ranks, folder, backend):
             assert sampler.exchanged_bytes == 0
             check_chains(sampler, columns, "cuda", rounds=ROUNDS)
             check_trees(sampler, columns, "cuda")
+            check_chain_sampling(sampler, columns, "cuda")
             check_trees(sampler, columns, "cuda", rounds=ROUNDS)
             check_graph_of_chains(sampler, columns)
             check_refusals(sampler, rows, rank)
@@ -220,6 +228,7 @@ def run(rank, ranks, folder, backend):
                 assert through_group.exchanged_bytes > 0
                 check_chains(through_group, columns, "cuda", rounds=ROUNDS)
                 check_trees(through_group, columns, "cuda")
+                check_chain_sampling(through_group, columns, "cuda", rounds=0)
                 check_trees(through_group, columns, "cuda", rounds=ROUNDS)
                 check_graph_of_chains(through_group, columns)
             torch.cuda.synchronize()

@@ -133,6 +133,11 @@ std::int64_t workspace_bytes(const ShardedTreeRequest&, const VerifyTreeResult&)
   return 0;
 }
 
+std::int64_t workspace_bytes(const ShardedChainSamplingRequest&,
+                             const ChainSpeculativeResult&) noexcept {
+  return 0;
+}
+
 struct ShardedChain::Parts {};
 
 ShardedChain::ShardedChain() = default;
@@ -154,6 +159,10 @@ Error make_sharded_chain(const ShardedChainRequest&, const VerifyChainResult&, c
 }
 Error make_sharded_tree(const ShardedTreeRequest&, const VerifyTreeResult&, const Execution&,
                         ShardedChain&) {
+  return no_cuda();
+}
+Error make_sharded_chain_sampling(const ShardedChainSamplingRequest&, const ChainSpeculativeResult&,
+                                  const Execution&, ShardedChain&) {
   return no_cuda();
 }
 Error sharded_send(const ShardedChain&, ChainExchange) { return no_cuda(); }

@@ -91,6 +91,7 @@ Error check_supported(const View<const std::int64_t>& boundaries) {
 using sharded::SpeculationCall;
 
 DraftLaw law_of(const SpeculationCall& call) {
+  if (call.tests_all) return DraftLaw::probs;
   return call.draft_tokens.size > 0 ? call.draft_law : DraftLaw::none;
 }
 
@@ -122,17 +123,27 @@ Error check_pointers(const SpeculationCall& call, std::int64_t workspace,
     target.processing = processing_of_columns(rows_of(call.target));
   }
   DevicePointers pointers;
-  check_target(pointers, target);
+  if (call.tests_all) {
+    if (has_columns) pointers.check("target_probs", target.logits);
+    pointers.check("seed", target.seed);
+    pointers.check("offset", target.offset);
+    pointers.check("accept_words", call.accept_words);
+    pointers.check("recover_words", call.recover_words);
+    pointers.check("bonus_words", call.bonus_words);
+  } else {
+    check_target(pointers, target);
+  }
   pointers.check("draft_tokens", call.draft_tokens);
   pointers.check("draft_lengths", call.draft_lengths);
   pointers.check("parents", call.parents);
   if (law_of(call) != DraftLaw::none) {
-    if (has_columns) pointers.check("draft", call.draft);
+    if (has_columns) pointers.check(call.tests_all ? "draft_probs" : "draft", call.draft);
     check_filters(pointers, call.draft_filters, "draft_filters.");
   }
   pointers.check("tokens", call.tokens);
   pointers.check("nodes", call.nodes);
   pointers.check("accepted", call.accepted);
+  pointers.check("emitted", call.emitted);
   pointers.check("statuses", call.statuses);
   pointers.check_workspace(execution, workspace, call.target.batch);
   return pointers.error();
@@ -141,7 +152,7 @@ Error check_pointers(const SpeculationCall& call, std::int64_t workspace,
 /// The rows of one side, as a sharded call has them. Parameters that are arrays are a request's:
 /// what matters here is that they are.
 ShardedRequest rows_of_side(const SpeculationCall& call, const SampleRequest& rows,
-                            const LawFilters& filters) {
+                            const LawFilters& filters, TileInput input) {
   ShardedRequest side;
   side.rows = rows;
   side.rows.temperature = filters.temperature;
@@ -151,6 +162,7 @@ ShardedRequest rows_of_side(const SpeculationCall& call, const SampleRequest& ro
   side.rows.tie_rule = filters.tie_rule;
   side.rows.filter_order = filters.filter_order;
   side.rows.seed = std::uint64_t{0};  // words are given, or nothing is drawn
+  side.input = input;
   side.boundaries = call.boundaries;
   side.shard = call.shard;
   return side;
@@ -194,6 +206,7 @@ class ChainLayout {
     place_blocks(parts);
     parts.chain.target = filtered(parts.target.columns, parts.target.temperature,
                                   parts.target.allowed, parts.target.records);
+    parts.chain.target.from_probs = parts.target.from_probs;
     parts.chain.shards = parts.target.shards;
     parts.chain.shard = parts.target.shard;
     parts.chain.begin = parts.target.parts[parts.target.shard].begin;
@@ -211,6 +224,11 @@ class ChainLayout {
     drafts.target.logits.vocab = call_.boundaries.data[call_.boundaries.size - 1];
     drafts.drafts = {call_.max_draft, call_.draft_tokens, call_.draft_lengths};
     drafts.draft_law = law;
+    drafts.tests_all = call_.tests_all;
+    task.accept_words = call_.accept_words.data;
+    task.recover_words = call_.recover_words.data;
+    task.bonus_words = call_.bonus_words.data;
+    task.emitted = call_.emitted.data;
     drafts.draft_filters = call_.draft_filters;
     memory_.allocate(drafts.requests, call_.target.batch);
     drafts.of_target = place_settings(memory_, target_rows());
@@ -245,9 +263,10 @@ class ChainLayout {
     ShardedTask& task = parts.target;
     SampleResult result;
     static std::int32_t no_token;  // says that tokens are wanted
-    result.tokens = {&no_token, target_rows()};
-    place_sharded_rows(rows_of_side(call_, rows_of(call_.target), call_.target.filters), result,
-                       task, parts.processed, memory_);
+    if (!call_.tests_all) result.tokens = {&no_token, target_rows()};
+    place_sharded_rows(
+        rows_of_side(call_, rows_of(call_.target), call_.target.filters, call_.target_input),
+        result, task, parts.processed, memory_);
     memory_.allocate(task.records, target_rows());
     use_settings(chain.drafts.of_target, task);
     parts.processed.edits.active = task.active;
@@ -259,7 +278,8 @@ class ChainLayout {
     SampleRequest rows;
     rows.logits = call_.draft;
     ProcessedColumns none;
-    place_sharded_rows(rows_of_side(call_, rows, call_.draft_filters), {}, task, none, memory_);
+    place_sharded_rows(rows_of_side(call_, rows, call_.draft_filters, TileInput::logits), {}, task,
+                       none, memory_);
     memory_.allocate(task.records, draft_rows());
     use_settings(chain.drafts.of_draft, task);
     task.undecided = target.undecided;
@@ -356,6 +376,11 @@ std::int64_t workspace_bytes(const ShardedTreeRequest& request,
   SpeculationCall call;
   return check_call_of_shard(request, result, call) ? 0 : bytes_of(call);
 }
+std::int64_t workspace_bytes(const ShardedChainSamplingRequest& request,
+                             const ChainSpeculativeResult& result) noexcept {
+  SpeculationCall call;
+  return check_call_of_shard(request, result, call) ? 0 : bytes_of(call);
+}
 
 ShardedChain::ShardedChain() = default;
 ShardedChain::~ShardedChain() = default;
@@ -421,6 +446,18 @@ Error make_sharded_tree(const ShardedTreeRequest& request, const VerifyTreeResul
   return {};
 }
 
+Error make_sharded_chain_sampling(const ShardedChainSamplingRequest& request,
+                                  const ChainSpeculativeResult& result, const Execution& execution,
+                                  ShardedChain& call) {
+  SpeculationCall checked;
+  if (Error error = check_call_of_shard(request, result, checked)) return error;
+  auto parts = std::make_unique<ShardedChain::Parts>();
+  if (Error error = make_parts(checked, execution, *parts)) return error;
+  parts->result = {result.tokens, result.accepted, result.statuses};
+  call.parts_ = std::move(parts);
+  return {};
+}
+
 /// Which rows there are, and what this shard says of them.
 Error ChainParts::send_summaries() const {
   if (Error e = check_launch("drafted_rows", prepare_drafted_rows(chain.drafts, stream))) return e;
@@ -431,7 +468,7 @@ Error ChainParts::send_summaries() const {
     if (Error e = index_sharded_rows(draft, {}, of_draft, stream)) return e;
     return check_launch("summarise_rows", summarise_rows(draft, stream));
   }
-  if (law == DraftLaw::none) return {};
+  if (law == DraftLaw::none || chain.drafts.draft_rows == 0) return {};
   if (chain.draft.rows.vocab > 0) {
     const View<const std::uint8_t> active{chain.drafts.of_draft.active, chain.draft.rows.rows};
     if (Error e = check_launch(
@@ -457,7 +494,8 @@ Error ChainParts::merge(ShardedExchange exchange) const {
   if (has_draft_rows(exchange)) {
     return check_launch("merge_rows", merge_rows(draft, exchange, stream));
   }
-  if (law != DraftLaw::probs || exchange != ShardedExchange::summary) return {};
+  const bool has_probs = law == DraftLaw::probs && chain.drafts.draft_rows > 0;
+  if (!has_probs || exchange != ShardedExchange::summary) return {};
   return check_launch("merge_probability_rows", merge_probability_rows(chain, stream));
 }
 

@@ -4,7 +4,9 @@
 // Contract. Tokens, the number of accepted drafts and a status of each request, the same on every
 // rank and those of verify_chain over whole rows, from rows that are decided: records of this
 // shard's columns, and tokens. A request that needs a row which is not decided keeps its results
-// as they were. Of blocks that are not right nothing follows but other tokens.
+// as they were. Of blocks that are not right nothing follows but other tokens. The same for
+// chain_speculative_sampling, where rows hold probabilities, all of them count, every draft is
+// tested, and a draft may be one that its distribution never gives.
 //
 // Algorithm and cost. Weights of relative_weight.cuh have no tile in them, so that sums of shards
 // are sums of rows.
@@ -57,7 +59,11 @@ class ShardedChainWalk {
     return task_.drafts.drafts.tokens.data[state_.request.place + i];
   }
   __device__ std::uint64_t word(std::int64_t position, Purpose purpose) const {
-    return task_.drafts.word(b_, position, purpose);
+    if (task_.bonus_words == nullptr) return task_.drafts.word(b_, position, purpose);
+    if (purpose == Purpose::bonus) return task_.bonus_words[b_];
+    const std::uint64_t* words =
+        purpose == Purpose::accept ? task_.accept_words : task_.recover_words;
+    return words[b_ * task_.drafts.drafts.max_draft + position];
   }
   __device__ Distribution<FilteredWeight> target(std::int64_t i) const {
     return distribution_of(task_.target, state_.request.row + i);
@@ -89,11 +95,32 @@ class ShardedChainWalk {
   /// when weights have come.
   __device__ Position end(BlockScratch<std::uint64_t>& scratch) const {
     if (state_.status != RowStatus::ok) return {0, Ending::fails, state_.status};
+    if (task_.drafts.tests_all) {
+      const Position bad = first_end(
+          0, state_.request.drafts, [this](std::int64_t i) { return look_at_rows(i); }, scratch);
+      if (bad.ending != Ending::stops) return bad;
+    }
     return first_end(
         0, state_.request.drafts, [this](std::int64_t i) { return look_at(i); }, scratch);
   }
+  /// A draft by its own test, as if the chain had got there.
+  __device__ bool passes(std::int64_t i) const {
+    const RowWeights sum = weights(i);
+    return passes_test(word(i, Purpose::accept), sum.token_target, sum.target, sum.token_draft,
+                       sum.draft);
+  }
 
  private:
+  /// All rows count, the draft's of a position before the target's.
+  __device__ Position look_at_rows(std::int64_t i) const {
+    const bool is_bonus = i == state_.request.drafts;
+    const RowStatus of_draft = is_bonus ? RowStatus::ok : draft_status(i);
+    if (of_draft != RowStatus::ok) return failed(i, of_draft);
+    if (const RowStatus status = target_status(i); status != RowStatus::ok) {
+      return failed(i, status);
+    }
+    return {i, is_bonus ? Ending::stops : Ending::goes_on, RowStatus::ok};
+  }
   __device__ Position look_at(std::int64_t i) const {
     const RowStatus status = target_status(i);
     if (status != RowStatus::ok) return failed(i, status);
@@ -104,11 +131,10 @@ class ShardedChainWalk {
     }
     const RowStatus of_draft = draft_status(i);
     if (of_draft != RowStatus::ok) return failed(i, of_draft);
-    const RowWeights sum = weights(i);
-    if (sum.token_draft == 0) return {i, Ending::fails, RowStatus::impossible_draft};
-    const bool passes = passes_test(word(i, Purpose::accept), sum.token_target, sum.target,
-                                    sum.token_draft, sum.draft);
-    return {i, passes ? Ending::goes_on : Ending::stops, RowStatus::ok};
+    if (!task_.drafts.tests_all && weights(i).token_draft == 0) {
+      return {i, Ending::fails, RowStatus::impossible_draft};
+    }
+    return {i, passes(i) ? Ending::goes_on : Ending::stops, RowStatus::ok};
   }
   __device__ static Position failed(std::int64_t i, RowStatus status) {
     return {i, status == RowStatus::inactive ? Ending::waits : Ending::fails, status};
@@ -309,9 +335,20 @@ __global__ void __launch_bounds__(kThreads)
     if (ok && i == end.number) token = last;
     tokens[i] = token;
   }
+  auto counted = static_cast<std::uint64_t>(end.number);
+  if (task.drafts.tests_all) {
+    std::uint64_t mine = 0;
+    for (std::int64_t i = threadIdx.x; ok && i < walk.state().request.drafts; i += kThreads) {
+      mine += walk.passes(i) ? 1U : 0U;
+    }
+    counted = reduce_block(mine, scratch, Add{});
+  }
   if (threadIdx.x != 0) return;
   if (result.accepted.given()) {
-    result.accepted.data[b] = ok ? static_cast<std::int32_t>(end.number) : 0;
+    result.accepted.data[b] = ok ? static_cast<std::int32_t>(counted) : 0;
+  }
+  if (task.emitted != nullptr) {
+    task.emitted[b] = ok ? static_cast<std::int32_t>(end.number) : 0;
   }
   if (result.statuses.given()) result.statuses.data[b] = end.status;
 }

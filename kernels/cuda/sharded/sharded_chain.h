@@ -62,13 +62,20 @@ struct ShardedChainTask {
   FilteredRows target;  ///< of this shard's columns, of which there may be none
   FilteredRows draft;   ///< likewise; where the distribution is known
   int shards, shard;
-  int begin;                 ///< of this shard's columns
-  ChainBlocks probs;         ///< ProbabilityPart a place for a draft
-  ChainBlocks weights;       ///< RowWeights a row of the target
-  ChainBlocks left;          ///< Sum128 a request: what is left of the target
-  ChainBlocks last;          ///< int32 a request: the token that ends it, or -1
-  ChainEnd* ends;            ///< [batch], where the distribution is known
-  RowRecord* draft_records;  ///< draft.records
+  int begin;            ///< of this shard's columns
+  ChainBlocks probs;    ///< ProbabilityPart a place for a draft
+  ChainBlocks weights;  ///< RowWeights a row of the target
+  ChainBlocks left;     ///< Sum128 a request: what is left of the target
+  ChainBlocks last;     ///< int32 a request: the token that ends it, or -1
+  ChainEnd* ends;       ///< [batch], where the distribution is known
+
+  // Of chain_speculative_sampling (drafts.tests_all): the words that it may be given, in place of
+  // those of seeds, and its second count.
+  const std::uint64_t* accept_words;   ///< [batch, max_draft]; null: none
+  const std::uint64_t* recover_words;  ///< likewise
+  const std::uint64_t* bonus_words;    ///< [batch]
+  std::int32_t* emitted;               ///< [batch]; null: not wanted
+  RowRecord* draft_records;            ///< draft.records
 
   bool knows_distribution() const { return ends != nullptr; }
 };

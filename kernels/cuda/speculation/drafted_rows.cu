@@ -81,8 +81,9 @@ __device__ void prepare_request(const DraftTask& task, std::int64_t b) {
     __syncwarp();  // the depths are there for all lanes
   }
   const RowParameters parameters = parameters_of(task.target.filters, b);
-  state.by_distribution =
-      task.draft_law != DraftLaw::none && request.drafts > 0 && !is_greedy(parameters) ? 1 : 0;
+  const bool knows =
+      task.draft_law != DraftLaw::none && request.drafts > 0 && !is_greedy(parameters);
+  state.by_distribution = task.tests_all || knows ? 1 : 0;
   if (lane_of_thread() == 0) task.requests[b] = state;
   if (state.status != RowStatus::ok) return;
   const std::uint64_t seed = task.target.seed.at(b);

@@ -53,6 +53,7 @@ struct DraftTask {
   SiblingSampling siblings{};        ///< of a tree
   View<const std::int32_t> parents;  ///< of a tree; absent in chains
   std::int64_t max_depth = 0;        ///< of a tree
+  bool tests_all = false;            ///< every request needs the distribution, without drafts too
 
   // In the workspace.
   DraftedState* requests = nullptr;  ///< [batch]

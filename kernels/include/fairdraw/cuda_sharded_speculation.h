@@ -1,6 +1,7 @@
 // Speculation over a sharded vocabulary (fairdraw/sharded_speculation.h) on NVIDIA GPUs: the
-// tokens, nodes, accepted drafts and statuses of verify_chain and verify_tree over the whole rows,
-// bit for bit, on every rank, in phases that are enqueued on a stream.
+// tokens, nodes, accepted drafts and statuses of verify_chain, verify_tree and
+// chain_speculative_sampling over the whole rows, bit for bit, on every rank, in phases that are
+// enqueued on a stream.
 //
 // The contract is that of fairdraw/cuda_sharded.h: arrays lie in device memory (`boundaries` is
 // read on the host, at the call), nothing is allocated, nothing is waited for, and all of it can be
@@ -40,8 +41,11 @@
 // it would have needed more rounds, keeps its results as they were; `undecided` says how many rows
 // are left. More thresholds, tokens, and then the three others of the same call go on with them.
 //
-// What is not there: chain_speculative_sampling, more than kMaxDeviceShards shards. Calls that ask
-// for them are refused by name; the CPU has all but the last of them.
+// Of chain_speculative_sampling, whose rows are probabilities, a row of the target says as much as
+// one without filters, and there are no rounds and no tokens; the rest is that of a chain.
+//
+// What is not there: more than kMaxDeviceShards shards. Calls that ask for them are refused by
+// name.
 //
 // This header needs no CUDA header.
 #pragma once
@@ -81,6 +85,8 @@ std::int64_t workspace_bytes(const ShardedChainRequest& request,
                              const VerifyChainResult& result) noexcept;
 std::int64_t workspace_bytes(const ShardedTreeRequest& request,
                              const VerifyTreeResult& result) noexcept;
+std::int64_t workspace_bytes(const ShardedChainSamplingRequest& request,
+                             const ChainSpeculativeResult& result) noexcept;
 
 /// A call of chains or of trees that has been checked, and where its exchanges lie in the
 /// workspace.
@@ -111,6 +117,9 @@ class ShardedChain {
                                   const Execution&, ShardedChain&);
   friend Error make_sharded_tree(const ShardedTreeRequest&, const VerifyTreeResult&,
                                  const Execution&, ShardedChain&);
+  friend Error make_sharded_chain_sampling(const ShardedChainSamplingRequest&,
+                                           const ChainSpeculativeResult&, const Execution&,
+                                           ShardedChain&);
   friend Error sharded_send(const ShardedChain&, ChainExchange);
   friend Error sharded_receive(const ShardedChain&, ChainExchange);
   friend Error finish_sharded(const ShardedChain&);
@@ -130,6 +139,11 @@ Error make_sharded_chain(const ShardedChainRequest& request, const VerifyChainRe
 /// The same of trees; errors are those of cuda::verify_tree, and max_draft above 2^20.
 Error make_sharded_tree(const ShardedTreeRequest& request, const VerifyTreeResult& result,
                         const Execution& execution, ShardedChain& call);
+
+/// The same of chain_speculative_sampling.
+Error make_sharded_chain_sampling(const ShardedChainSamplingRequest& request,
+                                  const ChainSpeculativeResult& result, const Execution& execution,
+                                  ShardedChain& call);
 
 /// As of a ShardedCall (fairdraw/cuda_sharded.h), whose calls may go through the same memory.
 /// `most_rows`: at least the rows of the target.

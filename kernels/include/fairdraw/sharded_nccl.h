@@ -4,7 +4,7 @@
 //   if (Error error = make_sharded_call(request, result, execution, call)) return error;
 //   if (Error error = sample_sharded(call, plan, communicator, stream)) return error;
 //
-// and likewise make_sharded_chain or make_sharded_tree, and verify_sharded
+// and likewise make_sharded_chain or one of its relatives, and verify_sharded
 // (fairdraw/cuda_sharded_speculation.h).
 //
 // Ranks of the communicator are the shards. Everything is enqueued, nothing is waited for, and the

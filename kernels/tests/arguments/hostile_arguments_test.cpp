@@ -60,6 +60,7 @@ const std::map<std::string, std::string>& exempt() {
       {"cuda_sharded_speculation.h continue_sharded", kNeedsGpu},
       {"cuda_sharded_speculation.h finish_sharded", kNeedsGpu},
       {"cuda_sharded_speculation.h make_sharded_chain", kNeedsGpu},
+      {"cuda_sharded_speculation.h make_sharded_chain_sampling", kNeedsGpu},
       {"cuda_sharded_speculation.h make_sharded_tree", kNeedsGpu},
       {"cuda_sharded_speculation.h sharded_receive", kNeedsGpu},
       {"cuda_sharded_speculation.h sharded_send", kNeedsGpu},

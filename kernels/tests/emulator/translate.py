@@ -103,9 +103,9 @@ def statement(body: str, where: str) -> str:
         loads = " ".join(f"{to} = words[{i}];" for i, to in enumerate(out))
         return f"{{ {words}({given[0]}); {loads} }}"
     if ptx.startswith("st.release.sys.global.u64"):
-        return f"*reinterpret_cast<std::uint64_t*>({given[0]}) = {given[1]};"
+        return f"__atomic_store_n({given[0]}, {given[1]}, __ATOMIC_RELEASE);"
     if ptx.startswith("ld.acquire.sys.global.u64"):
-        return f"{out[0]} = *reinterpret_cast<const std::uint64_t*>({given[0]});"
+        return f"{out[0]} = __atomic_load_n({given[0]}, __ATOMIC_ACQUIRE);"
     raise SystemExit(f"{where}: PTX that the emulator does not know: {ptx}")
 
 
