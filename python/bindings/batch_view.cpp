@@ -196,8 +196,9 @@ void bind_batch(nb::module_& module) {
                    [](const View& v) {
                      return v.vector(v.get().offset, seeds_of(v.get()), v.unsigned_64(), false);
                    })
-      .def_prop_ro("words",
-                   [](const View& v) { return per_token(v, v.get().words, v.unsigned_64(), false); })
+      .def_prop_ro(
+          "words",
+          [](const View& v) { return per_token(v, v.get().words, v.unsigned_64(), false); })
       .def_prop_ro("out_tokens",
                    [](const View& v) { return per_token(v, v.get().tokens, kInt, true); })
       .def_prop_ro(

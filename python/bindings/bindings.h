@@ -5,10 +5,11 @@
 
 namespace fairdraw::python {
 
-void bind_enums(nanobind::module_& module);        ///< the values of named arguments
-void bind_operations(nanobind::module_& module);   ///< the kernels, by fairdraw/sampling.py
-void bind_batch(nanobind::module_& module);        ///< what a callable under test is given
-void bind_draft_batch(nanobind::module_& module);  ///< what a callable that verifies drafts is given
+void bind_enums(nanobind::module_& module);       ///< the values of named arguments
+void bind_operations(nanobind::module_& module);  ///< the kernels, by fairdraw/sampling.py
+void bind_batch(nanobind::module_& module);       ///< what a callable under test is given
+void bind_draft_batch(
+    nanobind::module_& module);  ///< what a callable that verifies drafts is given
 void bind_batch_state(nanobind::module_& module);  ///< what fairdraw/serving.py is made of
 void bind_cuda_fused_sampling_processor(nanobind::module_& module);  ///< the same on a GPU
 void bind_beam_search(nanobind::module_& module);                    ///< fairdraw/beam_search.py

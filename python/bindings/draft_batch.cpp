@@ -45,9 +45,10 @@ std::string take_answer(nb::handle result, const DraftCall& call) {
   std::vector<std::int32_t> accepted(static_cast<std::size_t>(call.requests));
   if (nb::isinstance<nb::tuple>(result)) {
     if (nb::len(result) != 2) {
-      return fmt::format("{} returned a tuple of {}; tokens and numbers of accepted drafts are "
-                         "needed",
-                         kCallable, nb::len(result));
+      return fmt::format(
+          "{} returned a tuple of {}; tokens and numbers of accepted drafts are "
+          "needed",
+          kCallable, nb::len(result));
     }
     if (std::string wrong = take_tokens(result[0], call); !wrong.empty()) return wrong;
     std::string wrong = take_ids(result[1], {.outputs = call.requests,
@@ -200,10 +201,9 @@ void bind_draft_batch(nb::module_& module) {
       .def_prop_ro("offset", [](const View& v) { return per_seed(v, v.get().offset); })
       .def_prop_ro("accept_words", words(&Call::accept_words))
       .def_prop_ro("recover_words", words(&Call::recover_words))
-      .def_prop_ro("bonus_words",
-                   [](const View& v) {
-                     return per_request(v, v.get().bonus_words, v.unsigned_64());
-                   })
+      .def_prop_ro(
+          "bonus_words",
+          [](const View& v) { return per_request(v, v.get().bonus_words, v.unsigned_64()); })
       .def_prop_ro("out_tokens",
                    [](const View& v) {
                      return per_position(v, v.get().tokens, v.get().max_draft + 1, kInt, true);

@@ -12,8 +12,7 @@ namespace {
 template <class T>
 const T* somewhere(const T* pointer) {
   static constexpr std::int64_t kNowhere = 0;
-  return pointer != nullptr ? pointer
-                            : static_cast<const T*>(static_cast<const void*>(&kNowhere));
+  return pointer != nullptr ? pointer : static_cast<const T*>(static_cast<const void*>(&kNowhere));
 }
 
 // Rows of `row_bytes` in a layout of `columns` rows a request; rows that no request has are NaN.
@@ -103,7 +102,8 @@ DraftCall::DraftCall(const fairdraw_verification& call)
 void DraftCall::unpack(const fairdraw_verification& call) {
   const std::int64_t words = harness::words_for(vocab);
   const std::int64_t row_bytes = vocab * harness::element_bytes(dtype);
-  RowsOfRequests targets(requests, max_draft + 1, row_bytes), drafts(requests, max_draft, row_bytes);
+  RowsOfRequests targets(requests, max_draft + 1, row_bytes),
+      drafts(requests, max_draft, row_bytes);
   tokens_copy_.assign(static_cast<std::size_t>(requests * max_draft), -1);
   lengths_copy_.assign(static_cast<std::size_t>(requests), 0);
   if (allowed != nullptr) {
@@ -111,8 +111,8 @@ void DraftCall::unpack(const fairdraw_verification& call) {
   }
   for (std::int64_t b = 0; b < requests; ++b) {
     const std::int64_t begin = call.row_begins[b];
-    const std::int64_t rows = std::clamp<std::int64_t>(call.row_begins[b + 1] - begin, 0,
-                                                       max_draft + 1);
+    const std::int64_t rows =
+        std::clamp<std::int64_t>(call.row_begins[b + 1] - begin, 0, max_draft + 1);
     const std::int64_t room = std::max<std::int64_t>(rows - 1, 0), place = begin - b;
     targets.take(target, begin, rows, b);
     if (draft != nullptr) drafts.take(draft, place, room, b);
@@ -122,8 +122,8 @@ void DraftCall::unpack(const fairdraw_verification& call) {
                   allowed_copy_.data() + b * (max_draft + 1) * words);
     }
     // What does not fit the request's own rows fits no longer where all have as many.
-    const std::int32_t length = call.draft_lengths != nullptr ? call.draft_lengths[b]
-                                                              : static_cast<std::int32_t>(room);
+    const std::int32_t length =
+        call.draft_lengths != nullptr ? call.draft_lengths[b] : static_cast<std::int32_t>(room);
     const bool fits = length >= 0 && length <= room && rows > 0;
     lengths_copy_[static_cast<std::size_t>(b)] = fits ? length : -1;
   }

@@ -38,7 +38,7 @@ class DraftCall {
   const std::uint64_t *seed = nullptr, *offset = nullptr;
   const std::uint64_t *accept_words = nullptr, *recover_words = nullptr, *bonus_words = nullptr;
 
-  std::int32_t* tokens = nullptr;  ///< [requests, max_draft + 1]
+  std::int32_t* tokens = nullptr;    ///< [requests, max_draft + 1]
   std::int32_t* accepted = nullptr;  ///< [requests], drafted tokens that are emitted; optional
   std::int32_t* passed = nullptr;    ///< [requests], of chains: fairdraw_chain::accepted; optional
   std::int32_t* statuses = nullptr;  ///< [requests]; optional

@@ -128,7 +128,7 @@ std::string judged_arguments(const RunArguments& arguments) {
 // No command line knows the callable: what repeats a case is a call.
 std::string replay_call(const RunArguments& arguments, const std::string& case_id,
                         std::uint64_t seed) {
-  const char* const verb = !arguments.operations.empty()   ? "verify_operations"
+  const char* const verb = !arguments.operations.empty() ? "verify_operations"
                            : arguments.verifies_drafts() ? "verify_speculation"
                                                          : "verify";
   return fmt::format("fairdraw.{}({}, semantics=\"{}\", suite=\"{}\"{}, seed={})", verb,
@@ -317,26 +317,26 @@ void bind_verify(nb::module_& module) {
          const std::string& shard, const Names& required, std::optional<double> max_skipped,
          unsigned jobs, const nb::object& progress, nb::dict operations, bool keep_dtype,
          nb::dict drafts) {
-        return run({{std::move(function), std::move(running_batch), std::move(operations),
-                     keep_dtype, std::move(drafts), name, version, semantics, arrays, able, lacks, random},
-                    suite,
-                    logits,
-                    case_glob,
-                    seed,
-                    seed_from,
-                    shard,
-                    required,
-                    max_skipped,
-                    jobs},
-                   progress);
+        return run(
+            {{std::move(function), std::move(running_batch), std::move(operations), keep_dtype,
+              std::move(drafts), name, version, semantics, arrays, able, lacks, random},
+             suite,
+             logits,
+             case_glob,
+             seed,
+             seed_from,
+             shard,
+             required,
+             max_skipped,
+             jobs},
+            progress);
       },
       nb::arg("function").none(), nb::arg("running_batch").none(), nb::arg("name"),
       nb::arg("version"), nb::arg("semantics"), nb::arg("suite"), nb::arg("arrays"),
       nb::arg("abilities"), nb::arg("lacks"), nb::arg("randomness"), nb::arg("logits"),
       nb::arg("case").none(), nb::arg("seed").none(), nb::arg("seed_from").none(), nb::arg("shard"),
       nb::arg("require"), nb::arg("max_skipped").none(), nb::arg("jobs"),
-      nb::arg("progress").none(), nb::arg("operations"), nb::arg("keep_dtype"),
-      nb::arg("drafts"));
+      nb::arg("progress").none(), nb::arg("operations"), nb::arg("keep_dtype"), nb::arg("drafts"));
   module.def("case_ids", &case_ids);
   module.def("profile_names", [] {
     const auto names = reference::profile_names();

@@ -73,9 +73,7 @@ def _distributions(batch):
         draft = np.arange(batch.vocab) == drafted
     draft = np.where(used[:, 1:], draft, 0)
     target, draft = (d.astype(np.float64) for d in (target, draft))
-    target, draft = (
-        d / np.maximum(d.sum(axis=-1, keepdims=True), 1e-300) for d in (target, draft)
-    )
+    target, draft = (d / np.maximum(d.sum(axis=-1, keepdims=True), 1e-300) for d in (target, draft))
     return target, draft, drafted[..., 0]
 
 
@@ -114,7 +112,9 @@ class Textbook:
         stands = self.accepts(p, q, self.uniforms(batch, _ACCEPT)[:, :n]) | (q == 0) & (p > 0)
         stands &= np.arange(n) < lengths
         accepted = np.logical_and.accumulate(stands, axis=1).sum(axis=1)
-        recovered = _drawn(self.residual(target[:, :n], draft), self.uniforms(batch, _RECOVER)[:, :n])
+        recovered = _drawn(
+            self.residual(target[:, :n], draft), self.uniforms(batch, _RECOVER)[:, :n]
+        )
         bonus = _drawn(self.bonus(target, draft), self.uniforms(batch, _BONUS))
         requests, last = np.arange(batch.requests), accepted
         own = bonus[requests, last]
@@ -172,7 +172,9 @@ class RejectedDraftsStay(Textbook):
 
     def answer(self, batch, tokens, accepted, stands):
         padded = np.concatenate([batch.draft_tokens, tokens[:, -1:]], axis=1)
-        return np.where(np.arange(batch.max_draft + 1) > accepted[:, None], padded, tokens), accepted
+        return np.where(
+            np.arange(batch.max_draft + 1) > accepted[:, None], padded, tokens
+        ), accepted
 
 
 class AcceptsByTarget(Textbook):

@@ -65,7 +65,9 @@ def test_probabilities_sum_to_1_where_the_profile_asks_for_it():
         sums.clear()
         report = judged(noting, "chain*/v5/*", "probs", semantics=profile)
         assert report.verdict == "passed", report.failures
-        near = max(np.abs(a - 1).max() for a in sums) < 1e-6  # five additions of float32 are 6e-7 off
+        near = (
+            max(np.abs(a - 1).max() for a in sums) < 1e-6
+        )  # five additions of float32 are 6e-7 off
         assert near == sum_to_1
 
 
@@ -90,7 +92,9 @@ def of_logits(batch):
         min_p=batch.min_p,
         tie_rule=batch.tie_rule,
         filter_apply_order=batch.filter_apply_order,
-        allowed=None if batch.allowed is None else batch.allowed.reshape(-1, batch.allowed.shape[2]),
+        allowed=None
+        if batch.allowed is None
+        else batch.allowed.reshape(-1, batch.allowed.shape[2]),
         active=batch.active,
         seed=int(batch.seed[0]) if scalar else batch.seed,
         offset=int(batch.offset[0]) if scalar else batch.offset,
@@ -186,7 +190,9 @@ def test_only_what_is_declared_is_asked_for():
     def noting(batch):
         known = "probs" if batch.draft_probs is not None else "unknown"
         seen.add("logits" if batch.draft_logits is not None else known)
-        assert (batch.draft_tokens[np.arange(batch.max_draft) < batch.draft_lengths[:, None]] >= 0).all()
+        assert (
+            batch.draft_tokens[np.arange(batch.max_draft) < batch.draft_lengths[:, None]] >= 0
+        ).all()
         return verifiers.Textbook()(batch)
 
     for drafts in (("unknown",), ("probs",), ("logits",), ("unknown", "logits")):
@@ -208,7 +214,10 @@ MESSAGES = {
     ),
     "three": (lambda batch: (1, 2, 3), "returned a tuple of 3; tokens and numbers of accepted"),
     "counts": (
-        lambda batch: (np.zeros((batch.requests, batch.max_draft + 1), int), [1.5] * batch.requests),
+        lambda batch: (
+            np.zeros((batch.requests, batch.max_draft + 1), int),
+            [1.5] * batch.requests,
+        ),
         "returned a float at position 0; numbers of accepted drafts are integers",
     ),
     "too large": (

@@ -133,6 +133,55 @@ def test_running_batches(device):
     assert "running_batch() returned a Stepping, which has no method begin" in case.message
 
 
+def accept_by_noise(batch):
+    """The textbook in torch, of seeds that are not its own: target="probs", none of it padding."""
+    target, draft = (d / d.sum(dim=-1, keepdim=True) for d in (batch.target, batch.draft_probs))
+    drafted = batch.draft_tokens.long()
+    q = draft.gather(2, drafted[..., None])[..., 0]
+    p = target[:, :-1].gather(2, drafted[..., None])[..., 0]
+    stands = torch.rand(q.shape, dtype=torch.float64, device=q.device) * q < p
+    accepted = stands.long().cumprod(dim=1).sum(dim=1)
+    left = torch.cat([(target[:, :-1] - draft).clamp(min=0), target[:, -1:]], dim=1)
+    left = left[torch.arange(batch.requests), accepted]
+    noise = torch.empty(left.shape, dtype=torch.float64, device=left.device).exponential_()
+    places = torch.arange(batch.max_draft + 1, device=q.device)
+    tokens = torch.cat([drafted, drafted[:, :1]], dim=1).masked_fill(places > accepted[:, None], -1)
+    tokens[torch.arange(batch.requests), accepted] = (left / noise).argmax(dim=1)
+    return tokens, accepted
+
+
+def test_verifiers_of_drafts(device):
+    seen = set()
+
+    def look(batch):
+        arrays = (batch.target, batch.draft_probs, batch.draft_tokens, batch.seed, batch.out_accepted)
+        seen.update(array.device for array in arrays)
+        return accept_by_noise(batch)
+
+    def write(batch):
+        tokens, accepted = accept_by_noise(batch)
+        batch.out_tokens.copy_(tokens)
+        batch.out_accepted.copy_(accepted)
+        return batch
+
+    for verifier in (look, write):
+        report = fairdraw.verify_speculation(
+            DeviceFunction(verifier, device), suite="smoke", target="probs", arrays="torch",
+            acceptance_rule="token_wise", case="chain_law/*", seed=SEED, name="mine",
+        )  # fmt: skip
+        assert report.verdict == "passed", report.failures
+    assert seen == {device}
+
+
+@on_gpu
+def test_verify_speculation_on_a_gpu():
+    report = fairdraw.verify_speculation(
+        accept_by_noise, suite="smoke", target="probs", device="cuda",
+        acceptance_rule="token_wise", case="chain_law/*", seed=SEED,
+    )  # fmt: skip
+    assert report.verdict == "passed", report.failures
+
+
 def test_arguments_that_do_not_go_together(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     with pytest.raises(

@@ -6,7 +6,16 @@
 namespace fairdraw::harness {
 namespace {
 
-enum class Place { abilities, filters, randomness, running_batch, operations, drafts, plugins, claims };
+enum class Place {
+  abilities,
+  filters,
+  randomness,
+  running_batch,
+  operations,
+  drafts,
+  plugins,
+  claims
+};
 
 struct Row {
   std::string_view name, bit;

@@ -195,9 +195,10 @@ struct Picky : ModelSampler {
   std::string run_speculation(const fairdraw_verification& call) override {
     asked.insert(call.draft_law);
     for (std::int64_t b = 0; b < call.batch; ++b) {
-      const std::int64_t row = call.row_begins ? call.row_begins[b] : b * (call.max_draft + 1);
-      const std::int64_t drafts = call.draft_lengths ? call.draft_lengths[b]
-                                                     : call.row_begins[b + 1] - row - 1;
+      const bool packed = call.row_begins != nullptr;
+      const std::int64_t row = packed ? call.row_begins[b] : b * (call.max_draft + 1);
+      const std::int64_t room = packed ? call.row_begins[b + 1] - row - 1 : call.max_draft;
+      const std::int64_t drafts = call.draft_lengths != nullptr ? call.draft_lengths[b] : room;
       EXPECT_GE(drafts, 0);
       EXPECT_LE(drafts, call.max_draft);
       for (std::int64_t i = 0; i < drafts; ++i) {

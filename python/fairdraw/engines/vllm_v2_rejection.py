@@ -89,7 +89,8 @@ def make(block: bool, seed: int) -> Any:
             offset_of = offset_of + torch.arange(batch.requests) * (batch.max_draft + 1)
         drafts = None
         if batch.draft_probs is not None:
-            drafts = batch.draft_probs.float().log() * temperature[:, None, None]
+            by_request = temperature[:, None, None]
+            drafts = (batch.draft_probs.float().log() * by_request).masked_fill(by_request == 0, 0.0)
             drafts = drafts.to(device)
         rows = float32_target(batch)[used].to(device)
         expanded = requests[used].to(device)
@@ -98,7 +99,9 @@ def make(block: bool, seed: int) -> Any:
             _processed(batch, rows, expanded, on_gpu, device),
             drafts,
             before[used].to(device),
-            torch.cat([torch.zeros(1, dtype=torch.int64), (lengths + 1).cumsum(0)]).int().to(device),
+            torch.cat([torch.zeros(1, dtype=torch.int64), (lengths + 1).cumsum(0)])
+            .int()
+            .to(device),
             (offset_of[:, None] + steps)[used].to(device),
             requests[:, 0].contiguous().to(device),
             expanded,

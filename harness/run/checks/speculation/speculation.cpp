@@ -146,8 +146,8 @@ bool is_greedy_under(const reference::Semantics& semantics,
   using reference::TemperatureZero;
   using reference::TopPZero;
   if (parameters.top_p == 0) return semantics.top_p_zero == TopPZero::greedy;
-  return parameters.top_k == 1 || (parameters.temperature == 0 &&
-                                   semantics.temperature_zero == TemperatureZero::greedy);
+  return parameters.top_k == 1 ||
+         (parameters.temperature == 0 && semantics.temperature_zero == TemperatureZero::greedy);
 }
 
 // Greedy requests take the largest logits whatever the arithmetic, where no two are the largest.

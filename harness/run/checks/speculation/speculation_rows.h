@@ -23,8 +23,8 @@ struct SpeculationShape {
 /// array of seeds, offsets at which offset + i carries. Drafts are mostly drawn as an engine draws
 /// them, with the request's bits. Rows of a draft that must not be read hold NaN. One request of 8
 /// has a fault, and some have drafts that their distribution never gives: not of samplers that take
-/// none (DraftContract). Where the input has processing, a request takes that of its number, and the history
-/// of a row goes on with the drafts before it.
+/// none (DraftContract). Where the input has processing, a request takes that of its number, and
+/// the history of a row goes on with the drafts before it.
 SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first,
                                      std::int64_t count, const SpeculationShape& shape);
 

@@ -147,17 +147,17 @@ void note_wrong_step(const Table& step, const StepRows& rows, CheckOutcome& outc
   const struct {
     const char* bug;
     Replacement rule;
-  } replacements[] = {
-      {"the draft is not subtracted after a rejection", whole_target},
-      {"the token after a rejection comes from the draft", whole_draft},
-      {"the draft's probabilities are left out after a rejection", target_without}};
+  } replacements[] = {{"the draft is not subtracted after a rejection", whole_target},
+                      {"the token after a rejection comes from the draft", whole_draft},
+                      {"the draft's probabilities are left out after a rejection", target_without}};
   for (const auto& [bug, rule] : replacements) {
     if (fits(step, drafted, rows, rule)) explaining.push_back(bug);
   }
   const char* const found = only_of(explaining);
   add(found != nullptr ? found : "the token after a rejection",
-      "in " + step.name() + " drafts are accepted as they must be, and what comes after the others "
-      "is another token",
+      "in " + step.name() +
+          " drafts are accepted as they must be, and what comes after the others "
+          "is another token",
       outcome);
 }
 
