@@ -4,7 +4,16 @@ from ._core import Batch, DraftBatch, __version__
 from .beam_search import BeamResult, BeamSearch, BeamStep
 from .fused_sampling_processor import CopiedStep, FusedSamplingProcessor
 from .fuzzing import Finding, FuzzReport, fuzz
-from .kept_sets import KeptSample, KeptSets, kept_sets_of_mask, sample_with_kept_sets
+from .kept_sets import (
+    KeptChains,
+    KeptSample,
+    KeptSets,
+    KeptTrees,
+    kept_sets_of_mask,
+    sample_with_kept_sets,
+    verify_chain_with_kept_sets,
+    verify_tree_with_kept_sets,
+)
 from .logprobs import Logprobs, log_probabilities
 from .operation_verification import verify_operations
 from .parallel_sampling import BestOf, add_logprobs, best_of, child_seeds
@@ -74,8 +83,10 @@ __all__ = [
     "FusedSamplingProcessor",
     "FuzzReport",
     "HuggingFaceRequest",
+    "KeptChains",
     "KeptSample",
     "KeptSets",
+    "KeptTrees",
     "LawFilters",
     "LlamaCppRequest",
     "Logprobs",
@@ -112,6 +123,8 @@ __all__ = [
     "parents_from_links",
     "sample",
     "sample_with_kept_sets",
+    "verify_chain_with_kept_sets",
+    "verify_tree_with_kept_sets",
     "kept_sets_of_mask",
     "sampling_from_logits",
     "sampling_from_probs",

@@ -12,7 +12,8 @@ A trainer computes the same distribution from its own logits: fairdraw.torch.rep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,8 @@ from ._arguments import (
     _seed_and_offset,
 )
 from ._arrays import Backend, TorchBackend, backend_of, length
+from ._operations import over
+from .speculative import VerifiedChains, VerifiedTrees, verify_chain, verify_tree
 
 #: Ids that there is room for, an output, where the caller does not say.
 _ROOM_AN_OUTPUT = 4096
@@ -184,6 +187,64 @@ def kept_sets_of_mask(
         backend.allocate,
     )
     return _found(backend, sets)
+
+
+class KeptChains(NamedTuple):
+    """Verified chains, and what their tokens were drawn from."""
+
+    verified: VerifiedChains
+    kept: KeptSets  #: a set for each place of verified.tokens, one row after the other
+
+
+class KeptTrees(NamedTuple):
+    """Verified trees, and what their tokens were drawn from."""
+
+    verified: VerifiedTrees
+    kept: KeptSets  #: a set for each place of verified.tokens, one row after the other
+
+
+def verify_chain_with_kept_sets(*args: Any, room: int | None = None, **kwargs: Any) -> KeptChains:
+    """As `fairdraw.verify_chain`, with a kept set for each token that is emitted: the survivors of the
+    target's row there. Places behind a request's last token have none. `room` as above."""
+    return KeptChains(*_with_sets(verify_chain, args, kwargs, room))
+
+
+def verify_tree_with_kept_sets(*args: Any, room: int | None = None, **kwargs: Any) -> KeptTrees:
+    """The same of `fairdraw.verify_tree`."""
+    return KeptTrees(*_with_sets(verify_tree, args, kwargs, room))
+
+
+#: What is called in place of a function without sets, with what makes their arrays as its last
+#: argument.
+_KEEPING = {
+    _core.verify_chain: _core.verify_chain_with_kept_sets,
+    _core.verify_tree: _core.verify_tree_with_kept_sets,
+}
+
+
+def _with_sets(
+    public: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], room: int | None
+) -> tuple[Any, KeptSets]:
+    found: list[KeptSets] = []
+
+    def backend_for(rows: Any, name: str) -> Backend:
+        backend = backend_of(rows, name)
+
+        def call(function: Any, *arguments: Any) -> None:
+            made: list[tuple[Any, Any, Any]] = []
+
+            def make_sets(places: int) -> tuple[Any, ...]:
+                made.append(_sets(backend, places, int(rows.shape[-1]), room))
+                return *(backend.lend(array) for array in made[0]), length(made[0][0])
+
+            backend.call(_KEEPING[function], *arguments, make_sets)
+            found.append(_found(backend, made[0]))
+
+        keeping = copy.copy(backend)
+        vars(keeping)["call"] = call
+        return keeping
+
+    return over(backend_for, public)(*args, **kwargs), found[0]
 
 
 def _sets(backend: Backend, outputs: int, vocab: int, room: int | None) -> tuple[Any, Any, Any]:

@@ -74,6 +74,23 @@ def test_a_mask_becomes_the_sets_of_its_columns():
     expect_same_sets(expected, found)
 
 
+def test_drafts_have_a_set_for_each_emitted_token():
+    numbers = torch.Generator().manual_seed(8)
+    logits = torch.randn(4, 4, 900, generator=numbers) * 2
+    ids = logits[:, :3].argmax(-1)
+    parents = torch.tensor([[-1, 0, 1]] * 4, dtype=torch.int32)
+    call = {"top_p": 0.6, "seed": torch.arange(4)}
+    on_device = {name: on_gpu(value) for name, value in call.items()}
+    here = fairdraw.verify_chain_with_kept_sets(logits, ids, **call)
+    there = fairdraw.verify_chain_with_kept_sets(logits.cuda(), ids.cuda(), **on_device)
+    tree = fairdraw.verify_tree_with_kept_sets(
+        logits.cuda(), ids.cuda(), parents=parents.cuda(), **on_device
+    )
+    expect_same(here.verified.tokens, there.verified.tokens)
+    expect_same_sets(here.kept, there.kept)
+    expect_same_sets(here.kept, tree.kept)
+
+
 def test_a_captured_call_reads_its_logits_anew():
     logits = logits_of(4, 2000, torch.float32).cuda()
     seeds = torch.arange(4).cuda()

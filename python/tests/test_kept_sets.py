@@ -53,6 +53,30 @@ def test_a_mask_becomes_the_sets_of_its_columns():
         fairdraw.kept_sets_of_mask(mask, 705)
 
 
+def test_drafts_have_a_set_for_each_emitted_token():
+    batch, drafts, vocab = 4, 3, 200
+    logits = np.random.default_rng(8).normal(0, 2, (batch, drafts + 1, vocab)).astype(np.float32)
+    ids = logits[:, :drafts].argmax(-1).astype(np.int32)  # some are accepted
+    call = {"top_p": 0.6, "seed": np.arange(batch, dtype=np.uint64)}
+    plain = fairdraw.verify_chain(logits, ids, **call)
+    found = fairdraw.verify_chain_with_kept_sets(logits, ids, **call)
+    parents = np.tile(np.array([-1, 0, 1], np.int32), (batch, 1))  # the same as a tree
+    tree = fairdraw.verify_tree_with_kept_sets(logits, ids, parents=parents, **call)
+    for mine, other in zip(plain, found.verified, strict=True):
+        assert (mine == other).all()
+    assert (tree.verified.tokens == plain.tokens).all()
+    assert tree.kept.to_sampling_mask() == found.kept.to_sampling_mask()
+    rows = fairdraw.sample_with_kept_sets(logits.reshape(-1, vocab), top_p=0.6, seed=1).kept
+    tokens = plain.tokens.reshape(-1)
+    assert (tokens >= 0).sum() > batch and (tokens < 0).any()
+    for place, token in enumerate(tokens):
+        expected = rows.of(place).tolist() if token >= 0 else []
+        assert found.kept.of(place).tolist() == expected
+        assert token < 0 or token in expected
+    narrow = fairdraw.verify_chain_with_kept_sets(logits, ids, **call, room=0)
+    assert (narrow.kept.overflow == (tokens >= 0)).all()
+
+
 def test_a_set_without_room_is_told():
     logits = np.zeros((3, 8), np.float32)
     drawn = fairdraw.sample_with_kept_sets(logits, top_k=np.array([8, 1, 8]), seed=1, room=8)

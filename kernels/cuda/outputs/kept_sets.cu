@@ -180,13 +180,19 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   let_next_kernel_start();
   const std::int64_t number = blockIdx.x / task.marks.parts;
   const RowRecord& record = task.filtered.records[number];
+  const Part part = Part::of(task.marks, blockIdx.x);
   if (record.status != RowStatus::ok) {
     if (threadIdx.x == 0) task.marks.counts[blockIdx.x] = 0;
+    // They are read before their count is.
+    std::uint32_t* words = task.words + number * task.marks.row_stride;
+    for (int word = part.first_word() + static_cast<int>(threadIdx.x);
+         word < part.end_tile * kTileWords; word += kThreads) {
+      words[word] = 0;
+    }
     return;
   }
-  const int count =
-      mark_tiles<RowForm{kType, kAccess}>(task, number, Part::of(task.marks, blockIdx.x),
-                                          KeptRule::of(record, task.filtered.from_probs));
+  const int count = mark_tiles<RowForm{kType, kAccess}>(
+      task, number, part, KeptRule::of(record, task.filtered.from_probs));
   write_count(task.marks, blockIdx.x, count, of_warp);
 }
 
@@ -226,9 +232,14 @@ __device__ std::int32_t size_of(const PackTask& task, std::int64_t output) {
   const std::int64_t row = row_of(task, output);
   if (row < 0) return 0;
   const std::int32_t* counts = task.marks.counts + row * task.marks.parts;
+  std::int32_t of_part[kMostKeptParts];
+#pragma unroll
+  for (int part = 0; part < kMostKeptParts; ++part) {
+    of_part[part] = part < task.marks.parts ? counts[part] : 0;  // no load waits for another one
+  }
   std::int32_t size = 0;
-#pragma unroll 4
-  for (int part = 0; part < task.marks.parts; ++part) size += counts[part];
+#pragma unroll
+  for (const std::int32_t count : of_part) size += count;
   return size;
 }
 
@@ -284,17 +295,42 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) task.kept.offsets.data[task.outputs] = end;
 }
 
-/// Writes the ids of a part of a row, the first of them to `ids`.
+/// What a block reads of its part of a row, before it waits for anything else.
+struct PartOfRow {
+  std::uint32_t word;   ///< this thread's first one
+  std::int32_t before;  ///< ids of the row in the parts before
+  std::int32_t size;    ///< and in this one
+
+  /// By all threads; row -1: nothing is read.
+  __device__ static PartOfRow read(const KeptMarks& marks, std::int64_t row, const Part& part) {
+    static_assert(kMostKeptParts <= kWarp);
+    const int lane = lane_of_thread();
+    const int first = part.first_word() + static_cast<int>(threadIdx.x);
+    std::uint32_t word = 0;
+    std::int32_t count = 0;
+    if (row >= 0) {
+      if (first < part.end_word(marks.vocab)) {
+        word = word_of(marks, marks.words + row * marks.row_stride, first);
+      }
+      if (lane < marks.parts) count = marks.counts[row * marks.parts + lane];
+    }
+    return {word, __reduce_add_sync(kAllLanes, lane < part.number ? count : 0),
+            __shfl_sync(kAllLanes, count, part.number)};
+  }
+};
+
+/// Writes the ids of a part of a row, the first of them to `ids`. word: this thread's first.
 __device__ __forceinline__ void write_ids(const KeptMarks& marks, std::int64_t row,
-                                          const Part& part, std::int32_t first_id,
-                                          std::int32_t* ids, PackShared& shared) {
+                                          const Part& part, std::uint32_t word,
+                                          std::int32_t first_id, std::int32_t* ids,
+                                          PackShared& shared) {
   const std::uint32_t* words = marks.words + row * marks.row_stride;
   const int end = part.end_word(marks.vocab);
   const int lane = lane_of_thread();
   int turn = 0;
   for (int first = part.first_word(); first < end; first += kThreads, turn ^= 1) {
-    const int mine = first + static_cast<int>(threadIdx.x);
-    const std::uint32_t word = mine < end ? word_of(marks, words, mine) : 0;
+    const int next = first + kThreads + static_cast<int>(threadIdx.x);
+    const std::uint32_t next_word = next < end ? word_of(marks, words, next) : 0;
     std::int32_t total = 0;
     const std::int32_t size = __popc(word);
     const std::int32_t before =
@@ -310,37 +346,36 @@ __device__ __forceinline__ void write_ids(const KeptMarks& marks, std::int64_t r
       }
     }
     ids += total;
+    word = next_word;
   }
 }
 
-/// A part of an output's set. places_are_known: by place_kept_kernel.
+/// A part of an output's set. kPlacesAreKnown: by place_kept_kernel.
 template <bool kPlacesAreKnown>
 __device__ void pack_part(const PackTask& task, std::int64_t output, const Part& part,
                           PackShared& shared) {
+  const std::int64_t row = row_of(task, output);
+  const PartOfRow mine = PartOfRow::read(task.marks, row, part);
   std::int64_t begin = 0;
-  std::int32_t size = 0;
   if constexpr (kPlacesAreKnown) {
     begin = task.kept.offsets.data[output];
-    size = task.kept.offsets.data[output + 1] > begin ? 1 : 0;  // all of it, or nothing
+    if (task.kept.offsets.data[output + 1] == begin) return;  // all of it is there, or nothing
   } else {
     const auto thread = static_cast<std::int64_t>(threadIdx.x);
     std::int64_t end = 0;
     place_sets(thread < task.outputs ? size_of(task, thread) : 0, task.kept.token_ids.size, end,
                shared);
     begin = shared.begins[output];
-    size = shared.sizes[output];
+    const std::int32_t size = shared.sizes[output];
     if (part.number == 0 && threadIdx.x == 0) {
       write_place(task, output, begin, size);
       if (output == task.outputs - 1) task.kept.offsets.data[task.outputs] = end;
     }
     if (size > task.kept.token_ids.size - begin) return;
   }
-  const std::int64_t row = row_of(task, output);
-  if (size == 0 || row < 0) return;
-  const std::int32_t* counts = task.marks.counts + row * task.marks.parts;
-  for (int before = 0; before < part.number; ++before) begin += counts[before];
-  if (counts[part.number] == 0) return;
-  write_ids(task.marks, row, part, task.first_id, task.kept.token_ids.data + begin, shared);
+  if (mine.size == 0) return;
+  write_ids(task.marks, row, part, mine.word, task.first_id,
+            task.kept.token_ids.data + begin + mine.before, shared);
 }
 
 template <bool kPlacesAreKnown>

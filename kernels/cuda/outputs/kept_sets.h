@@ -24,9 +24,10 @@ struct KeptMarks {
 
 /// Parts of each of some rows: blocks that a device has at once, and few counts where rows are few,
 /// for every block of a call reads all of them.
+inline constexpr int kMostKeptParts = 16;
 constexpr int kept_parts(std::int64_t rows) {
   int parts = 1;
-  while (parts < 16 && parts * rows <= 256) parts *= 2;
+  while (parts < kMostKeptParts && parts * rows <= 256) parts *= 2;
   return parts;
 }
 

@@ -137,10 +137,12 @@ TEST(CudaKeptSets, NumbersOfOutputsChangeNothing) {
   Seen seen;
   std::uint64_t number = 9100000;
   const std::vector<std::int64_t> sizes =
-      is_reduced() ? std::vector<std::int64_t>{255, 257}
+      is_reduced() ? std::vector<std::int64_t>{33, 257}
                    : std::vector<std::int64_t>{1, 64, 255, 256, 257, 511, 512, 513, 1024, 4097};
   for (const std::int64_t outputs : sizes) {
     for (const std::int64_t rows : {std::int64_t{3}, outputs}) {
+      // Few rows have 16 blocks an output, which take minutes one by one.
+      if (is_reduced() && rows != outputs && outputs > 40) continue;
       ++number;
       OwnedCall call = random_call(number, rows, 70);
       call.num_samples = 1;
