@@ -37,7 +37,9 @@ TEST(CudaKeptSetsOfMask, MatchTheCpu) {
     std::vector<RowStatus> statuses;
     const std::int64_t outputs = number % 2 == 0 ? rows : static_cast<std::int64_t>(random() % 600);
     for (std::int64_t i = 0; i < outputs; ++i) {
-      if (number % 2 != 0) indices.push_back(static_cast<std::int32_t>(random() % (rows + 2)) - 1);
+      if (number % 2 != 0)
+        indices.push_back(
+            static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(rows + 2)) - 1);
       statuses.push_back(random() % 6 == 0 ? RowStatus::inactive : RowStatus::ok);
     }
     const std::int64_t room = outputs * vocab / static_cast<std::int64_t>(1 + number % 3 * 2);
