@@ -154,7 +154,13 @@ def test_verifiers_of_drafts(device):
     seen = set()
 
     def look(batch):
-        arrays = (batch.target, batch.draft_probs, batch.draft_tokens, batch.seed, batch.out_accepted)
+        arrays = (
+            batch.target,
+            batch.draft_probs,
+            batch.draft_tokens,
+            batch.seed,
+            batch.out_accepted,
+        )
         seen.update(array.device for array in arrays)
         return accept_by_noise(batch)
 

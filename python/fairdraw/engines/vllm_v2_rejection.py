@@ -90,7 +90,9 @@ def make(block: bool, seed: int) -> Any:
         drafts = None
         if batch.draft_probs is not None:
             by_request = temperature[:, None, None]
-            drafts = (batch.draft_probs.float().log() * by_request).masked_fill(by_request == 0, 0.0)
+            drafts = (batch.draft_probs.float().log() * by_request).masked_fill(
+                by_request == 0, 0.0
+            )
             drafts = drafts.to(device)
         rows = float32_target(batch)[used].to(device)
         expanded = requests[used].to(device)
