@@ -49,8 +49,19 @@ def make_flashinfer(seed: int) -> Operations:
             function(rows.contiguous(), parameter) if len(rows) > 0 else rows.clone()
         )
 
+    def that_ends(function: Callable[..., Any]) -> Callable[..., Any]:
+        """What is judged goes on where a call would never return."""
+
+        def call(rows: Any, top_p: Any) -> Any:
+            if rows.isinf().any():
+                raise RuntimeError("does not end for a row with an infinity (was not called)")
+            return function(rows, top_p)
+
+        return call
+
     names = ("softmax", "top_k_mask_logits", "top_k_renorm_probs", "top_p_renorm_probs")
-    return {name: dense(getattr(sampling, name)) for name in names}
+    operations = {name: dense(getattr(sampling, name)) for name in names}
+    return {**operations, "top_p_renorm_probs": that_ends(operations["top_p_renorm_probs"])}
 
 
 def make_renorm(seed: int) -> Sampler:
