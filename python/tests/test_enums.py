@@ -23,8 +23,8 @@ def declared(name):
 
 def test_enums_are_found():
     assert set(ENUMS) == {
-        "DraftLaw", "FilterOrder", "HistoryForm", "LogprobsMode", "Purpose", "RankRule",
-        "ShardedExchange", "SiblingSampling", "StepRows", "TieRule", "TileInput",
+        "ChainExchange", "DraftLaw", "FilterOrder", "HistoryForm", "LogprobsMode", "Purpose",
+        "RankRule", "ShardedExchange", "SiblingSampling", "StepRows", "TieRule", "TileInput",
     }  # fmt: skip
 
 
