@@ -1,7 +1,7 @@
 """The compiled module: what the other files of the package are made of. Not for users."""
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 __version__: str

@@ -26,8 +26,8 @@ from ._arguments import (
     FilterOrder,
     Purpose,
     TieRule,
-    _member,
     _drawn_with,
+    _member,
     _seed_and_offset,
 )
 from ._arrays import Backend, TorchBackend, backend_of, length

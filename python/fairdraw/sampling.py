@@ -34,13 +34,13 @@ from ._arguments import (
     _FILTER_ORDERS,
     _PURPOSES,
     _TIE_RULES,
+    _drawn_with,
     _joined,
     _leading,
     _member,
     _one_each,
     _parted,
     _raise_on_nan,
-    _drawn_with,
     _seed_and_offset,
 )
 from ._arguments import FilterOrder as FilterOrder

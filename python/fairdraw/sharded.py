@@ -34,10 +34,10 @@ from ._arguments import (
     FilterOrder,
     Purpose,
     TieRule,
+    _drawn_with,
     _joined,
     _leading,
     _member,
-    _drawn_with,
     _seed_and_offset,
 )
 from ._arrays import Backend, TorchBackend, length, width

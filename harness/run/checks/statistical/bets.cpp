@@ -168,8 +168,8 @@ CheckOutcome check_bets(const CheckInput& input) {
   }
   Bets evidence(input, certain, design_draws);
   if (evidence.cell_distribution().size() < 2) {
-    return underpowered(fmt::format("{} draws leave one cell of expected count {}", input.draws,
-                                    kExpectedOfBet));
+    return underpowered(
+        fmt::format("{} draws leave one cell of expected count {}", input.draws, kExpectedOfBet));
   }
   const double needed = -std::log(input.false_fail_rate * kBetShare);
   const double needed_by_half = needed + std::log(2.0);
