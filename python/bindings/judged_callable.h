@@ -30,7 +30,7 @@ struct JudgedCallable {
   std::string name, version, semantics, arrays;
   std::vector<std::string> abilities, lacks, randomness;
 
-  bool verifies_drafts() const { return drafts.size() > 0; }
+  bool verifies_drafts() const { return !drafts.empty(); }
   bool is_builtin() const { return nanobind::isinstance<nanobind::str>(function); }
 };
 
