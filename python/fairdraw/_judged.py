@@ -97,6 +97,33 @@ def gpu_of(device: Any) -> Any:
     raise ValueError(f"device is '{device}'; allowed: {allowed}{reason}")
 
 
+def expect_arrays(arrays: Any, gpu: Any, device: Any) -> Any:
+    """What the arrays are: torch's on a GPU, which `device` names in an error."""
+    if arrays is None:
+        arrays = "numpy" if gpu is None else "torch"
+    expect_name("arrays", arrays, ["numpy", "torch"])
+    if gpu is not None and arrays != "torch":
+        raise ValueError(f"arrays is {arrays!r}; allowed with device '{device}': 'torch'")
+    return arrays
+
+
+def expect_texts(version: Any, **optional: Any) -> None:
+    """A text, and others by name that may be None."""
+    expect_text("version", version, "a string")
+    for field, text in optional.items():
+        if text is not None:
+            expect_text(field, text, "a string, or None")
+
+
+def expect_seed(seed: Any, seed_from: Any) -> str | None:
+    """A run's seed as `_core` takes it; None where it comes from elsewhere."""
+    if seed is None:
+        return None
+    if seed_from is not None:
+        raise ValueError("seed and seed_from are both given; allowed: one of them")
+    return str(expect_integer("seed", seed, 0, 2**64 - 1, "0 to 2^64 - 1"))
+
+
 def expect_judged(
     sampler: Any,
     semantics: Any,
@@ -134,26 +161,14 @@ def expect_judged(
         )
     expect_name("semantics", semantics, _core.profile_names())
     gpu = gpu_of(device)
-    if arrays is None:
-        arrays = "numpy" if gpu is None else "torch"
-    expect_name("arrays", arrays, ["numpy", "torch"])
-    if gpu is not None and (builtin or arrays != "torch"):
-        field, value = ("sampler", sampler) if builtin else ("arrays", arrays)
-        raise ValueError(
-            f"{field} is {value!r}; allowed with device '{device}': "
-            + ("a callable" if builtin else "'torch'")
-        )
+    if gpu is not None and builtin:
+        raise ValueError(f"sampler is {sampler!r}; allowed with device '{device}': a callable")
+    arrays = expect_arrays(arrays, gpu, device)
     able = expect_names("abilities", abilities, _core.ability_names())
     lacking = expect_names("lacks", lacks, _core.filter_names())
     promises = expect_names("randomness", randomness, _core.promise_names())
-    expect_text("version", version, "a string")
-    for field, text in (("name", name), ("seed_from", seed_from)):
-        if text is not None:
-            expect_text(field, text, "a string, or None")
-    if seed is not None:
-        if seed_from is not None:
-            raise ValueError("seed and seed_from are both given; allowed: one of them")
-        seed = expect_integer("seed", seed, 0, 2**64 - 1, "0 to 2^64 - 1")
+    expect_texts(version, name=name, seed_from=seed_from)
+    run_seed = expect_seed(seed, seed_from)
     if builtin:
         label = str(sampler)
     else:
@@ -172,6 +187,6 @@ def expect_judged(
         "abilities": able,
         "lacks": lacking,
         "randomness": promises,
-        "seed": None if seed is None else str(seed),
+        "seed": run_seed,
         "seed_from": seed_from,
     }

@@ -10,10 +10,12 @@ from ._device_calls import DeviceOperation
 from ._judged import (
     Ability,
     Arrays,
+    expect_arrays,
     expect_integer,
     expect_name,
     expect_names,
-    expect_text,
+    expect_seed,
+    expect_texts,
     gpu_of,
 )
 from .verification import Report, Suite, _print_progress
@@ -90,19 +92,9 @@ def verify_operations(
     if exact_integer:
         able.append("exact_integer")
     gpu = gpu_of(device)
-    if arrays is None:
-        arrays = "numpy" if gpu is None else "torch"
-    expect_name("arrays", arrays, ["numpy", "torch"])
-    if gpu is not None and arrays != "torch":
-        raise ValueError(f"arrays is {arrays!r}; allowed with device '{device}': 'torch'")
-    expect_text("version", version, "a string")
-    for argument, text in (("name", name), ("case", case), ("seed_from", seed_from)):
-        if text is not None:
-            expect_text(argument, text, "a string, or None")
-    if seed is not None:
-        if seed_from is not None:
-            raise ValueError("seed and seed_from are both given; allowed: one of them")
-        seed = expect_integer("seed", seed, 0, 2**64 - 1, "0 to 2^64 - 1")
+    arrays = expect_arrays(arrays, gpu, device)
+    expect_texts(version, name=name, case=case, seed_from=seed_from)
+    run_seed = expect_seed(seed, seed_from)
     jobs = expect_integer("jobs", jobs, 0, 2**32 - 1, ">= 0 (0: one a core)")
     if gpu is not None:
         judged = {field: DeviceOperation(function, gpu) for field, function in judged.items()}
@@ -119,7 +111,7 @@ def verify_operations(
         randomness=[],
         logits=[],
         case=case,
-        seed=None if seed is None else str(seed),
+        seed=run_seed,
         seed_from=seed_from,
         shard="1/1",
         require=[],
