@@ -179,10 +179,11 @@ class TorchBackend:
             tensor = tensor.detach()
         if not tensor.is_cuda:
             return tensor
-        if tensor.device.index == self._torch.cuda.current_device():
+        try:
             return tensor.__dlpack__(stream=-1)
-        with self._torch.cuda.device(tensor.device):  # torch lends those of the current one alone
-            return tensor.__dlpack__(stream=-1)
+        except BufferError:  # torch lends those of the current device alone
+            with self._torch.cuda.device(tensor.device):
+                return tensor.__dlpack__(stream=-1)
 
     def _on_gpu(self, value: Any) -> bool:
         return self._cuda and _is_torch(value, "Tensor") and bool(value.is_cuda)
