@@ -47,10 +47,13 @@ def packed(batch: Any, device: Any) -> PackedDrafts:
     )
 
 
-def wide_tokens(batch: Any, tokens: Any) -> Any:
-    """[requests, max_draft + 1] on the CPU, of tokens in fewer columns: -1 in the others."""
+def wide_tokens(batch: Any, tokens: Any, refused: Any) -> Any:
+    """[requests, max_draft + 1] on the CPU, of tokens in fewer columns: -1 in the others.
+
+    refused: [requests] bool, requests that the engine does not take: -1 everywhere.
+    """
     import torch
 
     wide = torch.full((batch.requests, batch.max_draft + 1), -1, dtype=torch.int32)
     wide[:, : tokens.shape[1]] = tokens.cpu()
-    return wide
+    return wide.masked_fill_(refused[:, None], -1)

@@ -4,6 +4,7 @@ Judged by profile `vllm_torch` under the token-wise rule. Called are apply_sampl
 rejection_sample of the package's module, with the PyTorch path of apply_top_k_top_p; the bonus
 token is drawn before, as RejectionSampler.forward has it: temperature, the same filters and
 random_sample. Drafts come with probabilities or without. V1 refuses min_p together with drafts.
+Requests that SamplingParams refuses give no token.
 Requests have no generators of their own here, so torch's generator of the device decides.
 
 The kernels are Triton's: on a CUDA device, or slowly in Triton's interpreter (_vllm_wheel.py).
@@ -18,7 +19,7 @@ from . import vllm_package
 from ._drafts import packed, wide_tokens
 from ._engine import DraftEngine
 from ._vllm_wheel import Nothing, triton_device, triton_module, version_with
-from .vllm_torch import SAMPLING_EPS
+from .vllm_torch import SAMPLING_EPS, refused_by_params
 from .vllm_triton import on_device
 
 MODULE = "vllm.v1.sample.rejection_sampler"
@@ -98,11 +99,12 @@ def make(seed: int) -> Any:
 
     def verify(batch: Any) -> Any:
         rows = packed(batch, device)
+        refused = refused_by_params(batch)
         metadata = _metadata(batch, device)
         bonus = _bonus_tokens(rows.last, metadata)
         lengths = batch.draft_lengths.tolist()
         if max(lengths) == 0:
-            return wide_tokens(batch, bonus[:, None])
+            return wide_tokens(batch, bonus[:, None], refused)
         ends = torch.tensor(lengths).cumsum(0).int().to(device)
         target = module.apply_sampling_constraints(rows.target, ends, metadata)
         tokens = module.rejection_sample(
@@ -115,7 +117,7 @@ def make(seed: int) -> Any:
             bonus[:, None].contiguous(),
             metadata,
         )
-        return wide_tokens(batch, tokens)
+        return wide_tokens(batch, tokens, refused)
 
     return verify
 

@@ -3,7 +3,8 @@
 Judged by profile `vllm_triton`: `vllm_v2_rejection` under the token-wise rule, `vllm_v2_block` as
 block verification. Called are apply_temperature, apply_min_p, apply_top_k_top_p_triton and
 rejection_sample, in the order of its Sampler and RejectionSampler, for requests as SamplingParams
-normalises them. Seeds and positions are the batch's, so that a request's tokens are its own.
+normalises them; those that it refuses give no token. Seeds and positions are the batch's, so that a
+request's tokens are its own.
 
 V2 keeps the draft's logits before their temperature, which is the target's: probabilities p of a
 draft come to it as T ln p. Without them a draft is taken for certain. Greedy requests do not look
@@ -18,7 +19,7 @@ from typing import Any
 from ._drafts import float32_target, wide_tokens
 from ._engine import DraftEngine
 from ._vllm_wheel import triton_device, triton_module, version_with
-from .vllm_torch import SAMPLING_EPS
+from .vllm_torch import SAMPLING_EPS, refused_by_params
 from .vllm_triton import MODULE as FILTERS
 from .vllm_triton import on_device
 from .vllm_v2 import GUMBEL, MIN_P
@@ -115,7 +116,8 @@ def make(block: bool, seed: int) -> Any:
         )
         counts = counts.cpu()
         tokens = sampled.cpu().masked_fill(steps >= counts[:, None], -1)
-        return wide_tokens(batch, tokens), counts - 1
+        refused = refused_by_params(batch) | (batch.top_p <= 0)
+        return wide_tokens(batch, tokens, refused), (counts - 1).masked_fill(refused, 0)
 
     return verify
 
