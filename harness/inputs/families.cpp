@@ -54,6 +54,8 @@ constexpr auto kFamilies = std::to_array<FamilyName>({
      "mass and maximum where loops over vectors, tiles and warps begin and end"},
     {Family::signed_zeros, "signed_zeros",
      "a tie of +0 and -0: keys made of the bits tell them apart"},
+    {Family::few_allowed, "few_allowed",
+     "as a grammar leaves it: filters that keep every token, the smallest one too"},
 });
 
 /// The default rounding mode, no flush to zero, until the end of the scope.
@@ -200,13 +202,21 @@ void fill_subnormal(const CounterRandom& random, std::span<float> row) {
   }
 }
 
-void fill_masked(const CounterRandom& random, std::span<float> row) {
+// N(0, 1) at `allowed` ids in pseudorandom places.
+void fill_some(const CounterRandom& random, std::size_t allowed, std::span<float> row) {
   fill_gaussian(random, 0.0, 1.0, row);
   const Permutation rank(random.substream(kOrderStream), row.size());
-  const std::size_t allowed = std::max<std::size_t>(1, row.size() / 16);
   for (std::size_t i = 0; i < row.size(); ++i) {
     if (rank(i) >= allowed) row[i] = kMinusInfinity;
   }
+}
+
+void fill_masked(const CounterRandom& random, std::span<float> row) {
+  fill_some(random, std::max<std::size_t>(1, row.size() / 16), row);
+}
+
+void fill_few_allowed(const CounterRandom& random, std::span<float> row) {
+  fill_some(random, 2 + random.substream(kAmountStream).below(8, 0), row);
 }
 
 void fill_single_support(const CounterRandom& random, std::span<float> row) {
@@ -310,6 +320,8 @@ void fill(Family family, const CounterRandom& random, std::span<float> row) {
       return fill_tile_ends(random, row);
     case Family::signed_zeros:
       return fill_signed_zeros(random, row);
+    case Family::few_allowed:
+      return fill_few_allowed(random, row);
   }
   throw UsageError("family " + std::to_string(static_cast<int>(family)) + " does not exist");
 }

@@ -32,6 +32,7 @@ enum class Family {
   head_and_tail,   ///< one head and a tail at a gap of 18
   tile_ends,       ///< the mass at the ends of vectors, tiles and the row, the rest at a gap of 12
   signed_zeros,    ///< a third of the ids ties at the maximum, as +0 and as -0; the rest below 0
+  few_allowed,     ///< gaussian at 2 to 9 ids, the rest -inf: what a grammar leaves
 };
 
 std::span<const Family> all_families();

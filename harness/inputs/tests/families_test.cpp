@@ -52,7 +52,7 @@ std::vector<std::uint32_t> bits_of(const std::vector<float>& row) {
 constexpr std::size_t kVocabs[] = {1, 2, 3, 4, 5, 7, 16, 17, 255, 256, 257, 1000, 32000};
 
 TEST(Families, names_are_found_again_and_unknown_ones_get_a_suggestion) {
-  EXPECT_EQ(all_families().size(), 18u);
+  EXPECT_EQ(all_families().size(), 19u);
   for (const Family family : all_families()) {
     EXPECT_EQ(family_from_name(to_string(family)), family);
     EXPECT_STRNE(description(family), "");
@@ -300,6 +300,22 @@ TEST(Families, single_support_has_one_finite_value) {
   for (const std::size_t vocab : kVocabs) {
     const std::vector<float> row = generated(Family::single_support, vocab);
     EXPECT_EQ(std::count(row.begin(), row.end(), -kInf), static_cast<std::ptrdiff_t>(vocab) - 1);
+  }
+}
+
+TEST(Families, few_allowed_leaves_two_to_nine_tokens_and_each_number_of_them) {
+  for (const std::size_t vocab : kVocabs) {
+    std::set<std::ptrdiff_t> numbers;
+    // Each of 8 numbers is missing from 200 rows with a probability of (7/8)^200 = 3e-12.
+    for (std::uint64_t row_number = 0; row_number < 200; ++row_number) {
+      const std::vector<float> row = generated(Family::few_allowed, vocab, 1, row_number);
+      numbers.insert(std::count_if(row.begin(), row.end(), [](float v) { return v > -kInf; }));
+    }
+    const auto most = static_cast<std::ptrdiff_t>(std::min<std::size_t>(vocab, 9));
+    const auto least = std::min<std::ptrdiff_t>(most, 2);
+    EXPECT_EQ(*numbers.begin(), least) << vocab;
+    EXPECT_EQ(*numbers.rbegin(), most) << vocab;
+    EXPECT_EQ(static_cast<std::ptrdiff_t>(numbers.size()), most - least + 1) << vocab;
   }
 }
 

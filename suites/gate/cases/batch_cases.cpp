@@ -59,6 +59,7 @@ void add_sizes(std::vector<NamedCase>& cases) {
   const Row rows[] = {
       {Suite::smoke, Family::gaussian_wide, 1000},
       {Suite::gate, Family::ties_at_k, 1000},
+      {Suite::gate, Family::few_allowed, 1000},
       {Suite::gate, Family::gaussian_wide, 1000, DType::bfloat16},
       {Suite::gate, Family::gaussian_wide, 1000, DType::float16},
       {Suite::gate, Family::tile_ends, 32003},

@@ -203,8 +203,8 @@ void add_contracts(Table& table) {
         {.suite = Suite::gate, .check = Check::probabilities, .input = family_input(family, 32000)},
         "everyday", everyday_operations());
   }
-  for (const Family family : {Family::peaked, Family::masked, Family::ties_at_k,
-                              Family::single_support, Family::head_and_tail}) {
+  for (const Family family : {Family::peaked, Family::masked, Family::few_allowed,
+                              Family::ties_at_k, Family::single_support, Family::head_and_tail}) {
     for (const std::int64_t vocab : {1000, 32000}) {
       table.add_list({.suite = vocab == 1000 ? Suite::smoke : Suite::gate,
                       .check = Check::support,

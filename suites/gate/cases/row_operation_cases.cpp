@@ -89,7 +89,7 @@ std::vector<NamedCase> row_operation_cases() {
     const bool renorm = check == Check::top_k_renorm_probs || check == Check::top_p_renorm_probs;
     for (const std::int64_t vocab : {1, 2}) add(Suite::smoke, check, Family::gaussian, vocab);
     for (const Family family : {Family::gaussian_wide, Family::ties_at_k, Family::masked,
-                                Family::single_support, Family::all_equal}) {
+                                Family::few_allowed, Family::single_support, Family::all_equal}) {
       add(Suite::smoke, check, family, 1000);
     }
     // Probabilities have no zeros with a sign, no subnormals and no range to speak of.

@@ -26,6 +26,7 @@ void add_exact(std::vector<NamedCase>& cases) {
       {Suite::gate, Family::gaussian, 2, 720, DType::float32, true, true, false},
       {Suite::gate, Family::ties_at_k, 64, 960, DType::float32, false, false, false},
       {Suite::gate, Family::masked, 1000, 480, DType::float32, true, false, false},
+      {Suite::gate, Family::few_allowed, 1000, 480, DType::float32, false, false, false},
       {Suite::gate, Family::head_and_tail, 1000, 480, DType::float32, false, true, false},
       {Suite::gate, Family::gaussian_wide, 32000, 36, DType::float32, false, false, false},
       {Suite::smoke, Family::gaussian, 7, 960, DType::float32, false, false, true},

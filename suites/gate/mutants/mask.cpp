@@ -32,6 +32,20 @@ Result before_top_p(const Row& row) {
   return result_of(row, parameters);
 }
 
+// A pivot for top_p is searched for above the smallest probability, so that a nucleus of all tokens
+// ends before the smallest ones.
+void pivot_above_the_smallest(Result& result, const Row& row, const Place&) {
+  if (!has_top_p(row) || result.status != RowStatus::ok) return;
+  const Result before = before_top_p(row);
+  if (result.support_size != before.support_size) return;
+  std::vector<Candidate> kept = ranked(result, row);
+  if (kept.front().value == kept.back().value) return;
+  std::erase_if(kept, [smallest = kept.back().value](const Candidate& token) {
+    return token.value == smallest;
+  });
+  keep_only(result, kept);
+}
+
 double share(const Candidate& token, const Result& of) {
   return static_cast<double>(token.weight) / static_cast<double>(of.total);
 }
@@ -199,6 +213,14 @@ std::vector<Mutant> mask_mutants() {
                             "the sum exceeds p: no prefix of the ranking",
                             {"mask/*/v1000/edges"}},
                            [](Mutation& mutation) { mutation.result = nucleus_by_heap; }),
+      mutated_distribution({"topp-loses-the-smallest",
+                            "vLLM 0.33 topk_topp_triton.py",
+                            kind,
+                            "top_p keeps what is above a pivot, which is searched for above the "
+                            "smallest probability: where all tokens are needed, the smallest are "
+                            "lost",
+                            {"mask/few_allowed/*"}},
+                           [](Mutation& mutation) { mutation.result = pivot_above_the_smallest; }),
       mutated_float({"topp-cumsum-of-logprobs",
                      "tiny-llm issue #32",
                      kind,
