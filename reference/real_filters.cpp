@@ -82,15 +82,17 @@ class TopPRule {
   bool equality_stays_, inclusive_;
 };
 
-// The end of the nucleus is found up to `resolution` of the largest weight: what is that close to
-// its last token, or to the first one after it, may be on either side. The maximum stays.
-void widen(const RankedWeights& row, double resolution, Cut& cut) {
+// The end of the nucleus, among the first `positions` tokens, is found up to `resolution` of the
+// largest weight: what is that close to its last token, or to the first one after it, may be on
+// either side. Where no token comes after it, a weight of 0 does: its last ones are open where they
+// are that small. The maximum stays.
+void widen(const RankedWeights& row, std::size_t positions, double resolution, Cut& cut) {
   if (cut.exact == 0) return;
   const double reach = resolution * row.weight_at(0);
   const double last = row.weight_at(cut.exact - 1);
-  const double next = cut.exact < row.size() ? row.weight_at(cut.exact) : last;
+  const double next = cut.exact < positions ? row.weight_at(cut.exact) : 0;
   while (cut.certain > 1 && row.weight_at(cut.certain - 1) <= next + reach) --cut.certain;
-  while (cut.possible < row.size() && row.weight_at(cut.possible) >= last - reach) ++cut.possible;
+  while (cut.possible < positions && row.weight_at(cut.possible) >= last - reach) ++cut.possible;
   cut.count_low = cut.certain;
   cut.count_high = cut.possible;
   cut.mass_low = row.mass[cut.certain];
@@ -163,7 +165,7 @@ Cut top_p_cut(const RankedWeights& row, const Cut& base, float top_p, const Sema
     begin = end;
   }
   Cut cut = prefix_cut(row, certain, exact, possible);
-  if (semantics.top_p_resolution > 0) widen(row, semantics.top_p_resolution, cut);
+  if (semantics.top_p_resolution > 0) widen(row, positions, semantics.top_p_resolution, cut);
   // Inside a tie it is open which tokens take the positions; where equals are taken by id, only
   // among those that the sampler's rounding may make equal.
   certain = cut.certain, possible = cut.possible;

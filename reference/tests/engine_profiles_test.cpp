@@ -517,8 +517,14 @@ TEST(EngineProfiles, TritonLeavesOpenWhatItsBisectionDoesNotSeparate) {
   for (std::size_t id = 2; id < probs.size(); ++id) {
     ASSERT_EQ(distribution.membership[id], Membership::ambiguous) << id;
   }
-  // An end that it does separate is decided.
+  // An end that it does separate is decided, that of the row and that of top_k, too.
   EXPECT_EQ(answer(real_oracle_from_probs(kHalves, {.top_p = 0.625F}, triton)), "iioo");
+  const std::vector<float> uneven = {0.5F, 0.3125F, 0.1875F};  // 0.8125 are two, 8/13 is one of two
+  EXPECT_EQ(answer(real_oracle_from_probs(uneven, {.top_p = 0.875F}, triton)), "iii");
+  EXPECT_EQ(answer(real_oracle_from_probs(uneven, {.top_k = 2, .top_p = 0.875F}, triton)), "iio");
+  // So are two of one size at the end, of which both are needed.
+  const std::vector<float> twins = {0.5F, 0.25F, 0.25F};
+  EXPECT_EQ(answer(real_oracle_from_probs(twins, {.top_p = 0.875F}, triton)), "iii");
 }
 
 TEST(EngineProfiles, SumsOneAfterAnotherAreJudgedByTheirLength) {

@@ -94,6 +94,11 @@ void add_masks_and_tokens(Table& table) {
   for (const std::int64_t vocab : {1, 2}) {
     add_both(Suite::smoke, family_input(Family::gaussian, vocab), "edges", edge_operations(vocab));
   }
+  // The cuts that requests ask for, which keep all of these tokens or all but one: no edge does.
+  for (const std::int64_t vocab : {31, 1000}) {
+    add_both(Suite::smoke, family_input(Family::few_allowed, vocab), "everyday",
+             everyday_operations());
+  }
   for (const Family family : {Family::mass_exactly_p, Family::dyadic}) {
     for (const std::int64_t vocab : {31, 1000, 50304}) {
       add_both(vocab > 1000 ? Suite::gate : Suite::smoke, family_input(family, vocab),
