@@ -4,7 +4,7 @@
 Usage: check_sizes.py --root ROOT. Prints what `./fairdraw test --sizes` prints, and fails where
 - a stage that a night runs is missing for a change: every kind of check must be seen by a change;
 - a test is made smaller and the list does not name its file, or names a file that is not there;
-- a folder with tests that sanitizers run is in none of their thirds, or in two;
+- a folder with tests that sanitizers run is in none of their parts, or in two;
 - a CMake file gives label `long` (sanitizers run those tests at night alone) and is not named, or
   the test preset of a change does not leave that label out.
 """
@@ -78,10 +78,10 @@ def sanitized_folders(root: Path) -> list[str]:
     ]
 
 
-def folders_in_thirds(text: str) -> list[str]:
-    """The folders of all thirds, as the list shows them."""
-    thirds = re.search(r"^Thirds under sanitizers.*:\n((?:.+\n)+)", text, re.MULTILINE)
-    return thirds.group(1).split() if thirds else []
+def folders_in_parts(text: str) -> list[str]:
+    """The folders of all parts, as the list shows them."""
+    parts = re.search(r"^Parts under sanitizers.*:\n((?:.+\n)+)", text, re.MULTILINE)
+    return parts.group(1).split() if parts else []
 
 
 def complaints(root: Path, text: str) -> list[str]:
@@ -90,9 +90,9 @@ def complaints(root: Path, text: str) -> list[str]:
     for stage in STAGES:
         if stage not in rows or not all(rows[stage]):
             wrong.append(f"stage '{stage}' is not shown with a size for a change and for a night")
-    if sorted(folders_in_thirds(text)) != sorted(sanitized_folders(root)):
+    if sorted(folders_in_parts(text)) != sorted(sanitized_folders(root)):
         wrong.append(
-            f"the thirds have {folders_in_thirds(text)}; folders with tests are"
+            f"the parts have {folders_in_parts(text)}; folders with tests are"
             f" {sanitized_folders(root)}, each once"
         )
     listed = {line.strip() for line in text.splitlines() if re.search(r"_test\.(cpp|py)$", line)}
