@@ -149,6 +149,36 @@ def test_a_script_that_shows_nothing_is_not_kept(tmp_path):
     assert [entry.name for entry in index.parent.iterdir()] == ["README.md"]
 
 
+def test_an_older_capsule_stays_while_its_case_is_red_and_in_no_new_one(tmp_path):
+    wrong, right = planted(tmp_path, "top_k"), planted(tmp_path, "nothing")
+    made, out = matrix_of(wrong, MASK), tmp_path / "out"
+    index = capsules.write_all(made, {"planted": wrong}, out)
+    (folder,) = [entry for entry in out.iterdir() if entry.is_dir()]
+    before = (folder / "show.py").read_text()
+    # Where the engine is right, as one on another device may be, nothing new can be made.
+    capsules.write_all(made, {"planted": right}, out)
+    assert (folder / "show.py").read_text() == before
+    assert folder.name in index.read_text() and "without a capsule" not in index.read_text()
+    # The script shows nothing: the older one is not touched.
+    untrue = dataclasses.replace(wrong, settings={"WRONG": "nothing"})
+    capsules.write_all(made, {"planted": untrue}, out)
+    assert (folder / "show.py").read_text() == before
+    # It is red no more.
+    capsules.write_all(matrix_of(right, MASK), {"planted": right}, out)
+    assert [entry.name for entry in out.iterdir()] == ["README.md"]
+
+
+def test_a_filter_of_another_engine_has_its_capsules(tmp_path):
+    wrong = planted(tmp_path, "top_k")
+    same = dataclasses.replace(wrong, name="same", filter_of="planted")
+    made = matrix.updated(
+        None, [matrix.run_engine(engine, "smoke", [MASK], SEED) for engine in (wrong, same)]
+    )
+    index = capsules.write_all(made, {"planted": wrong, "same": same}, tmp_path / "out")
+    assert "| its filter is that of planted, which is red, too |" in index.read_text()
+    assert len(list(index.parent.glob("*/show.py"))) == 1
+
+
 def test_command(tmp_path, monkeypatch, capsys):
     engine = planted(tmp_path, "top_k")
     monkeypatch.setitem(ENGINES, "planted", engine)

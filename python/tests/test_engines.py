@@ -223,6 +223,11 @@ def test_merge_puts_records_in_the_place_of_older_ones(tmp_path, capsys):
     merged = json.loads(files[0].read_text())
     found = [(r["engine"], r["date"]) for r in merged["engines"]]
     assert found == [("a", "old"), ("b", "new"), ("c", "new")]
+    # What Triton's interpreter ran is no GPU's record, and stands beside it.
+    interpreted = {**record("b", "newer"), "version": f"triton 3, {_engine.INTERPRETER}"}
+    both = matrix.updated(matrix.updated(merged, [interpreted]), [record("b", "newest")])
+    assert [r["date"] for r in both["engines"]] == ["old", "newest", "new", "newer"]
+    assert f"| b in {_engine.INTERPRETER} | fairdraw |" in matrix.to_markdown(both)
     assert files[0].with_suffix(".md").read_text() == matrix.to_markdown(merged)
     assert str(files[0].with_suffix(".md")) in capsys.readouterr().out
 

@@ -14,6 +14,9 @@ from .._judged import Ability, Arrays, Filter
 from ..operation_verification import DTypeName
 from ..speculation_verification import AcceptanceRuleName, DraftAbility, DraftKind
 
+#: Ends the version of an engine whose GPU kernels Triton's interpreter ran, on the CPU.
+INTERPRETER = "Triton's interpreter"
+
 #: One call of an engine: tokens of a batch, an array or the batch itself.
 Sampler = Callable[[Batch], Any]
 
@@ -40,6 +43,8 @@ class Engine:
     #: constants that it needs. None where no package is called: there is nobody to send one to.
     standalone: Path | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    #: The engine that has the same function as its filters, whose capsules are this one's, too.
+    filter_of: str | None = None
 
 
 @dataclass(frozen=True)

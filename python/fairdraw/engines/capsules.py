@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,9 @@ MOST_ROWS = 8
 #: Words of a message that say which request was wrong.
 PARAMETERS = re.compile(r"\(temperature (\S+), top_k (-?\d+), top_p (\S+), min_p ([^\s)]+)\)")
 SCRIPT_SECONDS = 300
+#: Cases that are about what filters keep.
+OF_FILTERS = ("mask/", "support/")
+REPLAY = re.compile(r"^    python -m fairdraw\.engines run (\S+) .*--case '([^']+)'", re.MULTILINE)
 
 
 class NotReduced(Exception):
@@ -316,21 +320,24 @@ def _some(ids: Sequence[int]) -> str:
 
 
 def write(capsule: Capsule, folder: Path) -> None:
-    """Writes the capsule's folder and runs its script; NotReduced where that does not show it."""
-    target = folder / capsule.name
-    target.mkdir(parents=True, exist_ok=True)
+    """Writes the capsule's folder and runs its script; NotReduced where that does not show it.
+
+    A capsule of that name is replaced if the script shows it, and stays if not.
+    """
     text = sentence(capsule)
-    file = target / "show.py"
-    file.write_text(script(capsule, text))
-    ran = subprocess.run(
-        [sys.executable, "-B", file], capture_output=True, text=True, timeout=SCRIPT_SECONDS,
-        check=False,
-    )  # fmt: skip
-    if ran.returncode != 1 or not ran.stdout.strip() or ran.stdout == "right\n":
-        file.unlink()
-        target.rmdir()
-        last = (ran.stderr.strip().splitlines() or [ran.stdout.strip()])[-1]
-        raise NotReduced(f"its script ended with {ran.returncode}: {last}")
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / "show.py"
+        file.write_text(script(capsule, text))
+        ran = subprocess.run(
+            [sys.executable, "-B", file], capture_output=True, text=True, timeout=SCRIPT_SECONDS,
+            check=False,
+        )  # fmt: skip
+        if ran.returncode != 1 or not ran.stdout.strip() or ran.stdout == "right\n":
+            last = (ran.stderr.strip().splitlines() or [ran.stdout.strip()])[-1]
+            raise NotReduced(f"its script ended with {ran.returncode}: {last}")
+        target = folder / capsule.name
+        target.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, target / "show.py")
     (target / "issue.md").write_text(page(capsule, text, ran.stdout))
 
 
@@ -340,6 +347,9 @@ def collect(
     """Capsules of a matrix's red cases, and (record, why, red case) of those that have none."""
     capsules: dict[Any, Capsule] = {}
     left: list[tuple[Record, str, Record]] = []
+    red_of = {
+        record["engine"]: {red["case"] for red in record["red"]} for record in matrix["engines"]
+    }
     for record in matrix["engines"]:
         engine = engines.get(record["engine"])
         for red in record["red"]:
@@ -348,6 +358,10 @@ def collect(
                     raise NotReduced("there is no such engine")
                 if red["verdict"] != "failed":
                     raise NotReduced(red["verdict"])
+                if red["case"].startswith(OF_FILTERS) and red["case"] in red_of.get(
+                    engine.filter_of, ()
+                ):
+                    raise NotReduced(f"its filter is that of {engine.filter_of}, which is red, too")
                 if isinstance(engine, OperationEngine):
                     raise NotReduced("an operation on rows, which has neither mask nor draws")
                 if isinstance(engine, DraftEngine):
@@ -373,9 +387,11 @@ def _pages(folder: Path) -> dict[str, tuple[str, int]]:
     """name -> (what is wrong, how many red cases) of the capsules in a folder."""
     found = {}
     for file in sorted(folder.glob("*/issue.md")):
-        lines = file.read_text().splitlines()
-        replays = [line for line in lines if line.startswith("    python -m fairdraw.engines run")]
-        found[file.parent.name] = (lines[0].removeprefix("# "), len(replays))
+        text = file.read_text()
+        found[file.parent.name] = (
+            text.splitlines()[0].removeprefix("# "),
+            len(REPLAY.findall(text)),
+        )
     return found
 
 
@@ -411,27 +427,60 @@ def _left_before(page: str, again: Sequence[str]) -> list[tuple[str, str, str]]:
     return [row for row in rows if row[0] not in again]
 
 
+def _red_cases(matrix: Record) -> set[tuple[str, str]]:
+    """(engine, case) of all that failed."""
+    return {
+        (record["engine"], red["case"])
+        for record in matrix["engines"]
+        for red in record["red"]
+        if red["verdict"] == "failed"
+    }
+
+
 def write_all(
     matrix: Record, engines: Mapping[str, Engine], folder: Path, seconds: float = 20
 ) -> Path:
     """Capsules of a matrix, a folder each, and the page that lists them; returns the page's path.
 
-    Capsules of other engines that the folder holds stay, and those of the matrix's engines go. Several
-    processes may write different engines' capsules into one folder.
+    Capsules that the folder holds stay while a case of theirs is red in the matrix and is in no new
+    one (it may need another machine), and those of other engines. Several processes may write
+    different engines' capsules into one folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     names = [r["engine"] for r in matrix["engines"] if not r["skipped_because"]]
-    for old in folder.iterdir():
-        if old.is_dir() and old.name.partition("-")[0] in names:
-            shutil.rmtree(old)
+    older = [
+        entry
+        for entry in folder.iterdir()
+        if entry.is_dir() and entry.name.partition("-")[0] in names
+    ]
     capsules, without = collect(matrix, engines, seconds)
-    left = [(record["engine"], red["case"], why) for record, why, red in without]
+    reasons = {(record["engine"], red["case"]): why for record, why, red in without}
+    shown: set[tuple[str, str]] = set()
+    written = set()
     for capsule in capsules:
+        cases = [(capsule.wrong.engine.name, red["case"]) for red in capsule.cases]
         try:
             write(capsule, folder)
         except NotReduced as reason:
-            name = capsule.wrong.engine.name
-            left += [(name, red["case"], str(reason)) for red in capsule.cases]
+            reasons |= dict.fromkeys(cases, str(reason))
+        else:
+            shown.update(cases)
+            written.add(capsule.name)
+    red = _red_cases(matrix)
+    for old in older:
+        if old.name in written:
+            continue
+        page_file = old / "issue.md"
+        still = set(REPLAY.findall(page_file.read_text()) if page_file.exists() else ()) & red
+        if still <= shown:
+            shutil.rmtree(old)
+        else:
+            shown |= still
+    left = [
+        (engine, case, why)
+        for (engine, case), why in reasons.items()
+        if (engine, case) not in shown
+    ]
     index = folder / "README.md"
     with index.open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -21,7 +21,7 @@ from .._core import operation_names
 from ..operation_verification import verify_operations
 from ..speculation_verification import verify_speculation
 from ..verification import Report, Suite, case_ids, data_folder, verify
-from ._engine import DraftEngine, Engine, OperationEngine
+from ._engine import INTERPRETER, DraftEngine, Engine, OperationEngine
 from ._packages import Unavailable
 
 VERDICTS = ("passed", "failed", "underpowered", "skipped", "error")
@@ -245,13 +245,22 @@ def matching_cases(suite: Suite, globs: Sequence[str]) -> list[str]:
     return cases
 
 
+def _label(record: Record) -> str:
+    """The engine, and where a record of it may stand beside that of a GPU."""
+    interpreted = record["version"].endswith(INTERPRETER)
+    return f"{record['engine']} in {INTERPRETER}" if interpreted else str(record["engine"])
+
+
 def updated(matrix: Record | None, records: Iterable[Record]) -> Record:
-    """The matrix with these records in the place of those of the same engine and profile."""
-    fresh = {(record["engine"], record["semantics"]): record for record in records}
+    """The matrix with these records in the place of those of the same engine and profile.
+
+    What Triton's interpreter ran is one thing, and what a GPU did another.
+    """
+    fresh = {(_label(record), record["semantics"]): record for record in records}
     kept = [] if matrix is None else matrix["engines"]
     return {
         "schema_version": 1,
-        "engines": [fresh.pop((r["engine"], r["semantics"]), r) for r in kept] + [*fresh.values()],
+        "engines": [fresh.pop((_label(r), r["semantics"]), r) for r in kept] + [*fresh.values()],
     }
 
 
@@ -279,7 +288,7 @@ def _escaped(text: str) -> str:
 
 def _by_profile(ran: Sequence[Record]) -> list[str]:
     """Profiles down, engines across."""
-    tables = {r["engine"]: r["masks_by_profile"] for r in ran if r["masks_by_profile"]}
+    tables = {_label(r): r["masks_by_profile"] for r in ran if r["masks_by_profile"]}
     if not tables:
         return []
     lines = [
@@ -305,7 +314,7 @@ def _runs(ran: Sequence[Record]) -> list[str]:
     for r in ran:
         cases = f"{r['suite']}: {', '.join(f'`{glob}`' for glob in r['case_globs'])}"
         lines.append(
-            f"| {r['engine']} | {_escaped(r['calls'])} | {_escaped(r['version'])} "
+            f"| {_label(r)} | {_escaped(r['calls'])} | {_escaped(r['version'])} "
             f"| {cases} | {r['seed']} | {r['date']} |"
         )
     places = sorted({f"{r['tool']}, {r['environment']}" for r in ran})
@@ -316,7 +325,7 @@ def _reds(ran: Sequence[Record]) -> list[str]:
     lines: list[str] = []
     for engine in ran:
         if engine["red"]:
-            lines += ["", f"## {engine['engine']} under {engine['semantics']}", ""]
+            lines += ["", f"## {_label(engine)} under {engine['semantics']}", ""]
         for red in engine["red"]:
             lines += [f"- {red['verdict']} `{red['case']}`: {_escaped(red['message'])}"]
             lines += [f"  `{red['replay']}`"]
@@ -343,7 +352,7 @@ def to_markdown(matrix: Record) -> str:
         cells = [_cell(engine["checks"].get(check, {})) for check in checks]
         skipped = sum(counts.get("skipped", 0) for counts in engine["checks"].values())
         lines.append(
-            f"| {engine['engine']} | {engine['semantics']} | {' | '.join(cells)} | {skipped} |"
+            f"| {_label(engine)} | {engine['semantics']} | {' | '.join(cells)} | {skipped} |"
         )
     if absent:
         lines += ["", f"## Not run: {len(absent)}", "", "| engine | why |", "|---|---|"]
@@ -352,7 +361,7 @@ def to_markdown(matrix: Record) -> str:
     lines += ["", "## Why cases were skipped", "", "| engine | cases | reason |", "|---|---|---|"]
     for engine in ran:
         for reason, count in engine["skip_reasons"].items():
-            lines.append(f"| {engine['engine']} | {count} | {_escaped(reason)} |")
+            lines.append(f"| {_label(engine)} | {count} | {_escaped(reason)} |")
     return "\n".join(lines) + "\n"
 
 

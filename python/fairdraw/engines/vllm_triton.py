@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core import Batch
-from ._engine import STANDALONE, TENSOR_ABILITIES, Engine, Sampler
+from ._engine import INTERPRETER, STANDALONE, TENSOR_ABILITIES, Engine, Sampler
 from ._packages import package
 from ._tensors import exponential_race, generator_of
 from ._vllm_wheel import triton_device, triton_module, version_with
@@ -25,7 +25,7 @@ MODULE = "vllm.v1.sample.ops.topk_topp_triton"
 def on_device(packages: str) -> str:
     """Versions, and what the kernels run on."""
     if triton_device() == "cpu":
-        return f"{packages}, Triton's interpreter"
+        return f"{packages}, {INTERPRETER}"
     return f"{packages}, {package('torch').cuda.get_device_name()}"
 
 

@@ -112,5 +112,6 @@ ENGINE = Engine(
     version=version,
     make=make,
     abilities=ABILITIES,
-    standalone=STANDALONE / "vllm_triton.py",  # the filter is the same function
+    standalone=STANDALONE / "vllm_triton.py",
+    filter_of="vllm_triton",
 )
