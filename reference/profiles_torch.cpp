@@ -27,6 +27,7 @@ Semantics vllm_torch_profile() {
   semantics.top_p_boundary = TopPBoundary::mass_above_below_p;
   semantics.top_p_ties = TopPTies::any;
   semantics.top_p_base = TopPBase::renormalised;
+  semantics.sums_from_the_smallest = true;
   // Runs for rows with p = 1 as well when another row of the batch has p < 1, and then masks what
   // underflowed to zero.
   semantics.top_p_one = TopPOne::filter;
@@ -53,6 +54,8 @@ Semantics vllm_triton_profile() {
   semantics.name = "vllm_triton";
   // Exactly k: the boundary's duplicates are trimmed, the lowest index wins.
   semantics.top_k_ties = TopKTies::lowest_id;
+  // Sums are those of what is above a pivot.
+  semantics.sums_from_the_smallest = false;
   // Duplicates at the end of the nucleus are trimmed to as many as p needs. Which of them stay:
   // assumed open.
   semantics.top_p_ties = TopPTies::any;
@@ -110,6 +113,7 @@ Semantics hf_profile() {
   semantics.top_k_negative = TopKNegative::error;
   // Drops, from the small end of a sort, what has cumulative mass <= 1 - p and keeps the last one;
   // p = 0 leaves that one. generate() leaves the warper out for p = 1.
+  semantics.sums_from_the_smallest = true;
   semantics.top_p_boundary = TopPBoundary::mass_above_below_p;
   semantics.top_p_ties = TopPTies::any;
   semantics.top_p_base = TopPBase::renormalised;

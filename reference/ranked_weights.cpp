@@ -131,7 +131,8 @@ RankedWeights rank_logits(std::span<const float> logits, std::span<const std::ui
   // Truncation drops less than one unit, whatever the weight.
   const double unit = bound.truncation ? bound.unit : static_cast<double>(FLT_MIN);
   add_up(row, row.weight * relative_error(log_error) + unit);
-  row.sum_slack = sampler_sum_error(semantics, row.size()) + own_sum_error(row.size());
+  row.sampler_slack = sampler_sum_error(semantics, row.size());
+  row.own_slack = own_sum_error(row.size());
 
   row.tie_error = ArrayXd::Zero(n);
   if (semantics.rounds_scaled_logits) {
@@ -197,8 +198,8 @@ RankedWeights rank_probs(std::span<const float> probs, double min_p, const Seman
   }
   add_up(row, error);
   const bool sums_are_exact = row.mass.back() < static_cast<long double>(last_bit) * 0x1p63L;
-  row.sum_slack =
-      sampler_sum_error(semantics, row.size()) + (sums_are_exact ? 0.0 : own_sum_error(row.size()));
+  row.sampler_slack = sampler_sum_error(semantics, row.size());
+  row.own_slack = sums_are_exact ? 0.0 : own_sum_error(row.size());
   return row;
 }
 

@@ -24,10 +24,12 @@ struct RankedWeights {
   Eigen::ArrayXd tie_error;       ///< relative; two weights within their sum may tie in the sampler
   std::vector<long double> mass;  ///< [size + 1] sum of the weights in front
   std::vector<long double> mass_error;  ///< [size + 1] bound on a sampler's error of that sum
-  double sum_slack = 0;  ///< further error of every sum, as a fraction of the row's sum
+  /// Further errors of every sum, as fractions of the row's sum: a sampler's, and those of `mass`.
+  double sampler_slack = 0, own_slack = 0;
   MinPPrefixes min_p;
 
   std::size_t size() const { return id.size(); }
+  double sum_slack() const { return sampler_slack + own_slack; }
   double weight_at(std::size_t i) const { return weight[static_cast<Eigen::Index>(i)]; }
   /// True where a sampler may take the two for equal; always so for equal values.
   bool may_tie(std::size_t i, std::size_t j) const;

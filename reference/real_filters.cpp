@@ -7,8 +7,10 @@
 // independent: |F' - F| <= EF and |R' - R| <= ER, sums of the errors of single weights, and its
 // margin is within (1 - p) EF + p ER of ours. Where that band does not contain 0 every sampler
 // within the bound decides alike. Further terms: what is uncertain of the base itself (p times its
-// mass), rounding of sums in a float32 sampler and in ours (`sum_slack` of Z), and the mass that a
-// sampler may take for tied, and so not count as strictly above.
+// mass), rounding of sums in a float32 sampler and in ours (parts of Z), and the mass that a
+// sampler may take for tied, and so not count as strictly above. A sampler that sums from the
+// smallest on compares R' with (1 - p) Z': all terms are positive, so its rounding is a part of R,
+// and at p = 1 no token goes whose weight is not 0.
 //
 // A weight that is an integer (probabilities within 32 octaves of the largest) has no error. Where
 // the sum of all of them has 63 bits too, sums and margin are exact, and equality at the boundary
@@ -49,17 +51,20 @@ enum class Decision { in, maybe_in, maybe_out, out };
 // top_p with everything that does not change along the row.
 class TopPRule {
  public:
-  TopPRule(const RankedWeights& row, const Cut& base, float top_p, TopPBoundary boundary)
+  TopPRule(const RankedWeights& row, const Cut& base, float top_p, const Semantics& semantics)
       : top_p_(top_p),
-        equality_stays_(boundary != TopPBoundary::mass_above_below_p),
-        inclusive_(boundary == TopPBoundary::inclusive_mass_at_most_p) {
-    const long double total = row.mass[base.exact];
+        total_(row.mass[base.exact]),
+        sampler_slack_(row.sampler_slack),
+        equality_stays_(semantics.top_p_boundary != TopPBoundary::mass_above_below_p),
+        inclusive_(semantics.top_p_boundary == TopPBoundary::inclusive_mass_at_most_p),
+        from_the_smallest_(semantics.sums_from_the_smallest) {
+    const long double total = total_;
     total_error_ = row.mass_error[base.exact];
     // p * total without rounding, as the sum of two.
     target_ = top_p_ * total;
     target_rest_ = std::fma(top_p_, total, -target_);
     base_error_ = std::max(total - base.mass_low, base.mass_high - total);
-    sum_error_ = row.sum_slack * (total + total_error_);  // of the sampler's own weights
+    own_error_ = row.own_slack * (total + total_error_);
   }
 
   bool inclusive() const { return inclusive_; }
@@ -68,8 +73,11 @@ class TopPRule {
   Decision decide(long double front, long double front_error, long double tied) const {
     const long double margin = (target_ - front) + target_rest_;
     const long double rest_error = std::max(total_error_ - front_error, 0.0L);
-    const long double band =
-        (1 - top_p_) * front_error + top_p_ * (rest_error + base_error_) + sum_error_ + tied;
+    // Of the sampler's own weights.
+    const long double summed =
+        from_the_smallest_ ? total_ - front + rest_error : total_ + total_error_;
+    const long double band = (1 - top_p_) * front_error + top_p_ * (rest_error + base_error_) +
+                             sampler_slack_ * summed + own_error_ + tied;
     // With p = 1 every token has less than the whole in front, even where float64 underflows.
     const bool stays = margin > 0 || (equality_stays_ && margin == 0) || top_p_ == 1;
     if (stays) return margin > band || band == 0 ? Decision::in : Decision::maybe_in;
@@ -77,9 +85,9 @@ class TopPRule {
   }
 
  private:
-  long double top_p_, target_ = 0, target_rest_ = 0;
-  long double total_error_ = 0, base_error_ = 0, sum_error_ = 0;
-  bool equality_stays_, inclusive_;
+  long double top_p_, total_, sampler_slack_, target_ = 0, target_rest_ = 0;
+  long double total_error_ = 0, base_error_ = 0, own_error_ = 0;
+  bool equality_stays_, inclusive_, from_the_smallest_;
 };
 
 // The end of the nucleus, among the first `positions` tokens, is found up to `resolution` of the
@@ -146,7 +154,7 @@ Cut top_k_cut(const RankedWeights& row, std::size_t k, TopKTies ties, bool count
 }
 
 Cut top_p_cut(const RankedWeights& row, const Cut& base, float top_p, const Semantics& semantics) {
-  const TopPRule rule(row, base, top_p, semantics.top_p_boundary);
+  const TopPRule rule(row, base, top_p, semantics);
   const bool ties_stay = semantics.top_p_ties == TopPTies::keep_all;
   const std::size_t positions = base.count_high;
   std::size_t certain = 0, exact = 0, possible = 0;

@@ -279,7 +279,7 @@ Walk walk(const RankedWeights& row, const Filtered& filtered, const Plan& plan,
   result.weight.back() = std::max(budget - in_front, 0.0L);
   result.total = in_front + result.weight.back();
   result.last_error = row.mass_error[cut.possible] + p * row.mass_error[base.possible] +
-                      2 * row.sum_slack * row.mass.back() + p * (base.mass_high - base.mass_low);
+                      2 * row.sum_slack() * row.mass.back() + p * (base.mass_high - base.mass_low);
   return result;
 }
 

@@ -120,6 +120,9 @@ struct Semantics {
   /// Sums run over the row one token after another: the oracle adds sum_error() of so many
   /// additions as the row has tokens.
   bool sequential_sums = false;
+  /// Sums of top_p begin at the small end, and a token stays by the mass from there up to it. Their
+  /// errors are then parts of that mass, and not of the row's.
+  bool sums_from_the_smallest = false;
   /// The end of the nucleus is searched among probabilities, and found up to this part of the
   /// largest one. 0: it is found exactly.
   double top_p_resolution = 0;

@@ -15,7 +15,7 @@ RankedWeights row_of(const std::vector<Group>& groups, double sum_slack = 0) {
   RankedWeights row;
   row.weight = Eigen::ArrayXd(static_cast<Eigen::Index>(groups.size()));
   row.tie_error = Eigen::ArrayXd::Zero(row.weight.size());
-  row.sum_slack = sum_slack;
+  row.sampler_slack = sum_slack;
   row.mass = {0};
   row.mass_error = {0};
   for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -30,18 +30,20 @@ RankedWeights row_of(const std::vector<Group>& groups, double sum_slack = 0) {
 
 // The second of two tokens: is it surely in, surely out, or neither?
 enum class Verdict { in, out, open };
-Verdict second_token(const RankedWeights& row, const Cut& base, double top_p) {
-  const Cut cut = top_p_cut(row, base, static_cast<float>(top_p), Semantics{});
+Verdict second_token(const RankedWeights& row, const Cut& base, double top_p,
+                     const Semantics& semantics = {}) {
+  const Cut cut = top_p_cut(row, base, static_cast<float>(top_p), semantics);
   if (cut.certain >= 2) return Verdict::in;
   return cut.possible >= 2 ? Verdict::open : Verdict::out;
 }
 
-void expect_boundaries(const RankedWeights& row, const Cut& base, double low, double high) {
+void expect_boundaries(const RankedWeights& row, const Cut& base, double low, double high,
+                       const Semantics& semantics = {}) {
   const double step = 0x1p-22;  // above the rounding of p to float32, far below the errors
-  EXPECT_EQ(second_token(row, base, low - step), Verdict::out);
-  EXPECT_EQ(second_token(row, base, low + step), Verdict::open);
-  EXPECT_EQ(second_token(row, base, high - step), Verdict::open);
-  EXPECT_EQ(second_token(row, base, high + step), Verdict::in);
+  EXPECT_EQ(second_token(row, base, low - step, semantics), Verdict::out);
+  EXPECT_EQ(second_token(row, base, low + step, semantics), Verdict::open);
+  EXPECT_EQ(second_token(row, base, high - step, semantics), Verdict::open);
+  EXPECT_EQ(second_token(row, base, high + step, semantics), Verdict::in);
 }
 
 TEST(TopPBand, IsWhatErrorsOfBothSidesAllow) {
@@ -58,6 +60,18 @@ TEST(TopPBand, HoldsTheSlackOfSums) {
   // Z = 1, so that a slack of 0.02 is as much of p.
   const RankedWeights row = row_of({{0.6, 0}, {0.4, 0}}, 0.02);
   expect_boundaries(row, whole_row(row), 0.58, 0.62);
+}
+
+TEST(TopPBand, HoldsASlackOfTheTailAloneWhereSumsBeginThere) {
+  // R = 0.4 within 2 %, compared with 1 - p.
+  Semantics ascending;
+  ascending.sums_from_the_smallest = true;
+  const RankedWeights row = row_of({{0.6, 0}, {0.4, 0}}, 0.02);
+  expect_boundaries(row, whole_row(row), 1 - 0.4 * 1.02, 1 - 0.4 * 0.98, ascending);
+  // A tail that is less than the slack of the row's sum: at p = 1 it goes nowhere.
+  const RankedWeights small = row_of({{0.99, 0}, {0.01, 0}}, 0.02);
+  EXPECT_EQ(second_token(small, whole_row(small), 1, ascending), Verdict::in);
+  EXPECT_EQ(second_token(small, whole_row(small), 1), Verdict::open);
 }
 
 TEST(TopPBand, HoldsWhatIsOpenOfTheBase) {
