@@ -25,8 +25,9 @@
 //
 //   |computed F / S - F / S| <= g(2 k + 2) F / S + what the errors of the weights do,
 //
-// and g(2 k + 2) of the row's sum is what the oracle adds to the band of top_p; real_filters.cpp
-// says what the weights do to it. Multiples by a fused multiply-add have fewer roundings.
+// and g(2 k + 2) of the row's sum is what the oracle adds to the band of top_p; of F itself where F
+// is summed from the smallest token on and compared with 1 - p. real_filters.cpp says what the
+// weights do to it. Multiples by a fused multiply-add have fewer roundings.
 //
 // A filter that compares p_i with another p_j, or with min_p p_m, sees two weights and one more
 // rounding: at most twice the error of a weight.
