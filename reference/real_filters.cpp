@@ -58,13 +58,12 @@ class TopPRule {
         equality_stays_(semantics.top_p_boundary != TopPBoundary::mass_above_below_p),
         inclusive_(semantics.top_p_boundary == TopPBoundary::inclusive_mass_at_most_p),
         from_the_smallest_(semantics.sums_from_the_smallest) {
-    const long double total = total_;
     total_error_ = row.mass_error[base.exact];
     // p * total without rounding, as the sum of two.
-    target_ = top_p_ * total;
-    target_rest_ = std::fma(top_p_, total, -target_);
-    base_error_ = std::max(total - base.mass_low, base.mass_high - total);
-    own_error_ = row.own_slack * (total + total_error_);
+    target_ = top_p_ * total_;
+    target_rest_ = std::fma(top_p_, total_, -target_);
+    base_error_ = std::max(total_ - base.mass_low, base.mass_high - total_);
+    own_error_ = row.own_slack * (total_ + total_error_);
   }
 
   bool inclusive() const { return inclusive_; }

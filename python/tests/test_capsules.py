@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fairdraw.engines import ENGINES, Engine, __main__, _one_row, _shrink_row, capsules, matrix
-from fairdraw.engines._engine import STANDALONE, report_kept
+from fairdraw.engines._engine import INTERPRETER, STANDALONE, report_kept
 
 SEED = 1
 MASK = "mask/gaussian/v1000/edges"
@@ -174,6 +174,10 @@ def test_a_filter_of_another_engine_has_its_capsules(tmp_path):
     made = matrix.updated(
         None, [matrix.run_engine(engine, "smoke", [MASK], SEED) for engine in (wrong, same)]
     )
+    # A second record of that engine, from elsewhere, in which it is not red.
+    interpreted = {"version": INTERPRETER, "red": []}
+    made = matrix.updated(made, [{**made["engines"][0], **interpreted}])
+    assert len(made["engines"]) == 3
     index = capsules.write_all(made, {"planted": wrong, "same": same}, tmp_path / "out")
     assert "| its filter is that of planted, which is red, too |" in index.read_text()
     assert len(list(index.parent.glob("*/show.py"))) == 1

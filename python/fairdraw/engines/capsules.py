@@ -341,15 +341,23 @@ def write(capsule: Capsule, folder: Path) -> None:
     (target / "issue.md").write_text(page(capsule, text, ran.stdout))
 
 
+def _red_cases(matrix: Record) -> set[tuple[str, str]]:
+    """(engine, case) of all that failed, in any record of the engine."""
+    return {
+        (record["engine"], red["case"])
+        for record in matrix["engines"]
+        for red in record["red"]
+        if red["verdict"] == "failed"
+    }
+
+
 def collect(
     matrix: Record, engines: Mapping[str, Engine], seconds: float = 20
 ) -> tuple[list[Capsule], list[tuple[Record, str, Record]]]:
     """Capsules of a matrix's red cases, and (record, why, red case) of those that have none."""
     capsules: dict[Any, Capsule] = {}
     left: list[tuple[Record, str, Record]] = []
-    red_of = {
-        record["engine"]: {red["case"] for red in record["red"]} for record in matrix["engines"]
-    }
+    failed = _red_cases(matrix)
     for record in matrix["engines"]:
         engine = engines.get(record["engine"])
         for red in record["red"]:
@@ -358,9 +366,7 @@ def collect(
                     raise NotReduced("there is no such engine")
                 if red["verdict"] != "failed":
                     raise NotReduced(red["verdict"])
-                if red["case"].startswith(OF_FILTERS) and red["case"] in red_of.get(
-                    engine.filter_of, ()
-                ):
+                if (engine.filter_of, red["case"]) in failed and red["case"].startswith(OF_FILTERS):
                     raise NotReduced(f"its filter is that of {engine.filter_of}, which is red, too")
                 if isinstance(engine, OperationEngine):
                     raise NotReduced("an operation on rows, which has neither mask nor draws")
@@ -425,16 +431,6 @@ def _left_before(page: str, again: Sequence[str]) -> list[tuple[str, str, str]]:
     """A page's cases without a capsule, of other engines than those."""
     rows = re.findall(r"^\| (\w+) \| `([^`]+)` \| (.*) \|$", page, re.MULTILINE)
     return [row for row in rows if row[0] not in again]
-
-
-def _red_cases(matrix: Record) -> set[tuple[str, str]]:
-    """(engine, case) of all that failed."""
-    return {
-        (record["engine"], red["case"])
-        for record in matrix["engines"]
-        for red in record["red"]
-        if red["verdict"] == "failed"
-    }
 
 
 def write_all(

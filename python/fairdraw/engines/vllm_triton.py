@@ -29,6 +29,11 @@ def on_device(packages: str) -> str:
     return f"{packages}, {package('torch').cuda.get_device_name()}"
 
 
+def refused(batch: Any) -> Any:
+    """Requests that SamplingParams refuses, top_p 0 among them: [rows] bool."""
+    return refused_by_params(batch) | (batch.top_p <= 0)
+
+
 def version() -> str:
     triton_module(MODULE)
     return on_device(version_with(MODULE, "torch", "triton"))
@@ -53,7 +58,7 @@ def make(seed: int) -> Sampler:
             logits,
             lambda probs: exponential_race(probs, generator),
             # A request is refused before the kernel.
-            (refused_by_params(batch) | (batch.top_p <= 0)).to(device),
+            refused(batch).to(device),
         )
 
     return sample

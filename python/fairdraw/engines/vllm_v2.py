@@ -17,9 +17,9 @@ from .._judged import Ability
 from ._engine import STANDALONE, Engine, Sampler, report_kept
 from ._tensors import CHUNK, float32_logits, places_in_range, rows_of
 from ._vllm_wheel import triton_device, triton_module, version_with
-from .vllm_torch import SAMPLING_EPS, refused_by_params
+from .vllm_torch import SAMPLING_EPS
 from .vllm_triton import MODULE as FILTERS
-from .vllm_triton import on_device
+from .vllm_triton import on_device, refused
 
 GUMBEL = "vllm.v1.worker.gpu.sample.gumbel"
 MIN_P = "vllm.v1.worker.gpu.sample.min_p"
@@ -73,12 +73,12 @@ def make(seed: int) -> Sampler:
         import torch
 
         greedy = batch.temperature < SAMPLING_EPS
-        refused = refused_by_params(batch) | (batch.top_p <= 0)
+        none = refused(batch)  # no token
         logits, temperature = processed(batch, greedy, device)
         kept = logits > float("-inf")
         largest = torch.zeros_like(kept).scatter_(1, logits.argmax(dim=-1)[:, None], True)
         kept = torch.where(greedy.to(device)[:, None], largest, kept)
-        report_kept(batch, (kept & ~refused.to(device)[:, None]).cpu().numpy())
+        report_kept(batch, (kept & ~none.to(device)[:, None]).cpu().numpy())
 
         rows = rows_of(batch)
         seeds, positions = batch.seed, batch.offset
@@ -87,7 +87,7 @@ def make(seed: int) -> Sampler:
             positions = positions + torch.arange(len(rows))
         tokens = torch.full((len(rows),), -1, dtype=torch.int64)
         places = places_in_range(batch, rows)
-        places = places[~refused[rows[places]]]
+        places = places[~none[rows[places]]]
         for part in torch.split(places, max(1, CHUNK // batch.vocab)):
             of_part = rows[part].to(device)
             drawn = gumbel.gumbel_sample(

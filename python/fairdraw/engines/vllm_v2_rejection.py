@@ -19,9 +19,9 @@ from typing import Any
 from ._drafts import float32_target, wide_tokens
 from ._engine import DraftEngine
 from ._vllm_wheel import triton_device, triton_module, version_with
-from .vllm_torch import SAMPLING_EPS, refused_by_params
+from .vllm_torch import SAMPLING_EPS
 from .vllm_triton import MODULE as FILTERS
-from .vllm_triton import on_device
+from .vllm_triton import on_device, refused
 from .vllm_v2 import GUMBEL, MIN_P
 
 MODULE = "vllm.v1.worker.gpu.spec_decode.rejection_sampler_utils"
@@ -116,8 +116,8 @@ def make(block: bool, seed: int) -> Any:
         )
         counts = counts.cpu()
         tokens = sampled.cpu().masked_fill(steps >= counts[:, None], -1)
-        refused = refused_by_params(batch) | (batch.top_p <= 0)
-        return wide_tokens(batch, tokens, refused), (counts - 1).masked_fill(refused, 0)
+        none = refused(batch)  # no token
+        return wide_tokens(batch, tokens, none), (counts - 1).masked_fill(none, 0)
 
     return verify
 

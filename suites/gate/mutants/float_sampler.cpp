@@ -50,19 +50,6 @@ std::vector<std::size_t> falling_order(const std::vector<float>& probs) {
   return order;
 }
 
-// From the small end: what has cumulative mass of at most 1 - p goes, the last one stays.
-void apply_top_p(Scores& scores, float top_p) {
-  if (top_p >= 1) return;
-  const std::vector<float> probs = float_softmax(scores);
-  const std::vector<std::size_t> order = falling_order(probs);
-  double mass = 0;
-  for (std::size_t i = order.size(); i > 1; --i) {
-    mass += static_cast<double>(probs[order[i - 1]]);
-    if (static_cast<float>(mass) > 1 - top_p) break;
-    scores[order[i - 1]] = kOut;
-  }
-}
-
 // From the large end: what has inclusive mass above p goes, the first one stays.
 void apply_inclusive_top_p(Scores& scores, float top_p) {
   if (top_p <= 0 || top_p >= 1) return;
@@ -176,6 +163,19 @@ std::vector<float> float_softmax(const Scores& scores) {
   return probs;
 }
 
+// From the small end: what has cumulative mass of at most 1 - p goes, the last one stays.
+void float_top_p(Scores& scores, float top_p) {
+  if (top_p >= 1) return;
+  const std::vector<float> probs = float_softmax(scores);
+  const std::vector<std::size_t> order = falling_order(probs);
+  double mass = 0;
+  for (std::size_t i = order.size(); i > 1; --i) {
+    mass += static_cast<double>(probs[order[i - 1]]);
+    if (static_cast<float>(mass) > 1 - top_p) break;
+    scores[order[i - 1]] = kOut;
+  }
+}
+
 float to_bf16(float value) { return harness::rounded_to(DType::bfloat16, value); }
 
 void FloatSampler::filter(Scores& scores, const Logits& logits,
@@ -191,7 +191,7 @@ void FloatSampler::filter(Scores& scores, const Logits& logits,
   } else if (order_ == Order::rosellm) {
     apply_inclusive_top_p(scores, parameters.top_p);
   } else {
-    apply_top_p(scores, parameters.top_p);
+    float_top_p(scores, parameters.top_p);
   }
   if (order_ == Order::hf) apply_min_p(scores, parameters.min_p);
   if (mutation_.filtered) mutation_.filtered(scores, logits, parameters);

@@ -76,6 +76,9 @@ using FloatMutation = FloatSampler::Mutation;
 /// softmax to float32; the sum is made in float64, as PyTorch does on a CPU.
 std::vector<float> float_softmax(const FloatSampler::Scores& scores);
 
+/// The right top_p of vllm_torch and hf: sets the scores to -inf that go.
+void float_top_p(FloatSampler::Scores& scores, float top_p);
+
 /// `value` rounded to bfloat16 and widened again.
 float to_bf16(float value);
 

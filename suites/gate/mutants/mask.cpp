@@ -1,7 +1,6 @@
 // Wrong filters: a token is kept that must go, or goes that must stay.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "suites/gate/mutants/catalogue.h"
 
@@ -45,22 +44,6 @@ void pivot_above_the_smallest(Result& result, const Row& row, const Place&) {
     return token.value == smallest;
   });
   keep_only(result, kept);
-}
-
-// As if top_p 1 were 1 - 2^-20: the smallest tokens go, up to that mass.
-void drop_a_millionth(Scores& scores, const Logits&, const reference::RowParameters& parameters) {
-  if (parameters.top_p != 1) return;
-  const std::vector<float> probs = float_softmax(scores);
-  std::vector<std::size_t> order(probs.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(),
-            [&probs](std::size_t a, std::size_t b) { return probs[a] < probs[b]; });
-  double mass = 0;
-  for (const std::size_t id : order) {
-    mass += static_cast<double>(probs[id]);
-    if (mass > 0x1p-20) return;
-    scores[id] = kOut;
-  }
 }
 
 double share(const Candidate& token, const Result& of) {
@@ -244,7 +227,11 @@ std::vector<Mutant> mask_mutants() {
                      "top_p 1 is taken for 1 - 2^-20: the smallest tokens go",
                      {"mask/peaked/v1000/edges", "mask/zipf/v1000/edges"}},
                     Order::vllm_torch, Draw::inverse_cdf,
-                    [](FloatMutation& mutation) { mutation.filtered = drop_a_millionth; }),
+                    [](FloatMutation& mutation) {
+                      mutation.top_p = [](Scores& scores, float top_p) {
+                        float_top_p(scores, top_p == 1 ? 1 - 0x1p-20F : top_p);
+                      };
+                    }),
       mutated_float({"topp-cumsum-of-logprobs",
                      "tiny-llm issue #32",
                      kind,
