@@ -127,10 +127,14 @@ def tilted(seed):
     return sample
 
 
+def version_0():
+    return "0"
+
+
 def engine_of(make, **more):
     fields = {"name": "numpy_choice", "semantics": "fairdraw", "calls": "a test's sampler"}
     return _engine.Engine(
-        **fields, version=lambda: "0", make=make, arrays="numpy",
+        **fields, version=version_0, make=make, arrays="numpy",
         abilities=("indices", "num_samples"), **more
     )  # fmt: skip
 
@@ -200,10 +204,10 @@ def test_a_process_that_dies_leaves_what_it_has_found(tmp_path, monkeypatch):
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     (left,) = json.loads(file.read_text())["engines"]
-    assert left["running"] == cases[1]
+    assert left["running"] == [cases[1]]
     assert judged_and_skipped(left) == 1
     record = matrix.ended(left)
-    assert record["running"] == "" and matrix.ended(record) == record
+    assert record["running"] == [] and matrix.ended(record) == record
     assert judged_and_skipped(record) == 2
     assert record["skip_reasons"][matrix.NOT_ENDED + cases[1]] == 1
     assert cases[1] in matrix.to_markdown(matrix.updated(None, [record]))

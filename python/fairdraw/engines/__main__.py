@@ -78,6 +78,7 @@ def _matrix(arguments: argparse.Namespace) -> int:
             arguments.semantics,
             arguments.seconds,
             lambda unfinished: write(updated(before, [*records, unfinished]), file),
+            arguments.processes,
         )
         write(updated(before, [*records, record]), file)  # what comes now may take long
         if record["version"] and "reports_mask" in engine.abilities and engine.cases == ("*",):
@@ -104,6 +105,12 @@ def _capsules(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _processes(word: str) -> int:
+    if not word.isascii() or not word.isdigit() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"is {word!r}; allowed: whole numbers from 1 on")
+    return int(word)
+
+
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m fairdraw.engines", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
@@ -126,6 +133,13 @@ def main(words: Sequence[str] | None = None) -> int:
                 type=float,
                 default=math.inf,
                 help="an engine: no case begins after these",
+            )
+            sub.add_argument(
+                "--processes",
+                type=_processes,
+                default=1,
+                metavar="N",
+                help="that judge the cases of an engine, each on its own",
             )
     sub = verbs.add_parser("merge", help="puts what other matrices ran into one")
     sub.add_argument("matrix", type=Path, metavar="MATRIX.json", help="is written, with its page")

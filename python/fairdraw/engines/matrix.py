@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import fnmatch
+import functools
 import json
 import math
 import os
@@ -12,7 +14,8 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +24,16 @@ from .._core import operation_names
 from ..operation_verification import verify_operations
 from ..speculation_verification import verify_speculation
 from ..verification import Report, Suite, case_ids, data_folder, verify
+from . import ENGINES
 from ._engine import INTERPRETER, DraftEngine, Engine, OperationEngine
 from ._packages import Unavailable
+from ._workers import Died, in_processes, in_this_process
 
 VERDICTS = ("passed", "failed", "underpowered", "skipped", "error")
 Record = dict[str, Any]
 OUT_OF_TIME = "not run: the time given to the engine was over"
 NOT_ENDED = "had not ended when its process was stopped: "
+PROCESS_DIED = "its process died"
 #: Of the suite smoke: rows on which profiles differ.
 MASKS = ("mask/*/partial_sums", "mask/gaussian/v1000/edges", "mask/ties_at_k/v1000/edges")
 
@@ -123,29 +129,58 @@ def _new_record(
         "skip_reasons": {},
         "red": [],
         "masks_by_profile": {},
-        "running": "",
+        "running": [],
         "seconds": 0.0,
     }
 
 
-class _Counts:
-    """Verdicts by check, and reasons of skips, as a record has them."""
+@dataclass(frozen=True)
+class _Outcome:
+    """What a record says of a case."""
 
-    def __init__(self) -> None:
-        self._checks: dict[str, Counter[str]] = {}
-        self._reasons: Counter[str] = Counter()
+    verdict: str
+    message: str
+    seconds: float = 0.0
 
-    def add(self, case: str, verdict: str, reason: str = "") -> None:
-        self._checks.setdefault(case.partition("/")[0], Counter())[verdict] += 1
-        if verdict == "skipped":
-            self._reasons[reason] += 1
 
-    def write_to(self, record: Record) -> None:
-        record["checks"] = {
-            check: {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
-            for check, counts in sorted(self._checks.items())
-        }
-        record["skip_reasons"] = dict(self._reasons.most_common())
+def _judge_one(
+    engine: Engine | str, semantics: str, suite: Suite, seed: int, case: str
+) -> _Outcome:
+    """One case, in whatever process."""
+    found = ENGINES[engine] if isinstance(engine, str) else engine
+    (result,) = judge(found, semantics, suite, case, seed).cases
+    return _Outcome(result.verdict, result.message, result.seconds)
+
+
+def _write_outcomes(record: Record, cases: Sequence[str], outcomes: Mapping[str, _Outcome]) -> None:
+    """Into the record what is known, in the order of the table: however the cases came to an end."""
+    checks: dict[str, Counter[str]] = {}
+    reasons: Counter[str] = Counter()
+    red = []
+    known = [(case, outcomes[case]) for case in cases if case in outcomes]
+    for case, outcome in known:
+        checks.setdefault(case.partition("/")[0], Counter())[outcome.verdict] += 1
+        if outcome.verdict == "skipped":
+            reasons[outcome.message] += 1
+        elif outcome.verdict != "passed":
+            command = replay_command(
+                record["engine"], record["semantics"], record["suite"], case, record["seed"]
+            )
+            red.append(
+                {
+                    "case": case,
+                    "verdict": outcome.verdict,
+                    "message": outcome.message,
+                    "replay": command,
+                }
+            )
+    record["checks"] = {
+        check: {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
+        for check, counts in sorted(checks.items())
+    }
+    record["skip_reasons"] = dict(reasons.most_common())
+    record["red"] = red
+    record["seconds"] = round(math.fsum(outcome.seconds for _, outcome in known), 1)
 
 
 def run_engine(
@@ -156,14 +191,21 @@ def run_engine(
     semantics: str | None = None,
     seconds: float = math.inf,
     keep: Callable[[Record], object] = lambda record: None,
+    processes: int = 1,
 ) -> Record:
     """The engine's record: counts by check and verdict, reasons of skips, and the red cases.
 
     Of the cases of the suite that match one of the globs. An engine that is not to be had here has
     the reason in `skipped_because`, and no checks. Cases that would begin after `seconds` are counted
-    as skipped, with that reason. `keep` is given the record before each case, with that case as
-    `running`: a process that is stopped, or dies, leaves what it has found (see `ended`).
+    as skipped, with that reason. `keep` is given the record whenever cases begin or end, with those
+    that run as `running`: a process that is stopped, or dies, leaves what it has found (see `ended`).
+
+    With more than one of `processes` none of the cases runs in this one. The record is the same, unless
+    a case ends its process: it is then counted as skipped, and the others are still judged. An engine
+    that is not in ENGINES must be one that can be pickled.
     """
+    if processes < 1:
+        raise ValueError(f"processes is {processes}; allowed: whole numbers from 1 on")
     end = time.monotonic() + seconds
     cases = [case for case in matching_cases(suite, globs) if is_of_kind(engine, case)]
     profile = semantics or engine.semantics
@@ -173,51 +215,50 @@ def run_engine(
     except Unavailable as reason:
         record["skipped_because"] = str(reason)
         return record
-    counts = _Counts()
-    for case in cases:
-        if not is_about(engine, case):
-            counts.add(case, "skipped", "about filters that the engine does not have")
-            continue
-        if time.monotonic() >= end:
-            counts.add(case, "skipped", OUT_OF_TIME)
-            continue
-        record["running"] = case
-        counts.write_to(record)
-        keep(record)
-        (result,) = judge(engine, profile, suite, case, seed).cases
-        print(f"{engine.name} {profile} {result.verdict} {case}", file=sys.stderr, flush=True)
-        counts.add(case, result.verdict, result.message)
-        record["seconds"] = round(record["seconds"] + result.seconds, 1)
-        if result.red:
-            record["red"].append(
-                {
-                    "case": case,
-                    "verdict": result.verdict,
-                    "message": result.message,
-                    "replay": replay_command(engine.name, profile, suite, case, seed),
-                }
-            )
-    record["running"] = ""
-    counts.write_to(record)
+    asked = [case for case in cases if is_about(engine, case)]
+    other = _Outcome("skipped", "about filters that the engine does not have")
+    outcomes = dict.fromkeys(set(cases).difference(asked), other)
+    sent = engine.name if ENGINES.get(engine.name) is engine else engine
+    judge_one = functools.partial(_judge_one, sent, profile, suite, seed)
+    with contextlib.closing(
+        in_this_process(judge_one, asked, end)
+        if processes == 1
+        else in_processes(judge_one, asked, end, processes)
+    ) as steps:
+        for step in steps:
+            for case, found in step.found.items():
+                if isinstance(found, Died):
+                    found = _Outcome("skipped", f"{PROCESS_DIED} ({found.how}): {case}")
+                outcomes[case] = found
+                line = f"{engine.name} {profile} {found.verdict} {case}"
+                print(line, file=sys.stderr, flush=True)
+            record["running"] = step.running
+            _write_outcomes(record, cases, outcomes)
+            keep(record)
+    late = dict.fromkeys(asked, _Outcome("skipped", OUT_OF_TIME))
+    _write_outcomes(record, cases, {**late, **outcomes})
     return record
 
 
 def ended(record: Record) -> Record:
-    """The record, whose process was perhaps stopped: a case that was running counts as skipped.
+    """The record, whose process was perhaps stopped: cases that were running count as skipped.
 
-    It is named in the reason. Cases after it are not counted.
+    Each is named in a reason. Cases that had not begun are not counted, unless they are about filters
+    that the engine does not have.
     """
-    case = record.get("running", "")
-    if not case:
+    running = record.get("running") or []
+    cases = [running] if isinstance(running, str) else running  # older records: one case, or ""
+    if not cases:
         return record
-    check = case.partition("/")[0]
-    counts = dict(record["checks"].get(check, {}))
-    counts["skipped"] = counts.get("skipped", 0) + 1
+    checks = {check: dict(counts) for check, counts in record["checks"].items()}
+    for case in cases:
+        counts = checks.setdefault(case.partition("/")[0], {})
+        counts["skipped"] = counts.get("skipped", 0) + 1
     return {
         **record,
-        "running": "",
-        "checks": dict(sorted({**record["checks"], check: counts}.items())),
-        "skip_reasons": {**record["skip_reasons"], NOT_ENDED + case: 1},
+        "running": [],
+        "checks": dict(sorted(checks.items())),
+        "skip_reasons": {**record["skip_reasons"], **{NOT_ENDED + case: 1 for case in cases}},
     }
 
 
