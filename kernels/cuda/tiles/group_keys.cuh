@@ -1,9 +1,11 @@
-// The largest values of groups of 16 or 32 ids, to 11 bits: a finer index for top_k.
+// The largest values of groups of 16 or 32 ids, to 9 or 11 bits: a finer index for top_k.
 //
-// Contract. A group's key is its largest value as float16, rounded toward 0 (probabilities times
-// 2^14 first, so that the smallest that matter are not subnormal). Keys are monotone in the value:
-// a group may hold a value that reaches a bound only if its key reaches the bound's own key. And a
-// key says that a value of the group reaches lower_bound(key), less than 2^-10 of it away.
+// Contract. A group's key is its largest value as float16, rounded toward 0; of a probability the
+// exponent and 8 bits more of its float32, counted from 2^-124, because softmax of a row with a
+// head spreads the k-th largest values over more octaves than float16 has. Keys are monotone in the
+// value: a group may hold a value that reaches a bound only if its key reaches the bound's own key.
+// And a key says that a value of the group reaches lower_bound(key), less than 2^-10 of it away
+// (probabilities up to 1: 2^-8).
 //
 // Groups are of 16 ids up to 640 tiles, else of 32: at most 20 KB up to there, and 64 KB for 2^20
 // ids, so that two blocks with their rings find room in a multiprocessor.
@@ -15,6 +17,7 @@
 
 #include <cuda_fp16.h>
 
+#include <bit>
 #include <cstdint>
 
 #include "common/float_order.h"
@@ -23,9 +26,10 @@
 
 namespace fairdraw::cuda {
 
-/// Keys as integers in the order of their values: of float16, as order_key is of float32.
+/// Keys as integers in the order of their values: of float16, as order_key is of float32. Those of
+/// probabilities are compared as if they were float16's, which have the order of their bits.
 struct GroupCode {
-  static constexpr std::int32_t kLargest = 0x7bff;  ///< 65504, and all above
+  static constexpr std::int32_t kLargest = 0x7bff;  ///< 65504 (a probability: 1), and all above
   static constexpr std::int32_t kSmallest = -kLargest;
 
   template <bool kFromProbs>
@@ -40,10 +44,13 @@ struct GroupCode {
   __device__ __forceinline__ static std::int32_t lower_bound(std::int32_t code,
                                                              std::int32_t lowest) {
     if (code == kSmallest || (kFromProbs && code <= 0)) return lowest;
+    if constexpr (kFromProbs) {  // order_key of what is not negative is its bits
+      return (min(code, kLargest) + kFirstCode) << kDroppedBits;
+    }
     // What was rounded up, toward 0, is above the next smaller one. Infinity stands for what
-    // overflowed, whose product with 2^14 did.
+    // overflowed.
     const auto bits = static_cast<unsigned short>(code > 0 ? min(code, kLargest) : 0x8001 - code);
-    return order_key(__half2float(__ushort_as_half(bits)) * (kFromProbs ? 1.0F / kScale : 1.0F));
+    return order_key(__half2float(__ushort_as_half(bits)));
   }
 
   /// Two equal keys, for comparisons.
@@ -55,14 +62,22 @@ struct GroupCode {
   /// The keys of two values.
   template <bool kFromProbs>
   __device__ __forceinline__ static std::uint32_t word_of(float low, float high) {
-    constexpr float kFactor = kFromProbs ? kScale : 1.0F;
-    const __half2 pair =
-        __halves2half2(__float2half_rz(low * kFactor), __float2half_rz(high * kFactor));
+    if constexpr (kFromProbs) return code_of(low) | (code_of(high) << 16);
+    const __half2 pair = __halves2half2(__float2half_rz(low), __float2half_rz(high));
     return *reinterpret_cast<const std::uint32_t*>(&pair);
   }
 
  private:
-  static constexpr float kScale = 0x1p14F;
+  static constexpr int kDroppedBits = 15;  ///< of 23
+  /// So that 1 has the code kLargest: what is below 2^-124 has 0.
+  static constexpr std::int32_t kFirstCode = (0x3f800000 >> kDroppedBits) - kLargest;
+
+  /// Of a probability. A negative one, of a row that is refused, and NaN may have any.
+  __device__ __forceinline__ static std::uint32_t code_of(float probability) {
+    const std::int32_t code =
+        (std::bit_cast<std::int32_t>(probability) >> kDroppedBits) - kFirstCode;
+    return static_cast<std::uint32_t>(min(max(code, 0), kLargest));
+  }
 };
 
 __device__ __forceinline__ __half2 half_pair(std::uint32_t word) {
