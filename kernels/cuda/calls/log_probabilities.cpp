@@ -33,7 +33,7 @@ Error enqueue_reports(const LogprobsTask& report, View<const std::uint8_t> activ
   if (needs_raw_index(report)) {
     if (Error error = index_raw_rows(report, active, path, stream)) return error;
   }
-  return check_launch("report_logprobs", report_logprobs(report, stream));
+  return check_launch("report_logprobs", report_logprobs(report, path, stream));
 }
 
 Error log_probabilities(const SampleRequest& request, View<const std::int32_t> token_ids,

@@ -61,6 +61,32 @@ struct RowValues {
   }
 
   __device__ float operator[](std::int64_t i) const { return float_of(bits(i), dtype); }
+
+  /// x[i]: value first + i * step, `beyond` from `end` on. Of an aligned row no load waits for
+  /// another one: what a row is, is asked once.
+  template <int kCount>
+  __device__ __forceinline__ void load(std::int64_t first, int step, std::int64_t end, float beyond,
+                                       float (&x)[kCount]) const {
+    // Of 32 bits, and one address: a load is one instruction.
+    const auto left = static_cast<int>(min(end - first, std::int64_t{step} * kCount));
+    if (!aligned) {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) x[i] = i * step < left ? (*this)[first + i * step] : beyond;
+    } else if (dtype == DType::float32) {
+      const float* values = reinterpret_cast<const float*>(bytes) + first;
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) x[i] = i * step < left ? values[i * step] : beyond;
+    } else {
+      const std::uint16_t* values = reinterpret_cast<const std::uint16_t*>(bytes) + first;
+      std::uint32_t loaded[kCount];
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) loaded[i] = i * step < left ? values[i * step] : 0;
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        x[i] = i * step < left ? float_of(loaded[i], dtype) : beyond;
+      }
+    }
+  }
 };
 
 /// Calls visit(place, value) once for each of the row's first n values, spread over `threads`

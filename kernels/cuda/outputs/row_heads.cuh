@@ -32,10 +32,14 @@ struct KeyedRow {
   /// warps: the tiles that reach it are read.
   template <class Visit>
   __device__ void visit_from(std::int32_t lowest, const Visit& visit) const {
+    visit_share(lowest, warp_of_thread(), warps_of_block(), visit);
+  }
+  /// The same over `warps` warps, of which this is number `warp`.
+  template <class Visit>
+  __device__ void visit_share(std::int32_t lowest, int warp, int warps, const Visit& visit) const {
     const float least = from_order_key(lowest);
-    const int warps = warps_of_block();
 #pragma unroll 1
-    for (int first = warp_of_thread(); first < tiles; first += warps * kWarp) {
+    for (int first = warp; first < tiles; first += warps * kWarp) {
       const int mine = first + lane_of_thread() * warps;
       unsigned reach = __ballot_sync(kAllLanes, mine < tiles && keys[mine] >= lowest);
 #pragma unroll 1

@@ -13,7 +13,9 @@
 //   outputs   a block an output. The normaliser is in the record, or the sum of the index. The n
 //             largest are found through the tiles' largest values (row_heads.cuh). A token among
 //             what that lists has its rank from its place; for others the tiles that reach its
-//             value are read and what comes before it is counted.
+//             value are read and what comes before it is counted. That may be the whole row, so
+//             where ranks are wanted up to 8 blocks share an output: the first finds the largest
+//             while the others count, each in its tiles.
 //   all       a part of the row a block: one read and one write a value.
 //
 // Numerics. In double, from integer masses: (x - max) / T - log_mass_of(W), rounded once to
@@ -25,6 +27,7 @@
 #include <cstdint>
 
 #include "cuda/device/block_sums.cuh"
+#include "cuda/device/row_cluster.cuh"
 #include "cuda/device/row_launch.h"
 #include "cuda/outputs/index_mass.cuh"
 #include "cuda/outputs/row_heads.cuh"
@@ -72,6 +75,10 @@ class ReportedRow {
 
   __device__ const FilteredRow& row() const { return row_; }
   __device__ bool counts(std::int64_t token, float x) const { return row_.keeps(token, x); }
+  /// Of a value as FilteredRow::read gives it.
+  __device__ bool counts_read(std::int64_t token, float x) const {
+    return x >= row_.smallest && row_.survives(token, x);
+  }
 
   /// Of a token that counts.
   __device__ float value_of(float x) const {
@@ -93,12 +100,16 @@ class ReportedRow {
 
 // --- The largest -------------------------------------------------------------------------------
 
+/// Samples whose ranks the blocks of an output count before they meet.
+constexpr int kRanksAtOnce = 16;
+
 /// Shared memory of a block; the row's keys are in dynamic shared memory.
 struct Shared {
   HeadSearch::Memory search;
   HeadEntries head;
   IndexMass::Scratch index;
   BlockScratch<std::int32_t> count;
+  std::int32_t counted[kRanksAtOnce][kMaxBlocks];  ///< by each block: the first block's is read
 };
 
 /// What a block knows of a row's order.
@@ -106,11 +117,15 @@ struct Top {
   int listed;         ///< entries in shared memory
   int kept;           ///< the first of them, which have a value
   std::int32_t from;  ///< they are all that are allowed and reach this key
+
+  /// Nothing is listed.
+  __device__ static Top none() { return {0, 0, INT_MAX}; }
+  __device__ bool lists(float x) const { return order_key(x) >= from; }
 };
 
 __device__ Top find_top(const LogprobsTask& task, const ReportedRow& reported,
                         const KeyedRow& keyed, Shared& shared) {
-  if (task.result.top_n == 0) return {0, 0, INT_MAX};
+  if (task.result.top_n == 0) return Top::none();
   const RowIndex keys{keyed.keys, nullptr, keyed.tiles};
   const HeadSearch::Head head =
       HeadSearch(shared.search).find(keyed, find_tile_keys(keys), task.result.top_n, shared.head);
@@ -138,48 +153,82 @@ __device__ void write_top(const LogprobsTask& task, std::int64_t output,
 
 // --- Tokens ------------------------------------------------------------------------------------
 
-/// The rank of a token that counts, for all threads.
-__device__ std::int32_t rank_of(const LogprobsTask& task, const ReportedRow& reported,
-                                const KeyedRow& keyed, std::int32_t token, float x, const Top& top,
-                                Shared& shared) {
+/// The warps that count in the tiles of an output, and which of them this is; negative: none. The
+/// first of several blocks has the largest values to find meanwhile.
+struct CountingWarps {
+  int warp, warps;
+
+  __device__ static CountingWarps of(const RowCluster& cluster) {
+    constexpr int kEnough = 4;
+    const int idle = cluster.blocks >= kEnough ? 1 : 0;
+    return {(cluster.rank - idle) * warps_of_block() + warp_of_thread(),
+            (cluster.blocks - idle) * warps_of_block()};
+  }
+};
+
+/// How many tokens come before one that counts, and itself: of the block's share of the tiles. The
+/// first block's is that of all where its list tells. For all threads.
+__device__ std::int32_t count_before(const LogprobsTask& task, const ReportedRow& reported,
+                                     const KeyedRow& keyed, const RowCluster& cluster,
+                                     std::int32_t token, float x, const Top& top, Shared& shared) {
   const bool at_least = task.result.rank_rule == RankRule::at_least;
   const auto comes_before = [&](float y, std::int64_t other) {
     return y > x || (y == x && (at_least || other <= token));
   };
   std::int32_t count = 0;
-  if (order_key(x) >= top.from) {
+  if (top.lists(x)) {
     for (int i = static_cast<int>(threadIdx.x); i < top.kept; i += kThreads) {
       if (comes_before(shared.head.value[i], shared.head.id[i])) ++count;
     }
-  } else {
-    keyed.visit_from(order_key(x), [&](std::int64_t other, float y) {
+  } else if (const CountingWarps mine = CountingWarps::of(cluster); mine.warp >= 0) {
+    keyed.visit_share(order_key(x), mine.warp, mine.warps, [&](std::int64_t other, float y) {
       if (comes_before(y, other) && reported.row().survives(other, y)) ++count;
     });
   }
   return reduce_block(count, shared.count, Add{});
 }
 
-__device__ void write_tokens(const LogprobsTask& task, std::int64_t output,
-                             const ReportedRow& reported, const KeyedRow& keyed, const Top& top,
-                             Shared& shared) {
+__device__ void write_values(const LogprobsTask& task, std::int64_t output,
+                             const ReportedRow& reported) {
+  if (!task.result.values.given()) return;
   const std::int32_t* tokens = task.tokens + output * task.num_samples;
-  if (task.result.values.given()) {
-    for (int sample = static_cast<int>(threadIdx.x); sample < task.num_samples;
-         sample += kThreads) {
-      const float x = reported.row().value(tokens[sample]);
-      task.result.values.data[output * task.num_samples + sample] =
-          reported.counts(tokens[sample], x) ? reported.value_of(x) : -CUDART_INF_F;
-    }
+  for (int sample = static_cast<int>(threadIdx.x); sample < task.num_samples; sample += kThreads) {
+    const float x = reported.row().value(tokens[sample]);
+    task.result.values.data[output * task.num_samples + sample] =
+        reported.counts(tokens[sample], x) ? reported.value_of(x) : -CUDART_INF_F;
   }
-  if (!task.result.ranks.given()) return;
-  for (int sample = 0; sample < task.num_samples; ++sample) {
-    const std::int32_t token = tokens[sample];
-    const float x = reported.row().value(token);
-    const bool counts = reported.counts(token, x);
-    const std::int32_t rank = counts ? rank_of(task, reported, keyed, token, x, top, shared) : 0;
-    if (threadIdx.x == 0) {
-      task.result.ranks.data[output * task.num_samples + sample] = rank;
+}
+
+/// By all blocks of the output; `top` is the first one's, and lists nothing in the others.
+__device__ void write_ranks(const LogprobsTask& task, std::int64_t output,
+                            const ReportedRow& reported, const KeyedRow& keyed,
+                            const RowCluster& cluster, const Top& top, Shared& shared) {
+  const std::int32_t* tokens = task.tokens + output * task.num_samples;
+  std::int32_t* ranks = task.result.ranks.data + output * task.num_samples;
+#pragma unroll 1
+  for (int begin = 0; begin < task.num_samples; begin += kRanksAtOnce) {
+    if (begin > 0) cluster.sync();  // the counts before have been read
+    const int samples = min(task.num_samples - begin, kRanksAtOnce);
+#pragma unroll 1
+    for (int i = 0; i < samples; ++i) {
+      const std::int32_t token = tokens[begin + i];
+      const float x = reported.row().value(token);
+      if (!reported.counts(token, x)) continue;
+      const std::int32_t mine = count_before(task, reported, keyed, cluster, token, x, top, shared);
+      if (threadIdx.x == 0) *cluster.at(&shared.counted[i][cluster.rank], 0) = mine;
     }
+    cluster.sync();
+    if (cluster.rank != 0) continue;
+    const auto i = static_cast<int>(threadIdx.x);
+    if (i >= samples) continue;
+    const std::int32_t token = tokens[begin + i];
+    const float x = reported.row().value(token);
+    std::int32_t rank = 0;
+    if (reported.counts(token, x)) {
+      const int counting = top.lists(x) ? 1 : cluster.blocks;
+      for (int block = 0; block < counting; ++block) rank += shared.counted[i][block];
+    }
+    ranks[begin + i] = rank;
   }
 }
 
@@ -212,13 +261,15 @@ __device__ RowStatus status_of(const LogprobsTask& task, std::int64_t output, st
   return __syncthreads_or(bad) != 0 ? RowStatus::index_out_of_range : RowStatus::ok;
 }
 
-__device__ void write_output(const LogprobsTask& task, std::int64_t output, Shared& shared,
-                             std::int32_t* keys) {
+/// By all blocks of the output.
+__device__ void write_output(const LogprobsTask& task, std::int64_t output,
+                             const RowCluster& cluster, Shared& shared, std::int32_t* keys) {
+  const bool is_first = cluster.rank == 0;
   const std::int64_t number = task.indices.given() ? task.indices.data[output] : output;
   const RowStatus status = status_of(task, output, number);
-  if (threadIdx.x == 0 && task.statuses != nullptr) task.statuses[output] = status;
+  if (is_first && threadIdx.x == 0 && task.statuses != nullptr) task.statuses[output] = status;
   if (status != RowStatus::ok) {
-    write_failure(task, output);
+    if (is_first) write_failure(task, output);
     return;
   }
   if (!task.result.given()) return;  // and there is no index
@@ -231,21 +282,44 @@ __device__ void write_output(const LogprobsTask& task, std::int64_t output, Shar
     __syncthreads();
   }
   const KeyedRow keyed{reported.row(), keys, index.tiles};
-  const Top top = find_top(task, reported, keyed, shared);
-  write_top(task, output, reported, top, shared);
-  if (task.result.values.given() || task.result.ranks.given()) {
-    write_tokens(task, output, reported, keyed, top, shared);
+  Top top = Top::none();
+  if (is_first) {
+    write_values(task, output, reported);
+    top = find_top(task, reported, keyed, shared);
+    write_top(task, output, reported, top, shared);
+  }
+  if (task.result.ranks.given()) {
+    write_ranks(task, output, reported, keyed, cluster, top, shared);
   }
 }
 
-__global__ void __launch_bounds__(kThreads)
-    report_outputs_kernel(const __grid_constant__ LogprobsTask task) {
+__global__ void __launch_bounds__(kThreads, 4)
+    report_outputs_kernel(const __grid_constant__ LogprobsTask task, int blocks) {
   __shared__ Shared shared;
   extern __shared__ std::int32_t keys[];
-  for (std::int64_t output = blockIdx.x; output < task.outputs; output += gridDim.x) {
-    write_output(task, output, shared, keys);
-    __syncthreads();  // the entries are read until the last rank is known
+  const auto of_output = static_cast<unsigned>(blocks);
+  const RowCluster cluster{blocks, static_cast<int>(blockIdx.x % of_output)};
+  const std::int64_t step = gridDim.x / of_output;
+  cluster.announce();
+  cluster.await_all();
+#pragma unroll 1
+  for (std::int64_t output = blockIdx.x / of_output; output < task.outputs; output += step) {
+    write_output(task, output, cluster, shared, keys);
+    cluster.sync();  // the entries and the counts are read until the last rank is known
   }
+}
+
+/// Blocks that share an output: each warp has a tile, and all are at work at once, four on each of
+/// some 128 multiprocessors. Larger clusters find some places less: they have to lie side by side.
+int blocks_of_output(const LogprobsTask& task, Path path) {
+  if (path == Path::block || !task.result.ranks.given()) return 1;
+  int blocks = 1;
+  const auto at_once = [](int blocks_of_cluster) { return blocks_of_cluster > 2 ? 480 : 512; };
+  while (blocks < kMaxBlocks && 2 * blocks * task.outputs <= at_once(2 * blocks) &&
+         tiles_of(task.filtered.rows.vocab) >= std::int64_t{2} * blocks * (kThreads / kWarp)) {
+    blocks *= 2;
+  }
+  return blocks;
 }
 
 // --- Whole rows --------------------------------------------------------------------------------
@@ -276,30 +350,38 @@ __global__ void __launch_bounds__(kThreads)
     return;
   }
   const ReportedRow reported(task, number, scratch);
-#pragma unroll 4
-  for (std::int64_t token = begin + threadIdx.x; token < end; token += kThreads) {
-    const float x = reported.row().value(token);
-    values[token] = reported.counts(token, x) ? reported.value_of(x) : -CUDART_INF_F;
+#pragma unroll 1
+  for (std::int64_t first = begin + threadIdx.x; first < end; first += kThreads * kLaneValues) {
+    float x[kLaneValues];
+    reported.row().read(first, kThreads, x);
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) {
+      const std::int64_t token = first + i * kThreads;
+      if (token >= end) break;
+      values[token] = reported.counts_read(token, x[i]) ? reported.value_of(x[i]) : -CUDART_INF_F;
+    }
   }
 }
 
-/// A block an output; blocks stride over what is beyond 2^20.
-cudaError_t launch_outputs(const LogprobsTask& task, cudaStream_t stream) {
+/// Blocks stride over what is beyond 2^20 outputs.
+cudaError_t launch_outputs(const LogprobsTask& task, Path path, cudaStream_t stream) {
   constexpr std::int64_t kMost = std::int64_t{1} << 20;
   const std::int64_t tiles = needs_order(task.result) ? tiles_of(task.filtered.rows.vocab) : 0;
-  const ClusterLaunch launch(task.outputs < kMost ? task.outputs : kMost, 1, kThreads,
+  const int blocks = blocks_of_output(task, path);
+  const ClusterLaunch launch(task.outputs < kMost ? task.outputs : kMost, blocks, kThreads,
                              static_cast<int>(tiles * std::int64_t{sizeof(std::int32_t)}), stream);
-  return cudaLaunchKernelEx(&launch.config, report_outputs_kernel, task);
+  return cudaLaunchKernelEx(&launch.config, report_outputs_kernel, task, blocks);
 }
 
 }  // namespace
 
-cudaError_t report_logprobs(const LogprobsTask& task, cudaStream_t stream) {
+cudaError_t report_logprobs(const LogprobsTask& task, Path path, cudaStream_t stream) {
   const LogprobsResult& result = task.result;
   const bool by_output =
       result.values.given() || result.ranks.given() || result.top_n > 0 || task.statuses != nullptr;
   if (by_output && task.outputs > 0) {
-    if (const cudaError_t error = launch_outputs(task, stream); error != cudaSuccess) return error;
+    if (const cudaError_t error = launch_outputs(task, path, stream); error != cudaSuccess)
+      return error;
   }
   if (!result.all.given() || task.filtered.rows.rows == 0) return cudaSuccess;
   // Less than 2^22 rows of at most 16 parts: below the largest grid, 2^31 - 1.

@@ -31,6 +31,6 @@ struct LogprobsTask {
 };
 
 /// Enqueues what the result asks for.
-cudaError_t report_logprobs(const LogprobsTask& task, cudaStream_t stream);
+cudaError_t report_logprobs(const LogprobsTask& task, Path path, cudaStream_t stream);
 
 }  // namespace fairdraw::cuda

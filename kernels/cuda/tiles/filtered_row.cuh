@@ -34,23 +34,14 @@ struct FilteredRow {
   __device__ float value(std::int64_t token) const { return edited(token, values[token]); }
 
   /// Values of tokens first, first + step, ...: those that are not allowed, or beyond the row, are
-  /// below `smallest`. No load waits for another one.
+  /// below `smallest`. No load of a value waits for another one.
   __device__ __forceinline__ void read(std::int64_t first, int step,
                                        float (&x)[kLaneValues]) const {
-    std::uint32_t bits[kLaneValues];
+    values.load(first, step, vocab, nothing(), x);
+    if (edit_bits != nullptr) put_edits(first, step, x);
+    if (allowed != nullptr) drop_banned(first, step, x);
 #pragma unroll
-    for (int i = 0; i < kLaneValues; ++i) {
-      const std::int64_t token = first + i * step;
-      bits[i] = token < vocab ? values.bits(token) : 0;
-    }
-#pragma unroll
-    for (int i = 0; i < kLaneValues; ++i) {
-      const std::int64_t token = first + i * step;
-      x[i] = nothing();
-      if (token >= vocab) continue;
-      const float value = edited(token, float_of(bits[i], values.dtype));
-      if (is_allowed(token, value)) x[i] = value;
-    }
+    for (float& value : x) value = value >= smallest ? value : nothing();
   }
 
   /// A tile's values in id order, kLaneValues neighbours a lane.
@@ -113,6 +104,34 @@ struct FilteredRow {
   }
 
  private:
+  /// The words of `bits` with the tokens first, first + step, ...; 0 for those beyond the row.
+  __device__ __forceinline__ void load_words(const std::uint32_t* bits, std::int64_t first,
+                                             int step, std::uint32_t (&words)[kLaneValues]) const {
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) {
+      const std::int64_t token = first + i * step;
+      words[i] = token < vocab ? bits[token / 32] : 0;
+    }
+  }
+  __device__ __forceinline__ void put_edits(std::int64_t first, int step,
+                                            float (&x)[kLaneValues]) const {
+    std::uint32_t words[kLaneValues];
+    load_words(edit_bits, first, step, words);
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) {
+      const std::int64_t token = first + i * step;
+      if (is_set(words[i], token)) x[i] = edited_values[token];
+    }
+  }
+  __device__ __forceinline__ void drop_banned(std::int64_t first, int step,
+                                              float (&x)[kLaneValues]) const {
+    std::uint32_t words[kLaneValues];
+    load_words(allowed, first, step, words);
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) {
+      if (!is_set(words[i], first + i * step)) x[i] = nothing();
+    }
+  }
   __device__ __forceinline__ float edited(std::int64_t token, float x) const {
     if (edit_bits == nullptr) return x;
     return is_set(edit_bits[token / 32], token) ? edited_values[token] : x;
