@@ -19,6 +19,12 @@ struct RowCluster {
   int blocks;  ///< that share the row
   int rank;    ///< of this block, 0 to blocks - 1: its tokens come before those of higher ranks
 
+  /// This block's, in a grid of clusters of 2^blocks_log2 blocks.
+  __device__ static RowCluster of_grid(int blocks_log2) {
+    const int blocks = 1 << blocks_log2;
+    return {blocks, static_cast<int>(blockIdx.x) & (blocks - 1)};
+  }
+
   /// Waits for all threads of the row's blocks; what they wrote to shared memory before, their
   /// neighbours' too, can be read after.
   __device__ void sync() const {

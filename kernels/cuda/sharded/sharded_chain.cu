@@ -358,7 +358,7 @@ cudaError_t launch(void (*kernel)(ShardedChainTask, int), std::int64_t count,
                    const ShardedChainTask& task, Path path, cudaStream_t stream) {
   int blocks = 1;
   if (path != Path::block) {
-    blocks = blocks_of_draw(task.target.rows.vocab, count, kThreads / kWarp);
+    blocks = blocks_of_draw(task.target.rows.vocab, count, kThreads);
   }
   return launch_clusters(kernel, count, blocks, kThreads, stream, task, blocks);
 }

@@ -481,7 +481,7 @@ cudaError_t launch(void (*kernel)(ShardedTreeTask, int), std::int64_t count,
                    const ShardedTreeTask& task, Path path, cudaStream_t stream) {
   int blocks = 1;
   if (path != Path::block) {
-    blocks = blocks_of_draw(task.chain.target.rows.vocab, count, kThreads / kWarp);
+    blocks = blocks_of_draw(task.chain.target.rows.vocab, count, kThreads);
   }
   return launch_clusters(kernel, count, blocks, kThreads, stream, task, blocks);
 }

@@ -7,12 +7,18 @@
 // exactly: products have up to 100 bits, sums of residuals 120, products with a random word 192.
 // Where all residuals are 0 the two distributions are equal, and the token is drawn from the
 // target.
+//
+// One pass over both rows adds up the totals and what is left of them: whether P Zq > Q Zp is
+// decided by bounds of the totals, but where the two are 2^-20 apart or less. The few tokens that
+// this leaves open are listed, and added when the totals are known. Where the list is full (rows of
+// which one is nearly a multiple of the other) a second pass goes by the totals themselves.
 #pragma once
 
 #include <cstdint>
 
 #include "common/wide_integers.h"
 #include "cuda/device/block_sums.cuh"
+#include "cuda/speculation/filtered_distribution.cuh"
 #include "cuda/speculation/row_draw.cuh"
 
 namespace fairdraw::cuda {
@@ -55,22 +61,24 @@ class ResidualMeasure : public PairMeasure<Target, Draft> {
 
  public:
   using typename Pair::Part;
-  using typename Pair::Values;
+  using typename Pair::Weights;
 
   __device__ ResidualMeasure(const Distribution<Target>& target_, const Distribution<Draft>& draft_)
       : Pair{target_, draft_},
         target_total_(static_cast<float>(target.total())),
         draft_total_(static_cast<float>(draft.total())) {}
 
-  __device__ void add(Part& part, std::int64_t token, const Values& values, int i) const {
-    this->add_if(part, token, values, i, [this](float p, float q) { return is_positive(p, q); });
+  __device__ void add(Part& part, const Weights& weights, int i) const {
+    this->add_if(part, weights, i, [this](float p, float q) { return is_positive(p, q); });
   }
   __device__ uint128_t of_part(const Part& part) const {
-    return static_cast<uint128_t>(static_cast<std::uint64_t>(part.p)) * draft.total() -
-           static_cast<uint128_t>(static_cast<std::uint64_t>(part.q)) * target.total();
+    return of_sums(static_cast<std::uint64_t>(part.p), static_cast<std::uint64_t>(part.q));
+  }
+  /// Of sums of P and Q.
+  __device__ uint128_t of_sums(std::uint64_t p, std::uint64_t q) const {
+    return static_cast<uint128_t>(p) * draft.total() - static_cast<uint128_t>(q) * target.total();
   }
 
- private:
   /// P Zq > Q Zp. Each float32 product is two roundings off at most, 2 * 2^-24 of it; what lies
   /// closer than 2^-20 is compared exactly. Products are below 2^101.
   __device__ bool is_positive(float p, float q) const {
@@ -80,11 +88,147 @@ class ResidualMeasure : public PairMeasure<Target, Draft> {
     if (fabsf(a - b) > kBand * fmaxf(a, b)) return a > b;
     return p > 0.0F && exceeds(static_cast<std::uint64_t>(p), static_cast<std::uint64_t>(q));
   }
+
+ private:
   __device__ __noinline__ bool exceeds(std::uint64_t p, std::uint64_t q) const {
     return static_cast<uint128_t>(p) * draft.total() > static_cast<uint128_t>(q) * target.total();
   }
 
   float target_total_, draft_total_;
+};
+
+/// Sums over both rows, and what bounds of them left open.
+struct PairTotals {
+  static constexpr std::uint32_t kSome = 1, kTooMany = 2;
+  std::uint64_t p, q;
+  std::uint32_t open;  ///< bits
+
+  __device__ PairTotals summed_by_warp() const {
+    return {reduce_warp(p, Add{}), reduce_warp(q, Add{}),
+            (__any_sync(kAllLanes, (open & kSome) != 0) != 0 ? kSome : 0) |
+                (__any_sync(kAllLanes, (open & kTooMany) != 0) != 0 ? kTooMany : 0)};
+  }
+};
+
+/// Shared memory of a block whose cluster draws a residual once.
+struct ResidualMemory {
+  static constexpr int kMostOpen = 64;
+  static constexpr int kMaxWarpsOfDraw = 8;
+  struct OpenToken {
+    float p, q;
+    std::int32_t token;
+  };
+
+  SharedDistribution target, draft;
+  PairTotals totals[kMaxBlocks][kMaxWarpsOfDraw];  ///< of all blocks' warps
+  int open;                                        ///< tokens, listed or not
+  OpenToken open_tokens[kMostOpen];
+
+  /// By all threads; a barrier of the block comes before the draw.
+  __device__ void clear() {
+    if (threadIdx.x == 0) open = 0;
+  }
+  /// The bits of PairTotals::open that say so.
+  __device__ std::uint32_t leave_open(float p, float q, std::int64_t token) {
+    const int place = atomicAdd(&open, 1);
+    if (place >= kMostOpen) return PairTotals::kSome | PairTotals::kTooMany;
+    open_tokens[place] = {p, q, static_cast<std::int32_t>(token)};
+    return PairTotals::kSome;
+  }
+  /// By all threads of all blocks; each of a warp's lanes has a part.
+  __device__ void send(const PairTotals& of_lane, const RowCluster& cluster) {
+    const PairTotals mine = of_lane.summed_by_warp();
+    if (lane_of_thread() < cluster.blocks) {
+      *cluster.at(&totals[cluster.rank][warp_of_thread()], lane_of_thread()) = mine;
+    }
+  }
+  /// Of all blocks, which have met since they sent; for all threads.
+  __device__ PairTotals sum(const RowCluster& cluster) const {
+    const int warps = warps_of_block();
+    PairTotals mine{};
+    for (int i = lane_of_thread(); i < cluster.blocks * warps; i += kWarp) {
+      const PairTotals& other = totals[i / warps][i % warps];
+      mine.p += other.p;
+      mine.q += other.q;
+      mine.open |= other.open;
+    }
+    return mine.summed_by_warp();
+  }
+};
+
+/// P and Q of the tokens with residuals as far as bounds of the totals tell, and of all tokens.
+class BoundedResidualMeasure : public PairMeasure<FilteredWeight, FilteredWeight> {
+ public:
+  struct Part : PairMeasure::Part {
+    double all_p = 0, all_q = 0;  // exact, as those of the tokens with residuals
+    std::uint32_t open = 0;
+  };
+  /// Exact: a lane has at most 2^20 / 128 tokens of a row.
+  struct Rest {
+    double p = 0, q = 0;
+    std::uint32_t open = 0;
+    __device__ void add(const Part& part) {
+      p += part.all_p;
+      q += part.all_q;
+      open |= part.open;
+    }
+  };
+
+  __device__ explicit BoundedResidualMeasure(ResidualMemory& memory)
+      : PairMeasure{memory.target.get(), memory.draft.get()},
+        memory_(memory),
+        target_total_(static_cast<float>(target.bounds.high)),
+        draft_total_(static_cast<float>(draft.bounds.high)),
+        band_(kRoundings + width(target.bounds) + width(draft.bounds)) {}
+
+  __device__ void add(Part& part, const Weights& weights, int i) const {
+    const float p = weights.p[i];
+    const float q = weights.q[i];
+    part.all_p += static_cast<double>(p);
+    part.all_q += static_cast<double>(q);
+    const float a = p * draft_total_;
+    const float b = q * target_total_;
+    bool is_left = a > b;
+    if (fabsf(a - b) <= band_ * fmaxf(a, b) && p > 0.0F) {
+      const Verdict verdict = decide(static_cast<std::uint64_t>(p), static_cast<std::uint64_t>(q));
+      is_left = verdict == Verdict::accepts;
+      if (verdict == Verdict::open) {
+        part.open |= memory_.leave_open(p, q, weights.first + i * kWarp);
+      }
+    }
+    if (!is_left) return;
+    part.p += static_cast<double>(p);
+    part.q += static_cast<double>(q);
+  }
+  __device__ uint128_t of_part(const PairMeasure::Part& part) const {
+    return side_by_side(static_cast<std::uint64_t>(part.p), static_cast<std::uint64_t>(part.q));
+  }
+  __device__ void send(const Rest& rest, const RowCluster& cluster) const {
+    memory_.send(
+        {static_cast<std::uint64_t>(rest.p), static_cast<std::uint64_t>(rest.q), rest.open},
+        cluster);
+  }
+
+ private:
+  /// Each float32 product is two roundings off at most, 2 * 2^-24 of it.
+  static constexpr float kRoundings = 0x1p-20F;
+
+  /// What a total may be below its upper bound, of it; twice that, for its own rounding.
+  __device__ static float width(const TotalBounds& bounds) {
+    return 2.0F * static_cast<float>(bounds.high - bounds.low) / static_cast<float>(bounds.high);
+  }
+  /// Whether P Zq > Q Zp, by the bounds themselves: P > 0 has a residual.
+  __device__ __noinline__ Verdict decide(std::uint64_t p, std::uint64_t q) const {
+    const auto product = [](std::uint64_t a, std::uint64_t b) {
+      return static_cast<uint128_t>(a) * b;
+    };
+    if (product(p, draft.bounds.low) > product(q, target.bounds.high)) return Verdict::accepts;
+    return product(p, draft.bounds.high) > product(q, target.bounds.low) ? Verdict::open
+                                                                         : Verdict::rejects;
+  }
+
+  ResidualMemory& memory_;
+  float target_total_, draft_total_, band_;
 };
 
 /// A token of the target's row.
@@ -102,6 +246,37 @@ __device__ std::int32_t draw_residual(ChainDraw& draw, std::uint64_t word,
   const std::int32_t token = draw.draw(word, ResidualMeasure<Target, Draft>(target, draft));
   if (token != ChainDraw::kNothing) return token;
   return draw_from_target(draw, word, target);
+}
+
+/// The same where bounds of the totals are known, of the distributions that `memory` has, which was
+/// cleared. For all threads of all blocks; once in a kernel.
+__device__ inline std::int32_t draw_residual(ChainDraw& draw, std::uint64_t word,
+                                             ResidualMemory& memory, const RowCluster& cluster) {
+  draw.add_up(BoundedResidualMeasure(memory));
+  const PairTotals totals = memory.sum(cluster);
+  memory.target.know_total(totals.p);
+  memory.draft.know_total(totals.q);
+  const FilteredDistribution& target = memory.target.get();
+  const FilteredDistribution& draft = memory.draft.get();
+  if ((totals.open & PairTotals::kTooMany) != 0) return draw_residual(draw, word, target, draft);
+  const ResidualMeasure<FilteredWeight, FilteredWeight> measure(target, draft);
+  if (totals.open != 0) {
+    for (int i = 0; warp_of_thread() == 0 && i < memory.open; ++i) {
+      const ResidualMemory::OpenToken& token = memory.open_tokens[i];
+      if (!measure.is_positive(token.p, token.q)) continue;
+      draw.add_to_chunk(
+          draw.chunk_of(token.token),
+          side_by_side(static_cast<std::uint64_t>(token.p), static_cast<std::uint64_t>(token.q)));
+    }
+    draw.share();
+  }
+  const uint128_t residual = draw.change_sums([&measure](const uint128_t& both) {
+    return measure.of_sums(static_cast<std::uint64_t>(both >> 64),
+                           static_cast<std::uint64_t>(both));
+  });
+  if (residual == 0) return draw_from_target(draw, word, target);
+  const uint128_t t = multiply_high(word, residual);
+  return draw.find(measure, [t](const uint128_t& sum) { return sum > t; });
 }
 
 }  // namespace fairdraw::cuda

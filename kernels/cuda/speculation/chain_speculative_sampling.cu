@@ -9,9 +9,10 @@
 // what is wrong with each, its maximum and bounds of its total, which the row kernel leaves where
 // nothing is filtered (one read of everything). Then 1 to 8 blocks a request: each position's test
 // needs two weights and bounds of two totals, so positions are tested side by side, by every block
-// for itself. Rows are read again only where a token is drawn: one position of a request, in two
-// passes shared by the blocks, of totals and of residuals (three where the distributions are equal;
-// one for a bonus); and those of a position whose test the bounds leave open.
+// for itself. Rows are read again only where a token is drawn: one position of a request, in one
+// pass shared by the blocks, of totals and of residuals together (a second where bounds leave many
+// tokens of them open, or the distributions are equal); and those of a position whose test the
+// bounds leave open.
 //
 // Randomness: position i of a request uses offset + i; purposes accept, recover and bonus.
 // Determinism: integers throughout; no dependence on order, grid or batch.
@@ -19,11 +20,13 @@
 
 #include "common/philox.h"
 #include "cuda/device/block_sums.cuh"
+#include "cuda/device/early_start.h"
 #include "cuda/device/read_value.cuh"
 #include "cuda/device/row_launch.h"
 #include "cuda/speculation/chain_draws.cuh"
 #include "cuda/speculation/drafted_rows.h"
 #include "cuda/speculation/filtered_distribution.cuh"
+#include "cuda/tiles/tile_launch.cuh"
 
 namespace fairdraw::cuda {
 namespace {
@@ -68,6 +71,7 @@ struct Chain {
 struct ChainScratch {
   BlockScratch<std::uint64_t> reduction;
   ChainSums sums;
+  ResidualMemory residual;
 };
 
 /// What the tests of all positions say. The first position of a kind is n where there is none.
@@ -136,14 +140,16 @@ __device__ __noinline__ void close_tests(const Chain& chain, ChainDraw& draw, Te
 }
 
 /// The token after the emitted ones: of the residual, or the bonus. As ChainDraw gives it.
-__device__ std::int32_t last_token(const Chain& chain, std::int64_t position, ChainDraw& draw) {
-  Distribution<FilteredWeight> target = chain.target(position);
+__device__ std::int32_t last_token(const Chain& chain, std::int64_t position, ChainDraw& draw,
+                                   ChainScratch& scratch, const RowCluster& cluster) {
+  ResidualMemory& memory = scratch.residual;
+  memory.clear();
+  memory.target.set(chain.target(position));
   if (position == chain.n) {
-    return draw_from_target(draw, chain.word(position, Purpose::bonus), target);
+    return draw_from_target(draw, chain.word(position, Purpose::bonus), memory.target.get());
   }
-  Distribution<FilteredWeight> draft = chain.draft(position);
-  find_totals(draw, target, draft);
-  return draw_residual(draw, chain.word(position, Purpose::recover), target, draft);
+  memory.draft.set(chain.draft(position));
+  return draw_residual(draw, chain.word(position, Purpose::recover), memory, cluster);
 }
 
 __device__ void verify_chain(const Chain& chain, const RowCluster& cluster, ChainScratch& scratch) {
@@ -156,7 +162,7 @@ __device__ void verify_chain(const Chain& chain, const RowCluster& cluster, Chai
   if (ok) {
     ChainDraw draw(cluster, scratch.sums, chain.task.request.target_probs.vocab);
     if (tests.open < chain.n) close_tests(chain, draw, tests);
-    const std::int32_t last = last_token(chain, tests.emitted, draw);
+    const std::int32_t last = last_token(chain, tests.emitted, draw, scratch, cluster);
     if (threadIdx.x == 0 && last >= 0) tokens[tests.emitted] = last;
   }
   if (cluster.rank != 0) return;
@@ -174,12 +180,12 @@ __device__ void verify_chain(const Chain& chain, const RowCluster& cluster, Chai
   if (result.statuses.given()) result.statuses.data[chain.b] = tests.status;
 }
 
-__global__ void __launch_bounds__(kThreads, 6)
-    verify_chains_kernel(const __grid_constant__ ChainTask task, int blocks) {
+__global__ void __launch_bounds__(kThreads, blocks_with_registers(kThreads))
+    verify_chains_kernel(const __grid_constant__ ChainTask task, int blocks_log2) {
   __shared__ ChainScratch scratch;
-  const auto of_request = static_cast<unsigned>(blocks);
-  verify_chain({task, blockIdx.x / of_request, task.request.num_draft_tokens},
-               {blocks, static_cast<int>(blockIdx.x % of_request)}, scratch);
+  await_kernel_before();
+  verify_chain({task, blockIdx.x >> blocks_log2, task.request.num_draft_tokens},
+               RowCluster::of_grid(blocks_log2), scratch);
 }
 
 }  // namespace
@@ -191,11 +197,11 @@ cudaError_t verify_chains(const ChainTask& task, Path path, cudaStream_t stream)
     error = weigh_probabilities(request.draft_probs, {}, task.draft_records(), path, stream);
   }
   if (error != cudaSuccess) return error;
-  const int blocks = path == Path::block ? 1
-                                         : blocks_of_draw(request.target_probs.vocab, request.batch,
-                                                          kThreads / kWarp);
-  return launch_clusters(verify_chains_kernel, request.batch, blocks, kThreads, stream, task,
-                         blocks);
+  const int blocks =
+      path == Path::block ? 1 : blocks_of_draw(request.target_probs.vocab, request.batch, kThreads);
+  const SpreadNeeds needs{[](int) { return 0; }, /*starts_early=*/true};
+  return launch_spread<verify_chains_kernel>(request.batch, {blocks, kThreads}, needs, stream,
+                                             task);
 }
 
 }  // namespace fairdraw::cuda

@@ -24,6 +24,35 @@ struct FilteredWeight {
     return x >= row.low ? weight : 0.0F;
   }
 
+  /// A value that weighs nothing.
+  __device__ float weightless() const { return row.nothing(); }
+  /// From values in memory of tokens first, first + 32, ... to their weights. What is the same for
+  /// all of them is asked once, because it may not be in registers.
+  __device__ __forceinline__ void lane(std::int64_t first, std::int64_t vocab,
+                                       float (&x)[kLaneTokens]) const {
+    if (!is_plain) {
+#pragma unroll
+      for (int i = 0; i < kLaneTokens; ++i) {
+        const std::int64_t token = first + i * kWarp;
+        x[i] = token < vocab ? of_special(token, x[i]) : 0.0F;
+      }
+      return;
+    }
+    const float low = row.low;
+    const auto weigh_all = [&x, low](const auto& weigh) {
+#pragma unroll
+      for (float& value : x) {
+        const float weight = weigh(value);
+        value = value >= low ? weight : 0.0F;
+      }
+    };
+    if (from_probs) {
+      weigh_all([of = of_probability](float value) { return of(value); });
+    } else {
+      weigh_all([of = of_logit](float value) { return of.quick(value); });
+    }
+  }
+
  private:
   __device__ __noinline__ float of_special(std::int64_t token, float x) const {
     if (row.greedy_token >= 0) return token == row.greedy_token ? 1.0F : 0.0F;
@@ -34,9 +63,11 @@ struct FilteredWeight {
   }
 };
 
+using FilteredDistribution = Distribution<FilteredWeight>;
+
 /// Requires: the row's status is ok.
-__device__ inline Distribution<FilteredWeight> distribution_of(const FilteredRows& rows,
-                                                               std::int64_t number) {
+__device__ inline FilteredDistribution distribution_of(const FilteredRows& rows,
+                                                       std::int64_t number) {
   const RowRecord& record = rows.records[number];
   const FilteredRow row = FilteredRow::of(rows, number);
   const RelativeLogitWeight of_logit(record.max,
@@ -49,5 +80,30 @@ __device__ inline Distribution<FilteredWeight> distribution_of(const FilteredRow
           {row, is_plain, rows.from_probs, of_logit, RelativeProbabilityWeight(record.max)},
           is_greedy ? TotalBounds::known(1) : TotalBounds::of_row(record.total_high, row.vocab)};
 }
+
+/// A distribution in shared memory, where all threads of a block weigh by it: each thread's own
+/// would lie in local memory, and there is more of that than the cache holds. Without a
+/// constructor, which shared memory does not have.
+class SharedDistribution {
+ public:
+  /// By all threads of the block, with the same.
+  __device__ void set(const FilteredDistribution& distribution) {
+    __syncthreads();
+    if (threadIdx.x == 0) get() = distribution;
+    __syncthreads();
+  }
+  /// By all threads of the block, with the same.
+  __device__ void know_total(std::uint64_t total) {
+    __syncthreads();
+    if (threadIdx.x == 0) get().bounds = TotalBounds::known(total);
+    __syncthreads();
+  }
+  __device__ FilteredDistribution& get() {
+    return *reinterpret_cast<FilteredDistribution*>(memory_);
+  }
+
+ private:
+  alignas(FilteredDistribution) unsigned char memory_[sizeof(FilteredDistribution)];
+};
 
 }  // namespace fairdraw::cuda

@@ -6,8 +6,9 @@
 // which the drawn sum lies finds the chunk, and one warp the token. The row is read once, and one
 // chunk twice.
 //
-// A Measure says what a token counts: load() reads values of a lane, add() adds a token to a Part,
-// of_part() makes a Sum of it. A Sum is an integer, or several: `+=`, and value_of_lane().
+// A Measure says what a token counts: load() reads and weighs a lane's tokens, add() adds one to a
+// Part, of_part() makes a Sum of it. A Sum is an integer, or several: `+=`, and value_of_lane().
+// What is added up beside the chunks, a lane's Rest, send() brings to all blocks before they meet.
 //
 // A row's total is not known beforehand, but bounds of it are (relative_weight.cuh), and they
 // decide nearly every test of a draft. So totals are added up where they are needed, by one more
@@ -29,21 +30,29 @@ inline constexpr int kLoads = 2;       ///< of a chunk
 inline constexpr int kTokensOfLoad = kLaneTokens * kWarp;
 inline constexpr int kChunk = kLoads * kTokensOfLoad;
 
+/// Threads that draw at once on a multiprocessor.
+inline constexpr int kThreadsAtOnce = 512;
+
+/// Blocks for which a multiprocessor has registers: one more than draw at once, because those of a
+/// cluster have to lie side by side, and a cluster that finds no place waits for a whole draw.
+constexpr int blocks_with_registers(int threads) { return kThreadsAtOnce / threads + 1; }
+
 /// Blocks that share the draw from a row: each of the warps has a chunk at least; and no more than
-/// are all at work at once, four on each of some 128 multiprocessors.
-constexpr int blocks_of_draw(std::int64_t vocab, std::int64_t requests, int warps) {
-  constexpr std::int64_t kAtOnce = 512;
+/// are at work in `rounds` rounds, on some 128 multiprocessors.
+constexpr int blocks_of_draw(std::int64_t vocab, std::int64_t requests, int threads,
+                             int rounds = 1) {
+  const std::int64_t at_once = std::int64_t{128} * kThreadsAtOnce / threads * rounds;
   int blocks = 1;
-  while (blocks < kMaxBlocks && vocab > std::int64_t{blocks} * warps * kChunk &&
-         2 * blocks * requests <= kAtOnce) {
+  while (blocks < kMaxBlocks && vocab > std::int64_t{blocks} * (threads / kWarp) * kChunk &&
+         2 * blocks * requests <= at_once) {
     blocks *= 2;
   }
   return blocks;
 }
 
-/// The distribution of a row: weigh(token, x) is the weight of a token whose value in memory is x.
-/// A weight has 24 bits at most, so that it is a float: arithmetic with integers of 64 bits takes
-/// four times the instructions.
+/// The distribution of a row: weigh(token, x) is the weight of a token whose value in memory is x,
+/// weigh.lane() weighs several. A weight has 24 bits at most, so that it is a float: arithmetic
+/// with integers of 64 bits takes four times the instructions.
 template <class Weigh>
 struct Distribution {
   RowValues values;
@@ -53,57 +62,45 @@ struct Distribution {
   __device__ std::uint64_t weight(std::int64_t token) const {
     return static_cast<std::uint64_t>(weigh(token, values[token]));
   }
+  /// This lane's values of a load: x[i] of token first + 32 i. Those after the row weigh nothing.
+  __device__ __forceinline__ void load_lane(std::int64_t first, std::int64_t vocab,
+                                            float (&x)[kLaneTokens]) const {
+    values.load(first, kWarp, vocab, weigh.weightless(), x);
+  }
   /// Requires: it is known.
   __device__ std::uint64_t total() const { return bounds.high; }
 };
-
-/// This lane's values of a load: x[i] of token first + 32 i. Those after the row are 0.
-__device__ inline void load_lane(const RowValues& row, std::int64_t first, std::int64_t vocab,
-                                 float (&x)[kLaneTokens]) {
-  // Of 32 bits, and one address: a load is one instruction.
-  const int left = static_cast<int>(min(vocab - first, std::int64_t{kTokensOfLoad}));
-  const auto with = [&](auto&& read) {
-#pragma unroll
-    for (int i = 0; i < kLaneTokens; ++i) x[i] = i * kWarp < left ? read(i * kWarp) : 0.0F;
-  };
-  if (!row.aligned) {
-    with([&](int i) { return row[first + i]; });
-  } else if (row.dtype == DType::float32) {
-    const float* values = reinterpret_cast<const float*>(row.bytes) + first;
-    with([values](int i) { return values[i]; });
-  } else {
-    const std::uint16_t* values = reinterpret_cast<const std::uint16_t*>(row.bytes) + first;
-    std::uint32_t bits[kLaneTokens];
-#pragma unroll
-    for (int i = 0; i < kLaneTokens; ++i) {
-      bits[i] = i * kWarp < left ? values[i * kWarp] : 0;
-    }
-#pragma unroll
-    for (int i = 0; i < kLaneTokens; ++i) x[i] = float_of(bits[i], row.dtype);
-  }
-}
 
 /// Sums of P and Q side by side: where both are below 2^64, two words of one integer.
 __device__ inline uint128_t side_by_side(std::uint64_t p, std::uint64_t q) {
   return (static_cast<uint128_t>(p) << 64) | q;
 }
 
+/// Of a measure whose chunks say all.
+struct NoRest {
+  template <class Part>
+  __device__ void add(const Part&) {}
+};
+
 /// The target's own weights, as a draw takes them. A Part is what tokens weigh together.
 template <class Sum, class Target>
 struct TargetMeasure {
   using Part = double;  // exact: 512 weights of 2^40 at most
+  using Rest = NoRest;
   const Distribution<Target>& target;
-  struct Values {
-    float x[kLaneTokens];
+  struct Weights {
+    float p[kLaneTokens];
   };
-  __device__ void load(std::int64_t first, std::int64_t vocab, Values& values) const {
-    load_lane(target.values, first, vocab, values.x);
+  __device__ void load(std::int64_t first, std::int64_t vocab, Weights& weights) const {
+    target.load_lane(first, vocab, weights.p);
+    target.weigh.lane(first, vocab, weights.p);
   }
-  __device__ void add(Part& part, std::int64_t token, const Values& values, int i) const {
-    part += static_cast<double>(target.weigh(token, values.x[i]));
+  __device__ void add(Part& part, const Weights& weights, int i) const {
+    part += static_cast<double>(weights.p[i]);
   }
   __device__ Sum of_part(Part part) const { return Sum{static_cast<std::uint64_t>(part)}; }
   __device__ static Part reduce(Part part) { return reduce_warp(part, Add{}); }
+  __device__ void send(NoRest, const RowCluster&) const {}
 };
 
 /// Weights of the target and of the draft, over the tokens that a measure made of this one keeps.
@@ -112,21 +109,26 @@ struct PairMeasure {
   struct Part {
     double p = 0, q = 0;  // exact: 512 weights of 2^40 at most
   };
-  struct Values {
-    float x[kLaneTokens], y[kLaneTokens];
+  struct Weights {
+    float p[kLaneTokens], q[kLaneTokens];
+    std::int64_t first;  ///< p[i] and q[i] are of token first + 32 i
   };
+  using Rest = NoRest;
   const Distribution<Target>& target;
   const Distribution<Draft>& draft;
 
-  __device__ void load(std::int64_t first, std::int64_t vocab, Values& values) const {
-    load_lane(target.values, first, vocab, values.x);
-    load_lane(draft.values, first, vocab, values.y);
+  __device__ void send(NoRest, const RowCluster&) const {}
+  __device__ void load(std::int64_t first, std::int64_t vocab, Weights& weights) const {
+    weights.first = first;
+    target.load_lane(first, vocab, weights.p);
+    draft.load_lane(first, vocab, weights.q);
+    target.weigh.lane(first, vocab, weights.p);
+    draft.weigh.lane(first, vocab, weights.q);
   }
   template <class Keeps>
-  __device__ void add_if(Part& part, std::int64_t token, const Values& values, int i,
-                         const Keeps& keeps) const {
-    const float p = target.weigh(token, values.x[i]);
-    const float q = draft.weigh(token, values.y[i]);
+  __device__ void add_if(Part& part, const Weights& weights, int i, const Keeps& keeps) const {
+    const float p = weights.p[i];
+    const float q = weights.q[i];
     if (!keeps(p, q)) return;
     part.p += static_cast<double>(p);
     part.q += static_cast<double>(q);
@@ -140,10 +142,10 @@ struct PairMeasure {
 template <class Sum, class Target, class Draft>
 struct TotalsMeasure : PairMeasure<Target, Draft> {
   using typename PairMeasure<Target, Draft>::Part;
-  using typename PairMeasure<Target, Draft>::Values;
+  using typename PairMeasure<Target, Draft>::Weights;
 
-  __device__ void add(Part& part, std::int64_t token, const Values& values, int i) const {
-    this->add_if(part, token, values, i, [](float, float) { return true; });
+  __device__ void add(Part& part, const Weights& weights, int i) const {
+    this->add_if(part, weights, i, [](float, float) { return true; });
   }
   __device__ Sum of_part(const Part& part) const {
     return Sum(
@@ -179,22 +181,50 @@ class RowDraw {
   /// for each other here.
   template <class Measure>
   __device__ Sum add_up(const Measure& measure) {
-    for (int i = warp_of_thread(); i < count_; i += warps_of_block()) {
-      const auto part = Measure::reduce(part_of_lane(begin_ + i, measure));
-      if (lane_of_thread() == 0) sums_.chunk[i] = measure.of_part(part);
-    }
+    measure.send(add_up_chunks(measure, sums_, vocab_, begin_, count_), cluster_);
     __syncthreads();
+    if (warp_of_thread() == 0) accumulate();
+    return share();
+  }
+
+  /// The number of a token's chunk in its block.
+  __device__ int chunk_of(std::int64_t token) const {
+    return static_cast<int>(token / kChunk) - begin_;
+  }
+  /// Adds to a chunk of the block, of the row that was added up last. By the first warp of a block;
+  /// share() comes after, in all blocks.
+  __device__ void add_to_chunk(int chunk, const Sum& sum) {
+    for (int i = lane_of_thread(); i < count_; i += kWarp) {
+      if (i >= chunk) sums_.chunk[i] += sum;
+    }
+  }
+  /// The blocks tell each other their sums: that of all.
+  __device__ Sum share() {
     slot_ = 1 - slot_;
     if (warp_of_thread() == 0) {
-      const Sum mine = accumulate();
+      __syncwarp();
+      const Sum mine = count_ > 0 ? sums_.chunk[count_ - 1] : Sum{};
       if (lane_of_thread() < cluster_.blocks) {
         *cluster_.at(&sums_.of_block[slot_][cluster_.rank], lane_of_thread()) = mine;
       }
     }
     cluster_.sync();
-    Sum total{};
-    for (int block = 0; block < cluster_.blocks; ++block) total += sums_.of_block[slot_][block];
-    return total;
+    return total();
+  }
+  /// Replaces all sums of the row that was added up last by change(sum), which is linear. By all
+  /// threads of all blocks; the sum of all.
+  template <class Change>
+  __device__ Sum change_sums(const Change& change) {
+    const auto thread = static_cast<int>(threadIdx.x);
+    __syncthreads();  // the sums as they were have been read
+    for (int i = thread; i < count_; i += static_cast<int>(blockDim.x)) {
+      sums_.chunk[i] = change(sums_.chunk[i]);
+    }
+    if (thread < cluster_.blocks) {
+      sums_.of_block[slot_][thread] = change(sums_.of_block[slot_][thread]);
+    }
+    __syncthreads();
+    return total();
   }
 
   /// The first token up to which the sum, of the row that was added up last, is enough:
@@ -224,26 +254,48 @@ class RowDraw {
   }
 
  private:
+  /// The sums of the block's chunks, a warp a chunk. A call: the walk around it takes registers.
   template <class Measure>
-  __device__ typename Measure::Part part_of_lane(int chunk, const Measure& measure) const {
+  __device__ __noinline__ static typename Measure::Rest add_up_chunks(const Measure& measure,
+                                                                      RowSums<Sum>& sums,
+                                                                      std::int64_t vocab, int begin,
+                                                                      int count) {
+    typename Measure::Rest rest{};
+#pragma unroll 1
+    for (int i = warp_of_thread(); i < count; i += warps_of_block()) {
+      const typename Measure::Part mine = part_of_lane(begin + i, vocab, measure);
+      rest.add(mine);
+      const auto part = Measure::reduce(mine);
+      if (lane_of_thread() == 0) sums.chunk[i] = measure.of_part(part);
+    }
+    return rest;
+  }
+
+  template <class Measure>
+  __device__ __forceinline__ static typename Measure::Part part_of_lane(int chunk,
+                                                                        std::int64_t vocab,
+                                                                        const Measure& measure) {
     typename Measure::Part part{};
 #pragma unroll 1
     for (int load = 0; load < kLoads; ++load) {
       const std::int64_t first =
           std::int64_t{chunk} * kChunk + load * kTokensOfLoad + lane_of_thread();
-      typename Measure::Values values;
-      measure.load(first, vocab_, values);
-      const int left = static_cast<int>(min(vocab_ - first, std::int64_t{kTokensOfLoad}));
+      typename Measure::Weights weights;
+      measure.load(first, vocab, weights);
 #pragma unroll
-      for (int i = 0; i < kLaneTokens; ++i) {
-        if (i * kWarp < left) measure.add(part, first + i * kWarp, values, i);
-      }
+      for (int i = 0; i < kLaneTokens; ++i) measure.add(part, weights, i);
     }
     return part;
   }
 
-  /// Prefix sums of the block's chunks, in place; one warp. The sum of all.
-  __device__ Sum accumulate() {
+  __device__ Sum total() const {
+    Sum total{};
+    for (int block = 0; block < cluster_.blocks; ++block) total += sums_.of_block[slot_][block];
+    return total;
+  }
+
+  /// Prefix sums of the block's chunks, in place; one warp.
+  __device__ void accumulate() {
     const int of_lane = (count_ + kWarp - 1) / kWarp;
     const int begin = min(lane_of_thread() * of_lane, count_);
     const int end = min(begin + of_lane, count_);
@@ -255,8 +307,6 @@ class RowDraw {
     const Sum inclusive = inclusive_sum_of_warp(mine);
     const Sum before = value_of_lane(inclusive, max(lane_of_thread() - 1, 0));
     for (int i = begin; lane_of_thread() > 0 && i < end; ++i) sums_.chunk[i] += before;
-    __syncwarp();
-    return value_of_lane(inclusive, kWarp - 1);
   }
 
   /// One warp: the token, which is in the block. `before`: the sum of the blocks before.
@@ -283,13 +333,12 @@ class RowDraw {
     for (int load = 0; load < kLoads; ++load) {
       const std::int64_t begin = std::int64_t{begin_ + low} * kChunk + load * kTokensOfLoad;
       const std::int64_t first = begin + lane_of_thread();
-      typename Measure::Values values;
-      measure.load(first, vocab_, values);
+      typename Measure::Weights weights;
+      measure.load(first, vocab_, weights);
 #pragma unroll
       for (int i = 0; i < kLaneTokens; ++i) {
-        const std::int64_t token = first + i * kWarp;
         typename Measure::Part part{};
-        if (token < vocab_) measure.add(part, token, values, i);
+        measure.add(part, weights, i);
         Sum upto = passed;
         upto += inclusive_sum_of_warp(measure.of_part(part));
         const unsigned enough = __ballot_sync(kAllLanes, is_enough(upto));

@@ -67,8 +67,6 @@ struct Scales {
   }
 };
 
-using FilteredDistribution = Distribution<FilteredWeight>;
-
 /// The tokens that are left, by the scales as they are when it is made.
 class LeftMeasure : public PairMeasure<FilteredWeight, FilteredWeight> {
  public:
@@ -76,8 +74,8 @@ class LeftMeasure : public PairMeasure<FilteredWeight, FilteredWeight> {
                          const Scales& scales)
       : PairMeasure{target_, draft_}, scales_(scales), low_(scales.low), high_(scales.high) {}
 
-  __device__ void add(Part& part, std::int64_t token, const Values& values, int i) const {
-    add_if(part, token, values, i, [this](float p, float q) { return is_left(p, q); });
+  __device__ void add(Part& part, const Weights& weights, int i) const {
+    add_if(part, weights, i, [this](float p, float q) { return is_left(p, q); });
   }
   __device__ WeightSums of_part(const Part& part) const {
     return WeightSums(static_cast<std::uint64_t>(part.p), static_cast<std::uint64_t>(part.q));

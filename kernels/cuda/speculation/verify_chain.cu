@@ -9,8 +9,9 @@
 // are tested side by side, by every block for itself: with no distribution of the draft the drawn
 // token is compared with the drafted one; with a distribution the test takes two weights and bounds
 // of two totals. The first position that does not go on decides. Only it reads rows again, in
-// passes shared by the blocks: for a bonus one of one row, for a residual two of both rows, totals
-// and residuals (a third, of the target's, where the distributions are equal). Where the bounds
+// passes shared by the blocks: for a bonus one of one row, for a residual one of both rows, totals
+// and residuals together (a second where bounds leave many tokens of them open, and one of the
+// target's row where the distributions are equal). Where the bounds
 // leave a test open (totals are 2^38.5 or more, but for rows of subnormal probabilities, so the
 // chance is at most V 2^-37.5) they are added up for it, and the positions after it are tested if
 // it goes on.
@@ -20,11 +21,13 @@
 #include <cstdint>
 
 #include "cuda/device/block_sums.cuh"
+#include "cuda/device/early_start.h"
 #include "cuda/device/row_launch.h"
 #include "cuda/speculation/chain_draws.cuh"
 #include "cuda/speculation/chain_end.cuh"
 #include "cuda/speculation/drafted_rows.h"
 #include "cuda/speculation/filtered_distribution.cuh"
+#include "cuda/tiles/tile_launch.cuh"
 
 namespace fairdraw::cuda {
 namespace {
@@ -34,6 +37,7 @@ constexpr int kThreads = 256;
 
 struct Shared {
   ChainSums sums;
+  ResidualMemory residual;
   BlockScratch<std::uint64_t> reduction;
 };
 
@@ -129,19 +133,35 @@ class ChainWalk {
     while (end.ending != Ending::fails) {
       const std::int64_t i = end.number;
       if (!by_distribution()) return cluster_.rank == 0 ? task_.draws.tokens[row_of(i)] : -1;
-      Distribution<FilteredWeight> of_target = target(i);
+      ResidualMemory& memory = shared_.residual;
+      memory.clear();
+      memory.target.set(target(i));
       if (i == state_.request.drafts) {
-        return draw_from_target(draw, word(i, Purpose::bonus), of_target);
+        return draw_from_target(draw, word(i, Purpose::bonus), memory.target.get());
       }
-      Distribution<FilteredWeight> of_draft = draft(i);
-      find_totals(draw, of_target, of_draft);
-      if (end.ending == Ending::stops || test_draft(of_target, of_draft, drafted(i),
-                                                    word(i, Purpose::accept)) != Verdict::accepts) {
-        return draw_residual(draw, word(i, Purpose::recover), of_target, of_draft);
+      const std::uint64_t recover = word(i, Purpose::recover);
+      if (end.ending == Ending::stops) {
+        memory.draft.set(draft(i));
+        return draw_residual(draw, recover, memory, cluster_);
       }
+      std::int32_t last = -1;
+      if (!passes_by_totals(draw, i, recover, last)) return last;
       end = first_end(i + 1);
     }
     return -1;
+  }
+
+  /// A test that bounds left open: false where the draft is rejected, and `last` is what comes in
+  /// its place.
+  __device__ __noinline__ bool passes_by_totals(ChainDraw& draw, std::int64_t i,
+                                                std::uint64_t recover, std::int32_t& last) const {
+    Distribution<FilteredWeight> of_target = target(i);
+    Distribution<FilteredWeight> of_draft = draft(i);
+    find_totals(draw, of_target, of_draft);
+    const Verdict verdict = test_draft(of_target, of_draft, drafted(i), word(i, Purpose::accept));
+    if (verdict == Verdict::accepts) return true;
+    last = draw_residual(draw, recover, of_target, of_draft);
+    return false;
   }
 
   const DraftTask& task_;
@@ -153,15 +173,15 @@ class ChainWalk {
   Shared& shared_;
 };
 
-__global__ void __launch_bounds__(kThreads, 3)
+__global__ void __launch_bounds__(kThreads, blocks_with_registers(kThreads))
     walk_chains_kernel(const __grid_constant__ DraftTask task,
                        const __grid_constant__ FilteredRows target,
                        const __grid_constant__ FilteredRows draft,
-                       const __grid_constant__ VerifyChainResult result, int blocks) {
+                       const __grid_constant__ VerifyChainResult result, int blocks_log2) {
   __shared__ Shared shared;
-  const auto of_request = static_cast<unsigned>(blocks);
-  const RowCluster cluster{blocks, static_cast<int>(blockIdx.x % of_request)};
-  ChainWalk(task, target, draft, blockIdx.x / of_request, cluster, shared).run(result);
+  await_kernel_before();
+  const RowCluster cluster = RowCluster::of_grid(blocks_log2);
+  ChainWalk(task, target, draft, blockIdx.x >> blocks_log2, cluster, shared).run(result);
 }
 
 }  // namespace
@@ -170,10 +190,10 @@ cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
                         const FilteredRows& draft, const VerifyChainResult& result, Path path,
                         cudaStream_t stream) {
   const bool draws = task.draft_law != DraftLaw::none && path != Path::block;
-  const int blocks =
-      draws ? blocks_of_draw(target.rows.vocab, task.target.batch, kThreads / kWarp) : 1;
-  return launch_clusters(walk_chains_kernel, task.target.batch, blocks, kThreads, stream, task,
-                         target, draft, result, blocks);
+  const int blocks = draws ? blocks_of_draw(target.rows.vocab, task.target.batch, kThreads) : 1;
+  const SpreadNeeds needs{[](int) { return 0; }, /*starts_early=*/true};
+  return launch_spread<walk_chains_kernel>(task.target.batch, {blocks, kThreads}, needs, stream,
+                                           task, target, draft, result);
 }
 
 }  // namespace fairdraw::cuda

@@ -27,11 +27,12 @@
 #include <cstdint>
 
 #include "common/philox.h"
-#include "cuda/device/row_launch.h"
+#include "cuda/device/early_start.h"
 #include "cuda/speculation/chain_draws.cuh"
 #include "cuda/speculation/filtered_distribution.cuh"
 #include "cuda/speculation/sibling_measure.cuh"
 #include "cuda/speculation/tree_walk.cuh"
+#include "cuda/tiles/tile_launch.cuh"
 
 namespace fairdraw::cuda {
 namespace {
@@ -39,13 +40,16 @@ namespace {
 /// Few, and many blocks: what one waits for another hides.
 constexpr int kThreads = 256;
 
+/// Requests take as many passes as their trees ask for, so more blocks than fit at once are shared
+/// out better.
+constexpr int kRounds = 2;
+
 struct Shared {
   RowSums<WeightSums> sums;
   Scales scales;
+  SharedDistribution target, draft;
 };
 static_assert(sizeof(Shared) <= 48 * 1024, "what a block may have without asking for it");
-
-using Weights = FilteredDistribution;
 
 class DistributionWalk {
  public:
@@ -61,6 +65,8 @@ class DistributionWalk {
         b_(b),
         cluster_(cluster),
         scales_(shared.scales),
+        shared_target_(shared.target),
+        shared_draft_(shared.draft),
         draw_(cluster, shared.sums, target.rows.vocab) {}
 
   /// For all threads of all blocks, which have waited for each other.
@@ -121,8 +127,8 @@ class DistributionWalk {
   }
 
   __device__ std::int32_t draw_bonus(std::int64_t row, std::int64_t depth) {
-    const Weights target = distribution_of(target_, row);
-    const TargetMeasure<WeightSums, FilteredWeight> measure{target};
+    shared_target_.set(distribution_of(target_, row));
+    const TargetMeasure<WeightSums, FilteredWeight> measure{shared_target_.get()};
     const WeightSums total = draw_.add_up(measure);
     const std::uint64_t t = multiply_high(word(depth, Purpose::bonus), total.p);
     return draw_.find(measure, [t](const WeightSums& sums) { return sums.p > t; });
@@ -134,14 +140,21 @@ class DistributionWalk {
                                      std::int64_t& child) {
     const RowStatus status = draft_.records[row].status;
     if (status != RowStatus::ok) return status;
-    Weights target = distribution_of(target_, row);
-    Weights draft = distribution_of(draft_, row);
+    shared_target_.set(distribution_of(target_, row));
+    shared_draft_.set(distribution_of(draft_, row));
+    const FilteredDistribution& target = shared_target_.get();
+    const FilteredDistribution& draft = shared_draft_.get();
     const std::int32_t first = drafted(child);
     if (draft.weight(first) == 0) return RowStatus::impossible_draft;
     if (test_draft(target, draft, first, word(depth, Purpose::accept)) == Verdict::accepts) {
       return RowStatus::ok;
     }
-    find_totals(draw_, target, draft);
+    if (!target.bounds.is_known() || !draft.bounds.is_known()) {
+      const WeightSums totals =
+          draw_.add_up(TotalsMeasure<WeightSums, FilteredWeight, FilteredWeight>{{target, draft}});
+      shared_target_.know_total(totals.p);
+      shared_draft_.know_total(totals.q);
+    }
     __syncthreads();  // all have done with the node before
     if (threadIdx.x == 0) scales_.exact.start();
     __syncthreads();
@@ -183,18 +196,21 @@ class DistributionWalk {
   std::int64_t b_;
   RowCluster cluster_;
   Scales& scales_;
+  SharedDistribution& shared_target_;
+  SharedDistribution& shared_draft_;
   RowDraw<WeightSums> draw_;
 };
 
-__global__ void __launch_bounds__(kThreads, 3)
+__global__ void __launch_bounds__(kThreads, kThreadsAtOnce / kThreads)
     walk_distribution_trees_kernel(const __grid_constant__ DraftTask task,
                                    const __grid_constant__ FilteredRows target,
                                    const __grid_constant__ FilteredRows draft,
-                                   const __grid_constant__ VerifyTreeResult result, int blocks) {
+                                   const __grid_constant__ VerifyTreeResult result,
+                                   int blocks_log2) {
   __shared__ Shared shared;
-  const auto of_request = static_cast<unsigned>(blocks);
-  const std::int64_t b = blockIdx.x / of_request;
-  const RowCluster cluster{blocks, static_cast<int>(blockIdx.x % of_request)};
+  await_kernel_before();
+  const std::int64_t b = blockIdx.x >> blocks_log2;
+  const RowCluster cluster = RowCluster::of_grid(blocks_log2);
   cluster.announce();
   const DraftedState state = task.requests[b];
   cluster.await_all();
@@ -214,9 +230,10 @@ cudaError_t walk_distribution_trees(const DraftTask& task, const FilteredRows& t
                                     Path path, cudaStream_t stream) {
   const int blocks = path == Path::block
                          ? 1
-                         : blocks_of_draw(target.rows.vocab, task.target.batch, kThreads / kWarp);
-  return launch_clusters(walk_distribution_trees_kernel, task.target.batch, blocks, kThreads,
-                         stream, task, target, draft, result, blocks);
+                         : blocks_of_draw(target.rows.vocab, task.target.batch, kThreads, kRounds);
+  const SpreadNeeds needs{[](int) { return 0; }, /*starts_early=*/true};
+  return launch_spread<walk_distribution_trees_kernel>(task.target.batch, {blocks, kThreads}, needs,
+                                                       stream, task, target, draft, result);
 }
 
 }  // namespace fairdraw::cuda

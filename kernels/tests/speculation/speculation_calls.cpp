@@ -431,6 +431,45 @@ SpeculationCall open_speculation_call(std::uint64_t number, std::int64_t vocab, 
   return call;
 }
 
+SpeculationCall exchanged_speculation_call(std::uint64_t number, std::int64_t vocab) {
+  std::mt19937_64 random(number);
+  const auto any = [&random](std::int64_t n) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
+  };
+  SpeculationCall call;
+  call.draft_law = DraftLaw::logits;
+  call.batch = 4;
+  call.max_draft = 2;
+  const std::int64_t draft_rows = call.batch * call.max_draft;
+  const std::int64_t rows = draft_rows + call.batch;
+  call.target.vocab = call.draft.vocab = vocab;
+  call.target.allocate(DType::float32, rows, vocab, vocab, 0);
+  call.draft.allocate(DType::float32, draft_rows, vocab, vocab, 0);
+  call.target.seed.scalar = random();
+  std::normal_distribution<float> normal(0.0F, 1.0F);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::vector<float> values(static_cast<std::size_t>(vocab));
+    for (float& value : values) value = normal(random);
+    // The target has a head where the draft has a value of the bulk.
+    const auto head = static_cast<std::size_t>(any(vocab));
+    const auto drafted = static_cast<std::size_t>(any(vocab));
+    values[head] = std::log(static_cast<float>(vocab)) + 1.0F;
+    call.target_rows.push_back(values);
+    call.target.set_row(row, values.data());
+    const std::int64_t position = row % (call.max_draft + 1);
+    if (position == call.max_draft) continue;
+    std::swap(values[head], values[drafted]);
+    if (row % 2 == 0) {
+      float& value = values[static_cast<std::size_t>(any(vocab))];
+      value = std::nextafter(value, std::numeric_limits<float>::infinity());
+    }
+    call.draft_rows.push_back(values);
+    call.draft.set_row(row / (call.max_draft + 1) * call.max_draft + position, values.data());
+    call.draft_tokens.push_back(static_cast<std::int32_t>(drafted));
+  }
+  return call;
+}
+
 SpeculationOutputs::SpeculationOutputs(const SpeculationCall& call, std::int64_t width,
                                        bool optional_results)
     : tokens(static_cast<std::size_t>(call.batch * (width + 1)), kUnwritten) {

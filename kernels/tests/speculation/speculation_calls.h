@@ -40,6 +40,11 @@ SpeculationCall wide_speculation_call(std::uint64_t number, std::int64_t childre
 /// bounds of a total that are a vocabulary apart leave tests of drafts open.
 SpeculationCall open_speculation_call(std::uint64_t number, std::int64_t vocab, bool trees);
 
+/// Chains whose draft's rows are the target's with two values exchanged, one of which is the
+/// drafted token's, and in every second row a value one unit in the last place larger: of all other
+/// tokens P Zq and Q Zp are equal, or 2^-24 or less apart.
+SpeculationCall exchanged_speculation_call(std::uint64_t number, std::int64_t vocab);
+
 struct SpeculationOutputs {
   std::vector<std::int32_t> tokens, nodes, accepted;
   std::vector<RowStatus> statuses;
