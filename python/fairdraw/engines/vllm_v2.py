@@ -24,6 +24,9 @@ from .vllm_triton import on_device, refused
 GUMBEL = "vllm.v1.worker.gpu.sample.gumbel"
 MIN_P = "vllm.v1.worker.gpu.sample.min_p"
 
+#: 2^64 over the golden ratio, as int64: multiples of it are as far apart as so many numbers can be.
+SEEDS_APART = 0x9E3779B97F4A7C15 - (1 << 64)
+
 ABILITIES: tuple[Ability, ...] = (
     "float16",
     "bfloat16",
@@ -82,9 +85,9 @@ def make(seed: int) -> Sampler:
 
         rows = rows_of(batch)
         seeds, positions = batch.seed, batch.offset
-        if batch.seed_is_scalar:  # a position for each output of the call
-            seeds = seeds.expand(len(rows))
-            positions = positions + torch.arange(len(rows))
+        if batch.seed_is_scalar:  # vLLM has one a request: outputs are requests of seeds far apart
+            seeds = seeds + SEEDS_APART * torch.arange(len(rows))
+            positions = positions.expand(len(rows))
         tokens = torch.full((len(rows),), -1, dtype=torch.int64)
         places = places_in_range(batch, rows)
         places = places[~none[rows[places]]]
