@@ -14,7 +14,6 @@
 // Determinism: integers, and entries that are sorted by value and id.
 #include "common/tile_weights.h"
 #include "cuda/beams/beam_search.h"
-#include "cuda/device/early_start.h"
 #include "cuda/outputs/index_mass.cuh"
 #include "cuda/outputs/row_heads.cuh"
 #include "cuda/tiles/filtered_row.cuh"
@@ -48,7 +47,6 @@ class BeamRowFinder {
         rule_{logit_scale(1.0F), task.step.input == BeamInput::logits} {}
 
   __device__ void run() {
-    await_kernel_before();
     if (task_.wanted[number_] == 0) return;  // all blocks of the row, or none
     blocks_.cluster().announce();
     visit_tiles(
@@ -59,7 +57,6 @@ class BeamRowFinder {
           const std::int32_t key = Pass::largest(row_, raw, x);
           blocks_.send(tile, {key, rule_.wants_sums ? Pass::sum(x, key, rule_) : 0});
         });
-    let_next_kernel_start();
     blocks_.cluster().sync();
     if (blocks_.is_first()) end();
   }
@@ -121,7 +118,7 @@ cudaError_t launch(const BeamTask& task, const TileSpread& spread, cudaStream_t 
   const SpreadNeeds needs{[tiles = tiles_of(rows.vocab)](int threads) {
                             return TileRing<kForm>::kLaneBytes * threads + index_bytes(tiles);
                           },
-                          /*starts_early=*/true};
+                          false};
   return launch_spread<find_beam_rows_kernel<kForm.type, kForm.access>>(rows.rows, spread, needs,
                                                                         stream, task);
 }

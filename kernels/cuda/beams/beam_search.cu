@@ -27,11 +27,9 @@
 
 #include "cuda/beams/beam_search.h"
 #include "cuda/device/block_sums.cuh"
-#include "cuda/device/early_start.h"
 #include "cuda/device/read_value.cuh"
 #include "cuda/device/row_launch.h"
 #include "cuda/tiles/filtered_row.cuh"  // log_probability
-#include "cuda/tiles/tile_launch.cuh"
 
 namespace fairdraw::cuda {
 namespace {
@@ -47,7 +45,6 @@ constexpr std::int64_t kFewRequests = 256;
 
 __global__ void __launch_bounds__(kThreads)
     prepare_beam_rows_kernel(const __grid_constant__ BeamTask task, bool clears) {
-  let_next_kernel_start();
   if (clears) {
     for (std::int64_t row = threadIdx.x; row < task.step.rows.rows; row += kThreads) {
       task.wanted[row] = 0;
@@ -318,9 +315,8 @@ class BeamStep {
 };
 
 __global__ void __launch_bounds__(kThreads)
-    step_beams_kernel(const __grid_constant__ BeamTask task, int) {
+    step_beams_kernel(const __grid_constant__ BeamTask task) {
   __shared__ Shared shared;
-  await_kernel_before();
   for (std::int64_t r = blockIdx.x; r < task.step.requests; r += gridDim.x) {
     BeamStep(task, r, shared).run();
     __syncthreads();  // ranked candidates are read until the step is written
@@ -341,10 +337,7 @@ cudaError_t prepare_beam_rows(const BeamTask& task, cudaStream_t stream) {
 }
 
 cudaError_t step_beams(const BeamTask& task, cudaStream_t stream) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 20;  // blocks stride over what is beyond
-  const SpreadNeeds needs{[](int) { return 0; }, /*starts_early=*/true};
-  return launch_spread<step_beams_kernel>(task.step.requests < kMost ? task.step.requests : kMost,
-                                          {1, kThreads}, needs, stream, task);
+  return launch_blocks(step_beams_kernel, task.step.requests, kThreads, stream, task);
 }
 
 }  // namespace fairdraw::cuda

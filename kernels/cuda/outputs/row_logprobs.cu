@@ -27,14 +27,12 @@
 #include <cstdint>
 
 #include "cuda/device/block_sums.cuh"
-#include "cuda/device/early_start.h"
 #include "cuda/device/row_cluster.cuh"
 #include "cuda/device/row_launch.h"
 #include "cuda/outputs/index_mass.cuh"
 #include "cuda/outputs/row_heads.cuh"
 #include "cuda/outputs/row_logprobs.h"
 #include "cuda/tiles/filtered_row.cuh"
-#include "cuda/tiles/tile_launch.cuh"
 
 namespace fairdraw::cuda {
 namespace {
@@ -296,16 +294,16 @@ __device__ void write_output(const LogprobsTask& task, std::int64_t output,
 }
 
 __global__ void __launch_bounds__(kThreads, 4)
-    report_outputs_kernel(const __grid_constant__ LogprobsTask task, int blocks_log2) {
+    report_outputs_kernel(const __grid_constant__ LogprobsTask task, int blocks) {
   __shared__ Shared shared;
   extern __shared__ std::int32_t keys[];
-  await_kernel_before();
-  const RowCluster cluster = RowCluster::of_grid(blocks_log2);
-  const std::int64_t step = gridDim.x >> blocks_log2;
+  const auto of_output = static_cast<unsigned>(blocks);
+  const RowCluster cluster{blocks, static_cast<int>(blockIdx.x % of_output)};
+  const std::int64_t step = gridDim.x / of_output;
   cluster.announce();
   cluster.await_all();
 #pragma unroll 1
-  for (std::int64_t output = blockIdx.x >> blocks_log2; output < task.outputs; output += step) {
+  for (std::int64_t output = blockIdx.x / of_output; output < task.outputs; output += step) {
     write_output(task, output, cluster, shared, keys);
     cluster.sync();  // the entries and the counts are read until the last rank is known
   }
@@ -369,11 +367,10 @@ __global__ void __launch_bounds__(kThreads)
 cudaError_t launch_outputs(const LogprobsTask& task, Path path, cudaStream_t stream) {
   constexpr std::int64_t kMost = std::int64_t{1} << 20;
   const std::int64_t tiles = needs_order(task.result) ? tiles_of(task.filtered.rows.vocab) : 0;
-  const SpreadNeeds needs{[tiles](int) { return static_cast<int>(4 * tiles); },
-                          /*starts_early=*/true};
-  return launch_spread<report_outputs_kernel>(task.outputs < kMost ? task.outputs : kMost,
-                                              {blocks_of_output(task, path), kThreads}, needs,
-                                              stream, task);
+  const int blocks = blocks_of_output(task, path);
+  const ClusterLaunch launch(task.outputs < kMost ? task.outputs : kMost, blocks, kThreads,
+                             static_cast<int>(tiles * std::int64_t{sizeof(std::int32_t)}), stream);
+  return cudaLaunchKernelEx(&launch.config, report_outputs_kernel, task, blocks);
 }
 
 }  // namespace

@@ -25,7 +25,6 @@
 //
 // Randomness: none. Numerics: common/tile_weights.h. Determinism: integers, each in its place.
 #include "common/parameters.h"
-#include "cuda/device/early_start.h"
 #include "cuda/tiles/index_tiles.h"
 #include "cuda/tiles/row_index.cuh"
 #include "cuda/tiles/tile_launch.cuh"
@@ -57,7 +56,6 @@ class RowIndexer {
     }
     blocks_.cluster().announce();
     index();
-    let_next_kernel_start();
     blocks_.cluster().arrive();
     blocks_.cluster().wait();
     RowStatus status = parameters_;
