@@ -68,6 +68,8 @@ struct Chain {
   }
 };
 
+static_assert(kThreads / kWarp <= ResidualMemory::kMaxWarpsOfDraw);
+
 struct ChainScratch {
   BlockScratch<std::uint64_t> reduction;
   ChainSums sums;

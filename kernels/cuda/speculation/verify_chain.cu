@@ -35,6 +35,8 @@ namespace {
 /// Few, and many blocks: what one waits for another hides.
 constexpr int kThreads = 256;
 
+static_assert(kThreads / kWarp <= ResidualMemory::kMaxWarpsOfDraw);
+
 struct Shared {
   ChainSums sums;
   ResidualMemory residual;
