@@ -46,6 +46,26 @@ void pivot_above_the_smallest(Result& result, const Row& row, const Place&) {
   keep_only(result, kept);
 }
 
+// Whether all probabilities underflow that are taken relative to the average of what is left plus
+// ten deviations.
+bool underflows_below_ten_deviations(const Scores& scores) {
+  double n = 0;
+  double sum = 0;
+  double squares = 0;
+  double largest = kOut;
+  for (const double score : scores) {
+    if (score == kOut) continue;
+    n += 1;
+    sum += score;
+    squares += score * score;
+    largest = std::max(largest, score);
+  }
+  if (n == 0) return false;
+  const double average = sum / n;
+  const double deviation = std::sqrt(std::max(squares / n - average * average, 0.0));
+  return std::exp(static_cast<float>(largest - (average + 10 * deviation))) == 0;
+}
+
 double share(const Candidate& token, const Result& of) {
   return static_cast<double>(token.weight) / static_cast<double>(of.total);
 }
@@ -230,6 +250,18 @@ std::vector<Mutant> mask_mutants() {
                     [](FloatMutation& mutation) {
                       mutation.top_p = [](Scores& scores, float top_p) {
                         float_top_p(scores, top_p == 1 ? 1 - 0x1p-20F : top_p);
+                      };
+                    }),
+      mutated_float({"topp-underflows-below-ten-deviations",
+                     "vLLM 0.33 topk_topp_triton.py",
+                     kind,
+                     "probabilities are taken relative to the average logit plus ten deviations: "
+                     "where all of them underflow, top_p filters nothing",
+                     {"mask/gaussian/v1000/scattered", "mask/peaked/v1000/scattered"}},
+                    Order::vllm_torch, Draw::inverse_cdf,
+                    [](FloatMutation& mutation) {
+                      mutation.top_p = [](Scores& scores, float top_p) {
+                        if (!underflows_below_ten_deviations(scores)) float_top_p(scores, top_p);
                       };
                     }),
       mutated_float({"topp-cumsum-of-logprobs",
