@@ -22,7 +22,6 @@
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/early_start.h"
 #include "cuda/device/read_value.cuh"
-#include "cuda/device/row_launch.h"
 #include "cuda/speculation/chain_draws.cuh"
 #include "cuda/speculation/drafted_rows.h"
 #include "cuda/speculation/filtered_distribution.cuh"
