@@ -92,7 +92,7 @@ __device__ RowMeasures measure(const FilteredRow& row, const TileRule& rule, flo
 #pragma unroll
       for (int i = 0; i < kLaneValues; ++i) {
         const std::uint64_t weight = quick ? weights.weigh(x[i]) : weights.weigh_slowly(x[i]);
-        const bool survives = x[i] >= row.smallest && row.survives(first + i * kWarp, x[i]);
+        const bool survives = row.keeps_read(first + i * kWarp, x[i]);
         survivors += survives ? 1 : 0;
         kept += survives ? weight : 0;
         all += weight;

@@ -77,7 +77,7 @@ class ReportedRow {
   __device__ bool counts(std::int64_t token, float x) const { return row_.keeps(token, x); }
   /// Of a value as FilteredRow::read gives it.
   __device__ bool counts_read(std::int64_t token, float x) const {
-    return x >= row_.smallest && row_.survives(token, x);
+    return row_.keeps_read(token, x);
   }
 
   /// Of a token that counts.

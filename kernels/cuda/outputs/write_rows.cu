@@ -119,7 +119,7 @@ __device__ void write_tile(const RowsOutputTask& task, std::int64_t number, std:
     row.read(first, kWarp, x);
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i) {
-      kept |= x[i] >= row.smallest && row.survives(first + i * kWarp, x[i]) ? 1U << i : 0U;
+      kept |= row.keeps_read(first + i * kWarp, x[i]) ? 1U << i : 0U;
     }
   }
   if (task.probs.given()) {

@@ -94,6 +94,10 @@ struct FilteredRow {
   __device__ bool keeps(std::int64_t token, float x) const {
     return survives(token, x) && is_allowed(token, x);
   }
+  /// The same of a value that read() gave.
+  __device__ bool keeps_read(std::int64_t token, float x) const {
+    return x >= smallest && survives(token, x);
+  }
 
   /// What read() gives for a token that is not allowed: it weighs nothing.
   __device__ float nothing() const { return smallest > 0.0F ? 0.0F : -INFINITY; }
