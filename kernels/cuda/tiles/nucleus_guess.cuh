@@ -36,6 +36,7 @@
 #include "cuda/tiles/block_draw.cuh"
 #include "cuda/tiles/shared_row.cuh"
 #include "cuda/tiles/value_bins.cuh"
+#include "cuda/tiles/warp_sample.h"
 
 namespace fairdraw::cuda {
 
@@ -123,14 +124,14 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
   using typename Part::Ring;
   using typename Part::Weights;
   using Bins = BinRule<kFromProbs>;
-  static constexpr int kSamples = 8;       ///< tiles of a warp; all where it has no more
   static constexpr float kNarrow = 2.75F;  ///< deviations to each side: a miss in some 170 rows
   static constexpr float kWide = 9.0F;     ///< after a miss: what is beside the narrow bracket
   static constexpr float kRoom = 0.5F;     ///< of the list, that a wide one may fill from the start
   static constexpr float kFull = 0.8F;     ///< of the list, that any may: blocks have unequal parts
   static constexpr float kHeavy = 0x1p-8F;   ///< of the mass
   static constexpr float kModel = 0x1p-15F;  ///< of the target: what sums of floats are wrong by
-  static constexpr float kUnits = 0x1p26F;   ///< of the mass: known weights are counted in them
+  static constexpr float kLeastVariance = 0x1p-20F;  ///< of a mass of 2^54 and more
+  static constexpr float kUnits = 0x1p26F;  ///< of the mass: known weights are counted in them
 
  public:
   __device__ __forceinline__ NucleusGuess(const SharedRow& place, const TileRule& rule)
@@ -165,7 +166,8 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
         octaves_to_reach(float_of(mass), float_of(mass - target), of_largest, row_.vocab());
     const Bins bins(
         largest_key,
-        static_cast<float>(blockDim.x) / (kFromProbs ? reach * kKeysOfOctave : reach / rule_.scale),
+        rough_quotient(static_cast<float>(blockDim.x),
+                       kFromProbs ? reach * kKeysOfOctave : rough_quotient(reach, rule_.scale)),
         static_cast<int>(blockDim.x));
     const float heavy = float_of(mass) * kHeavy;
     float each = 1.0F;
@@ -174,7 +176,7 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
                                     largest, heavy);
     }
     called_count(place_.task, place_.blocks_log2, place_.dynamic, rule_.scale, bins,
-                 kUnits * (of_largest / float_of(mass)), heavy);
+                 kUnits * rough_quotient(of_largest, float_of(mass)), heavy);
     blocks_.cluster().sync();
     if (!find_brackets(bins, float_of(mass), float_of(target), of_largest, each)) return false;
     const std::uint32_t below = weights.octaves_below(from_order_key(memory_.wide.low));
@@ -193,27 +195,17 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
   }
 
  private:
-  /// Which of a warp's `count` tiles is the i-th that it counts.
-  __device__ static int sampled_number(int i, int count) {
-    return count <= kSamples ? i : (2 * i + 1) * count / (2 * kSamples);
-  }
-  __device__ int sampled_tile(int i) const {
-    const TileSteps steps = blocks_.steps();
-    return steps.at(sampled_number(i, steps.count()));
-  }
+  __device__ WarpSample sample() const { return {blocks_.steps().count()}; }
+  __device__ int sampled_tile(int i) const { return blocks_.steps().at(sample().number(i)); }
   __device__ bool is_sampled(int tile) const {
     const int warps = blocks_.warps();
     const int warps_log2 = 31 - __clz(warps);  // a power of two, as blocks and threads are
-    const int number = tile >> warps_log2;
     const int count = ((row_.tiles() - 1 - (tile & (warps - 1))) >> warps_log2) + 1;
-    // floor(number kSamples / count): the quotient is at least half a count's part off an integer.
-    const int i = static_cast<int>((static_cast<float>(number * kSamples) + 0.5F) /
-                                   static_cast<float>(count));
-    return sampled_number(i, count) == number;
+    return WarpSample{count}.holds(tile >> warps_log2);
   }
   /// Asks for those samples from a number on that the ring has room for.
   __device__ __forceinline__ void start_sampled(int first) const {
-    const int end = min(first + Ring::kStages, min(blocks_.steps().count(), kSamples));
+    const int end = min(first + Ring::kStages, sample().size());
     auto stage = Ring::first_stage();
 #pragma unroll 1
     for (int i = first; i < end; ++i, stage = stage.next()) {
@@ -292,7 +284,7 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
         lane_of_thread() < warps_of_block() ? memory_.of_warp[lane_of_thread()] : float2{};
     light = warp_sum(mine.x);
     sampled = warp_sum(mine.y);
-    return sampled > 0 ? light / sampled : 0.0F;
+    return sampled > 0 ? rough_quotient(light, sampled) : 0.0F;
   }
 
   // What few rows do is called, with all arguments in registers: by reference to this object all of
@@ -321,7 +313,9 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
       const int mine = first + lane_of_thread() * steps.step;
       const bool there = mine < steps.end && keys[mine] > kEmptyTileKey;
       if (there) weigh_value(bins, from_order_key(keys[mine]), of_largest);
-      unsigned lanes = __ballot_sync(kAllLanes, there && rest_of(weights, mine) > heavy);
+      // Those that are sampled are read below.
+      unsigned lanes =
+          __ballot_sync(kAllLanes, there && rest_of(weights, mine) > heavy && !is_sampled(mine));
 #pragma unroll 1
       for (; lanes != 0; lanes &= lanes - 1) {
         const int tile = first + (__ffs(static_cast<int>(lanes)) - 1) * steps.step;
@@ -329,14 +323,10 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
         load_again(row_, tile, raw);
         float x[kLaneValues];
         Pass::read(row_, raw, x);
-        if (lane_of_thread() == 0) {
-          weigh_value(bins, from_order_key(keys[tile]), -of_largest);  // is counted already
-        }
-#pragma unroll 1
-        for (int j = 0; j < kLaneValues; ++j) weigh_value(bins, value_of(x, j), of_largest);
+        weigh_rest(bins, keys[tile], x, of_largest);
       }
     }
-    const int samples = min(steps.count(), kSamples);
+    const int samples = sample().size();
 #pragma unroll 1
     for (int first = 0; first < samples; first += Ring::kStages) {
       if constexpr (kForm.access == TileAccess::vectors) {
@@ -348,7 +338,6 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
       for (int i = first; i < min(first + Ring::kStages, samples); ++i, stage = stage.next()) {
         const int tile = sampled_tile(i);
         if (keys[tile] == kEmptyTileKey) continue;
-        if (rest_of(weights, tile) > heavy) continue;
         RawTile raw;
         if constexpr (kForm.access == TileAccess::vectors) {
           ring_.read(row_, stage, tile, raw);
@@ -357,11 +346,24 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
         }
         float x[kLaneValues];
         Pass::read(row_, raw, x);
+        if (rest_of(weights, tile) > heavy) {
+          weigh_rest(bins, keys[tile], x, of_largest);
+          continue;
+        }
         if (lane_of_thread() == 0) count_value(bins, from_order_key(keys[tile]), -1);
 #pragma unroll
         for (const float value : x) count_value(bins, value, 1);
       }
     }
+  }
+
+  /// A heavy tile's values but its largest, which has been counted.
+  __device__ __forceinline__ void weigh_rest(const Bins& bins, std::int32_t key,
+                                             const float (&x)[kLaneValues],
+                                             float of_largest) const {
+    if (lane_of_thread() == 0) weigh_value(bins, from_order_key(key), -of_largest);
+#pragma unroll 1
+    for (int j = 0; j < kLaneValues; ++j) weigh_value(bins, value_of(x, j), of_largest);
   }
 
   __device__ __forceinline__ void count_value(const Bins& bins, float value, int one) const {
@@ -372,7 +374,8 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
   __device__ __forceinline__ void weigh_value(const Bins& bins, float value,
                                               float of_largest) const {
     const float distance = bins.distance(value);
-    const float weight = kFromProbs ? value / bins.largest : exp2f(distance * -rule_.scale);
+    const float weight =
+        kFromProbs ? rough_quotient(value, bins.largest) : exp2f(distance * -rule_.scale);
     const int bin = bins.bin_of(distance);
     if (bin < bins.count - 1) {
       atomicAdd(memory_.units_of(bin),
@@ -405,7 +408,8 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
     const float known = static_cast<float>(units) * (mass / kUnits);
     // A sampled value stands for others. And all the values of a bin may be at one place in it, a
     // third of the square of its half width from the middle in the mean of squares.
-    const float octaves = (kFromProbs ? 1.0F / kKeysOfOctave : rule_.scale) / bins.bins_of_distance;
+    const float octaves =
+        rough_quotient(kFromProbs ? 1.0F / kKeysOfOctave : rule_.scale, bins.bins_of_distance);
     const float half_width = 0.35F * octaves;  // ln 2 / 2
     const float of_sample = each > 1.0F ? values * each * weight * weight : 0.0F;
     const float of_bins = values * values * weight * weight * (half_width * half_width / 3.0F);
@@ -413,11 +417,12 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
     const BlockPrefix<Estimate> prefix = block_prefix<Estimate>(mine, memory_.estimates);
     const Estimate upto = prefix.before + mine;
     // The mass of all that is sampled is known: what the sample is wrong by is how it is divided.
-    const float share = prefix.total.sampled > 0 ? upto.sampled / prefix.total.sampled : 0.0F;
-    const float deviation =
-        sqrtf((1.0F - share) * (1.0F - share) * upto.of_sample +
-              share * share * (prefix.total.of_sample - upto.of_sample) + upto.of_bins) +
-        kModel * wanted;
+    const float share =
+        prefix.total.sampled > 0 ? rough_quotient(upto.sampled, prefix.total.sampled) : 0.0F;
+    const float variance = (1.0F - share) * (1.0F - share) * upto.of_sample +
+                           share * share * (prefix.total.of_sample - upto.of_sample) + upto.of_bins;
+    // A root of 0 is one of those that are called for (rough_quotient).
+    const float deviation = sqrtf(fmaxf(variance, kLeastVariance)) + kModel * wanted;
     // The first bins with which the sum passes the target's neighbourhood.
     constexpr float kPlaces[5] = {-kWide, -kNarrow, kNarrow, kWide, 0.0F};
 #pragma unroll
@@ -435,10 +440,10 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
     if (thread == memory_.edges[1]) memory_.of_narrow[0] = prefix.before.values;
     if (thread == memory_.edges[2]) memory_.of_narrow[1] = upto.values;
     if (thread == memory_.edges[4]) {  // which has a mass, since the sum passes the target in it
-      const float part = (wanted - prefix.before.mass) / mine.mass;
+      const float part = rough_quotient(wanted - prefix.before.mass, mine.mass);
       memory_.middle = static_cast<float>(thread) + fminf(fmaxf(part, 0.0F), 1.0F);
-      memory_.deviation = deviation / mine.mass;
-      memory_.values_of_bin = mine.mass / weight;
+      memory_.deviation = rough_quotient(deviation, mine.mass);
+      memory_.values_of_bin = rough_quotient(mine.mass, weight);
     }
     if (thread < 2) {
       const int first = memory_.edges[1 - thread];
@@ -463,14 +468,14 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
     if (memory_.of_wide[1] - memory_.of_wide[0] < kRoom * capacity) {
       memory_.bracket = memory_.wide;
     } else if (memory_.of_narrow[1] - memory_.of_narrow[0] > kFull * capacity) {
-      const float reach =
-          fminf(kNarrow * memory_.deviation, 0.5F * kFull * capacity / memory_.values_of_bin);
+      const float reach = fminf(kNarrow * memory_.deviation,
+                                rough_quotient(0.5F * kFull * capacity, memory_.values_of_bin));
       const float first = memory_.middle - reach;
       if (first > 0.0F) {
         memory_.bracket.high = min(bins.key_of(first), memory_.wide.high);
       }
       memory_.bracket.low = max(bins.key_of(memory_.middle + reach), memory_.wide.low);
-      memory_.step = 2.0F * reach / bins.bins_of_distance;
+      memory_.step = rough_quotient(2.0F * reach, bins.bins_of_distance);
     }
   }
 };

@@ -16,6 +16,12 @@ namespace fairdraw::cuda {
 
 inline constexpr float kKeysOfOctave = 0x1p23F;  ///< of probabilities
 
+/// A quotient to two units in the last place, which does for guesses. A division that rounds right
+/// calls a function for operands like masses, whose code comes from memory once a call.
+__device__ __forceinline__ float rough_quotient(float dividend, float divisor) {
+  return __fdividef(dividend, divisor);
+}
+
 /// How values of a row are put into bins: by their distance to the largest one.
 template <bool kFromProbs>
 struct BinRule {
@@ -40,15 +46,16 @@ struct BinRule {
   }
   /// A key about which a bin begins, or a part of it ends.
   __device__ std::int32_t key_of(float bin) const {
-    const float distance = bin / bins_of_distance;
+    const float distance = rough_quotient(bin, bins_of_distance);
     if constexpr (kFromProbs) return largest_key - static_cast<std::int32_t>(distance);
     return order_key(fmaxf(largest - distance, from_order_key(kEmptyTileKey + 1)));
   }
   /// About what a value in the middle of a bin weighs, relative to the largest one.
   __device__ __forceinline__ float weight_of(int bin, float scale) const {
-    const float middle = (static_cast<float>(bin) + 0.5F) / bins_of_distance;
+    const float middle = rough_quotient(static_cast<float>(bin) + 0.5F, bins_of_distance);
     if constexpr (kFromProbs) {
-      return from_order_key(max(largest_key - static_cast<std::int32_t>(middle), 0)) / largest;
+      const std::int32_t key = max(largest_key - static_cast<std::int32_t>(middle), 0);
+      return rough_quotient(from_order_key(key), largest);
     }
     return exp2f(-middle * scale);
   }
@@ -59,8 +66,8 @@ struct BinRule {
 __device__ inline float octaves_to_reach(float mass, float rest, float largest, int vocab) {
   constexpr float kLeastRest = 0x1p-24F;  // of the mass, whose last bits floats do not have
   constexpr float kMostOctaves = 40.0F;   // for p close to 1
-  const float least = fmaxf(rest, mass * kLeastRest) / static_cast<float>(vocab);
-  return fminf(fmaxf(log2f(largest / least), 0.0F) + 1.0F, kMostOctaves);
+  const float least = rough_quotient(fmaxf(rest, mass * kLeastRest), static_cast<float>(vocab));
+  return fminf(fmaxf(log2f(rough_quotient(largest, least)), 0.0F) + 1.0F, kMostOctaves);
 }
 
 /// Calls visit(value) for a lane's values of a tile; one of the tile's largest is left out.

@@ -283,6 +283,7 @@ inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __fdividef(float a, float b) { return a / b; }
 inline double __ddiv_rn(double a, double b) { return a / b; }
 
 #define FAIRDRAW_EMULATED_EXTREMES(Type)                    \
