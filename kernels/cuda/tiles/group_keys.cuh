@@ -152,14 +152,21 @@ class GroupKeys {
       return larger_keys(word, __shfl_xor_sync(kAllLanes, word, distance));
     };
     if constexpr (kForm.access == TileAccess::values) {  // groups of 16 or 32 lanes
-#pragma unroll
-      for (int i = 0; i < kLaneValues / 2; ++i) {
-        std::uint32_t word = word_of(x[i], x[i + kLaneValues / 2]);
-        for (int distance = 1; distance < 1 << group_log2(); distance *= 2) {
-          word = with_lane(word, distance);
-        }
-        const bool leads = (lane & ((1 << group_log2()) - 1)) == 0;
-        if (leads) *cluster.at(at(tile, (i * kWarp + lane) >> group_log2()), 0) = word;
+      static_assert(kLaneValues == 8);
+      const auto word = [&](int i) { return word_of(x[i], x[i + kLaneValues / 2]); };
+      // Of two words each lane keeps one for both lanes of a pair, so that four take few exchanges.
+      const auto kept = [&](bool second, std::uint32_t a, std::uint32_t b, int distance) {
+        const std::uint32_t theirs = __shfl_xor_sync(kAllLanes, second ? a : b, distance);
+        return larger_keys(second ? b : a, theirs);
+      };
+      const bool odd = (lane & 1) != 0;
+      const std::uint32_t first_two = kept(odd, word(0), word(1), 1);
+      const std::uint32_t last_two = kept(odd, word(2), word(3), 1);
+      std::uint32_t mine = kept((lane & 2) != 0, first_two, last_two, 2);  // word(lane % 4)
+      mine = with_lane(with_lane(mine, 4), 8);
+      if (log_ < 3) mine = with_lane(mine, 16);
+      if ((lane & ((1 << group_log2()) - 1)) < kLaneValues / 2) {
+        *cluster.at(at(tile, (lane % 4 * kWarp + lane) >> group_log2()), 0) = mine;
       }
     } else if constexpr (kForm.type == DType::float32) {  // a quad of each half: 4 or 8 lanes
       std::uint32_t word = word_of(fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3])),

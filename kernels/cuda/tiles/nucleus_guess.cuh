@@ -7,7 +7,8 @@
 //
 // Algorithm and cost. Every block works out the row's mass and the target for itself. Each counts
 // values in bins, by their distance to the largest one: all of its part of the row where that is in
-// its ring, else eight tiles a warp, spread over the row. Then all blocks read all counts.
+// its ring, else a quarter of it, spread over the row, at least eight tiles a warp. Then all blocks
+// read all counts.
 //
 // One unit. A token that is e octaves below the row's largest one, e <= 32, weighs m 2^(80 - e)
 // exactly (common/tile_weights.h): neither shift has cut anything. So all that reaches the bracket
@@ -91,6 +92,16 @@ class NucleusPart {
   __device__ int share_of_block() const {
     return place_.nucleus_capacity<kForm>() >> place_.blocks_log2;
   }
+  /// Entries of all blocks together when the first one, which has the most tiles, has no room left:
+  /// if what is listed lies evenly.
+  __device__ float even_capacity() const {
+    const int of_block = warps_of_block();
+    const int warps = blocks_.warps();
+    const int tiles = row_.tiles();
+    const int of_first = tiles / warps * of_block + min(tiles % warps, of_block);
+    return rough_quotient(static_cast<float>(share_of_block() * tiles),
+                          static_cast<float>(of_first));
+  }
   /// x[i] by selections: an array with an index that is not known would not be in registers.
   __device__ __forceinline__ static float value_of(const float (&x)[kLaneValues], int i) {
     static_assert(kLaneValues == 8);
@@ -113,6 +124,7 @@ template <RowForm kForm, bool kFromProbs>
 class NucleusGuess : NucleusPart<kForm, kFromProbs> {
   using Part = NucleusPart<kForm, kFromProbs>;
   using Part::blocks_;
+  using Part::even_capacity;
   using Part::has_all_in_ring;
   using Part::memory_;
   using Part::place_;
@@ -127,7 +139,7 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
   static constexpr float kNarrow = 2.75F;  ///< deviations to each side: a miss in some 170 rows
   static constexpr float kWide = 9.0F;     ///< after a miss: what is beside the narrow bracket
   static constexpr float kRoom = 0.5F;     ///< of the list, that a wide one may fill from the start
-  static constexpr float kFull = 0.8F;     ///< of the list, that any may: blocks have unequal parts
+  static constexpr float kFull = 0.8F;  ///< of the list, that any may: what is listed lies unevenly
   static constexpr float kHeavy = 0x1p-8F;   ///< of the mass
   static constexpr float kModel = 0x1p-15F;  ///< of the target: what sums of floats are wrong by
   static constexpr float kLeastVariance = 0x1p-20F;  ///< of a mass of 2^54 and more
@@ -463,7 +475,7 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
   /// whole bins it ends within them, as if their values were spread evenly, and where that is too
   /// long for the list, too, it is shorter, and the next pass goes on beside it.
   __device__ __forceinline__ void fit_bracket(const Bins& bins) const {
-    const auto capacity = static_cast<float>(place_.template nucleus_capacity<kForm>());
+    const float capacity = even_capacity();
     memory_.step = INFINITY;
     if (memory_.of_wide[1] - memory_.of_wide[0] < kRoom * capacity) {
       memory_.bracket = memory_.wide;

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "common/minus_infinity.h"
 #include "common/tile_weights.h"
@@ -82,10 +83,7 @@ class TileRow {
   /// Reads a tile by values, and its bits.
   __device__ __forceinline__ void load(int tile, RawTile& raw) const {
     raw.tile = tile;
-#pragma unroll
-    for (int i = 0; i < kLaneValues; ++i) {
-      raw.words[i] = bits_at(tile * kTileSize + kWarp * i + lane());
-    }
+    load_values<kWarp>(tile * kTileSize + lane(), raw.words);
   }
   /// Asks for a tile's values in L2.
   __device__ __forceinline__ void prefetch(int tile) const {
@@ -159,8 +157,10 @@ class TileRow {
       }
       convert(raw, x);
     } else {
+      std::uint32_t words[kLaneValues];
+      load_values<1>(first, words);
 #pragma unroll
-      for (int i = 0; i < kLaneValues; ++i) x[i] = float_of(bits_at(first + i), kForm.type);
+      for (int i = 0; i < kLaneValues; ++i) x[i] = float_of(words[i], kForm.type);
     }
   }
 
@@ -218,16 +218,33 @@ class TileRow {
   }
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
 
-  /// The bits of one value.
-  __device__ __forceinline__ std::uint32_t bits_at(int token) const {
-    if (kForm.access == TileAccess::values && !values_.aligned) {
-      return bits_by_bytes(values_, token, vocab_, empty_bits_);
+  /// The bits of ids first + i kStep, one by one, or byte by byte where the row does not lie at a
+  /// multiple of their size: one address, no call, and no load waits for another.
+  template <int kStep>
+  __device__ __forceinline__ void load_values(int first,
+                                              std::uint32_t (&words)[kLaneValues]) const {
+    constexpr auto kBytes = static_cast<int>(value_size(kForm.type));
+    const int left = vocab_ - first;
+    const unsigned char* at = values_.bytes + static_cast<std::int64_t>(first) * kBytes;
+    if (kForm.access == TileAccess::vectors || values_.aligned) {
+      using Bits = std::conditional_t<kBytes == 4, std::uint32_t, std::uint16_t>;
+#pragma unroll
+      for (int i = 0; i < kLaneValues; ++i) {
+        words[i] =
+            i * kStep < left ? __ldg(reinterpret_cast<const Bits*>(at) + i * kStep) : empty_bits_;
+      }
+      return;
     }
-    if (token >= vocab_) return empty_bits_;
-    if constexpr (kForm.type == DType::float32) {
-      return __ldg(reinterpret_cast<const std::uint32_t*>(values_.bytes) + token);
-    } else {
-      return __ldg(reinterpret_cast<const std::uint16_t*>(values_.bytes) + token);
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) {
+      words[i] = empty_bits_;
+      if (i * kStep >= left) continue;
+      std::uint32_t bits = 0;
+#pragma unroll
+      for (int byte = 0; byte < kBytes; ++byte) {
+        bits |= std::uint32_t{__ldg(at + i * kStep * kBytes + byte)} << (8 * byte);
+      }
+      words[i] = bits;
     }
   }
 
@@ -251,12 +268,6 @@ class TileRow {
       const std::uint32_t word = __shfl_sync(kAllLanes, raw.allowed, first_lane + lane() / 4);
       return (word >> (8 * (lane() % 4))) & 0xffU;
     }
-  }
-
-  /// Arguments by value: `values` stays in registers.
-  __device__ __noinline__ static std::uint32_t bits_by_bytes(RowValues values, int token, int vocab,
-                                                             std::uint32_t empty_bits) {
-    return token < vocab ? values.bits(token) : empty_bits;
   }
 
   RowValues values_;
@@ -427,37 +438,28 @@ __device__ __forceinline__ void visit_by_vectors(const TileRow<kForm>& row, Tile
   }
 }
 
-/// The same of any row, by values.
+/// The same of any row, by values. Tiles to come are asked for in L2: registers that held their
+/// values would be short in `visit`, and spilled in every tile.
 template <RowForm kForm, class Wanted, class Prepare, class Visit>
 __device__ __forceinline__ void visit_by_values(const TileRow<kForm>& row, const TileSteps& steps,
                                                 const Wanted& wanted, const Prepare& prepare,
                                                 const Visit& visit) {
-  constexpr int kInFlight = 2;
-  bool prepared = false;
+  constexpr int kAhead = 3;  // tiles
+  const auto prefetch = [&](int tile) {
+    if (tile < steps.end && wanted(tile)) row.prefetch(tile);
+  };
 #pragma unroll 1
-  for (int first = steps.first;; first += kInFlight * steps.step) {
-    RawTile raw[kInFlight];
-    bool reads[kInFlight];
-#pragma unroll
-    for (int i = 0; i < kInFlight; ++i) {
-      const int tile = first + i * steps.step;
-      reads[i] = tile < steps.end && wanted(tile);
-      if (reads[i]) row.load(tile, raw[i]);
-    }
-    if (!prepared) {
-      prepare();
-      if (row.is_processed()) await_edits();
-    }
-    prepared = true;
-#pragma unroll
-    for (int i = 0; i < kInFlight; ++i) {
-      if (reads[i]) row.load_bits(first + i * steps.step, raw[i]);
-    }
-#pragma unroll
-    for (int i = 0; i < kInFlight; ++i) {
-      if (reads[i]) visit(first + i * steps.step, raw[i]);
-    }
-    if (first + kInFlight * steps.step >= steps.end) return;
+  for (int i = 0; i < kAhead; ++i) prefetch(steps.first + i * steps.step);
+  prepare();
+  if (row.is_processed()) await_edits();
+#pragma unroll 1
+  for (int tile = steps.first; tile < steps.end; tile += steps.step) {
+    prefetch(tile + kAhead * steps.step);
+    if (!wanted(tile)) continue;
+    RawTile raw;
+    row.load(tile, raw);
+    row.load_bits(tile, raw);
+    visit(tile, raw);
   }
 }
 

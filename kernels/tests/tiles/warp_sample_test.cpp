@@ -12,28 +12,32 @@ namespace {
 /// A warp has 2^20 / 256 tiles at most: where a row has one warp.
 constexpr int kMostTiles = 4096;
 
-constexpr int kMost = WarpSample::kMost;
-
 TEST(WarpSample, HoldsTheTilesThatItNumbersAndNoOthers) {
   for (int count = 1; count <= kMostTiles; ++count) {
     const WarpSample sample{count};
     std::set<int> numbered;
     for (int i = 0; i < sample.size(); ++i) numbered.insert(sample.number(i));
-    ASSERT_EQ(numbered.size(), std::min(count, kMost)) << count;
+    ASSERT_EQ(numbered.size(), sample.size()) << count;
     for (int tile = 0; tile < count; ++tile) {
       ASSERT_EQ(sample.holds(tile), numbered.contains(tile)) << tile << " of " << count;
     }
   }
 }
 
+TEST(WarpSample, IsAQuarterOfTheTilesInFoursOrEight) {
+  for (int count = 1; count <= kMostTiles; ++count) {
+    EXPECT_EQ(WarpSample{count}.size(), std::min(count, std::max(8, count / 16 * 4)));
+  }
+}
+
 TEST(WarpSample, IsSpreadEvenly) {
-  for (int count = kMost; count <= kMostTiles; ++count) {
+  for (int count = 1; count <= kMostTiles; ++count) {
     const WarpSample sample{count};
-    // Part i of kMost equal ones is [i, i + 1) count / kMost; its middle is in tile number(i).
-    for (int i = 0; i < kMost; ++i) {
-      const double middle = (i + 0.5) * count / kMost;  // exact: kMost is a power of two
-      ASSERT_LE(sample.number(i), middle) << count;
-      ASSERT_GT(sample.number(i) + 1, middle) << count;
+    const int parts = sample.size();
+    // Part i of equal ones is [i, i + 1) count / parts; its middle is in tile number(i).
+    for (int i = 0; i < parts; ++i) {
+      ASSERT_LE(sample.number(i) * 2 * parts, (2 * i + 1) * count) << count;
+      ASSERT_GT((sample.number(i) + 1) * 2 * parts, (2 * i + 1) * count) << count;
     }
   }
 }
