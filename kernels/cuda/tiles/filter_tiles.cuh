@@ -148,9 +148,9 @@ class FilterTilesRow {
   using Ring = TileRing<kForm>;
 
  public:
-  /// Bytes of dynamic shared memory.
-  __host__ static constexpr int bytes(int threads, std::int64_t tiles) {
-    return end_bytes<kForm>(threads) + middle_bytes<kForm>(threads, tiles) + index_bytes(tiles);
+  /// Bytes of dynamic shared memory, besides RowsTask::middle_bytes.
+  __host__ static constexpr int other_bytes(int threads, std::int64_t tiles) {
+    return end_bytes<kForm>(threads) + index_bytes(tiles);
   }
 
   __device__ __forceinline__ FilterTilesRow(const SharedRow& place, RowAsked& asked)

@@ -89,9 +89,7 @@ class NucleusPart {
     return row_.tiles() <= blocks_.warps() * Ring::kStages;
   }
   /// Entries of each block.
-  __device__ int share_of_block() const {
-    return place_.nucleus_capacity<kForm>() >> place_.blocks_log2;
-  }
+  __device__ int share_of_block() const { return place_.nucleus_capacity() >> place_.blocks_log2; }
   /// Entries of all blocks together when the first one, which has the most tiles, has no room left:
   /// if what is listed lies evenly.
   __device__ float even_capacity() const {
@@ -477,7 +475,8 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
   __device__ __forceinline__ void fit_bracket(const Bins& bins) const {
     const float capacity = even_capacity();
     memory_.step = INFINITY;
-    if (memory_.of_wide[1] - memory_.of_wide[0] < kRoom * capacity) {
+    constexpr auto kMost = static_cast<float>(NucleusMemory::kMost);  // longer lists take longer
+    if (memory_.of_wide[1] - memory_.of_wide[0] < kRoom * fminf(capacity, kMost)) {
       memory_.bracket = memory_.wide;
     } else if (memory_.of_narrow[1] - memory_.of_narrow[0] > kFull * capacity) {
       const float reach = fminf(kNarrow * memory_.deviation,

@@ -99,23 +99,34 @@ struct NucleusMemory {
     return reinterpret_cast<Entry*>(const_cast<NucleusMemory*>(this) + 1);  // NOLINT
   }
 
-  /// Entries of the list that a block of so many bytes besides has room for, with two blocks on a
+  /// Entries of the list, at least and as a rule at most. Many rows of large vocabularies have so
+  /// many values near their threshold that a list that holds them needs a block's whole
   /// multiprocessor.
   static constexpr int kLeast = 1536;
   static constexpr int kMost = 4096;
-  __host__ __device__ static constexpr int capacity(int other_bytes) {
-    constexpr int kHalf = (228 * 1024) / 2 - 1024 - 256;  // of compute capability 9.0
-    const int room = (kHalf - other_bytes - static_cast<int>(sizeof(NucleusMemory))) / 8;
-    return room < kLeast ? kLeast : room > kMost ? kMost : room / 2 * 2;
+  static constexpr int kMostOfWholeMultiprocessor = 8192;
+  /// Those for which so many bytes have room.
+  __host__ static constexpr int entries_in(int bytes, int most) {
+    const int room =
+        (bytes - static_cast<int>(sizeof(NucleusMemory))) / static_cast<int>(sizeof(Entry)) / 2 * 2;
+    return room < kLeast ? kLeast : room > most ? most : room;
   }
 };
 
-/// Bytes between the ring and the index.
-template <RowForm kForm>
-__host__ __device__ constexpr int middle_bytes(int threads, std::int64_t tiles) {
+/// Bytes between the ring and the index (RowsTask::middle_bytes), where the others of a block take
+/// `other_bytes`. Two blocks share a multiprocessor of compute capability 9.0, unless one may have
+/// all of the `most_bytes` that there are for a block.
+__host__ inline int middle_bytes(std::int64_t tiles, int other_bytes, bool one_may_have_all,
+                                 int most_bytes) {
+  constexpr int kHalf = (228 * 1024) / 2 - 1024 - 256;
+  int entries = NucleusMemory::entries_in(kHalf - other_bytes, NucleusMemory::kMost);
+  if (one_may_have_all) {
+    const int all = NucleusMemory::entries_in(most_bytes - other_bytes,
+                                              NucleusMemory::kMostOfWholeMultiprocessor);
+    if (all > entries) entries = all;
+  }
   const int nucleus = static_cast<int>(sizeof(NucleusMemory)) +
-                      NucleusMemory::capacity(end_bytes<kForm>(threads) + index_bytes(tiles)) *
-                          static_cast<int>(sizeof(NucleusMemory::Entry));
+                      entries * static_cast<int>(sizeof(NucleusMemory::Entry));
   return nucleus > GroupKeys::bytes(tiles) ? nucleus : GroupKeys::bytes(tiles);
 }
 
@@ -144,8 +155,7 @@ struct SharedRow {
   template <RowForm kForm>
   __device__ __forceinline__ RowBlocks blocks(int tiles) const {
     const auto threads = static_cast<int>(blockDim.x);
-    return {blocks_log2, tiles,
-            dynamic + end_bytes<kForm>(threads) + middle_bytes<kForm>(threads, tiles)};
+    return {blocks_log2, tiles, dynamic + end_bytes<kForm>(threads) + task.middle_bytes};
   }
   template <RowForm kForm>
   __device__ NucleusMemory* nucleus() const {
@@ -153,11 +163,9 @@ struct SharedRow {
                                             end_bytes<kForm>(static_cast<int>(blockDim.x)));
   }
   /// Entries of the list of all blocks together.
-  template <RowForm kForm>
   __device__ int nucleus_capacity() const {
-    const auto tiles = static_cast<int>((task.rows.vocab + kTileSize - 1) / kTileSize);
-    return NucleusMemory::capacity(end_bytes<kForm>(static_cast<int>(blockDim.x)) +
-                                   index_bytes(tiles));
+    return (task.middle_bytes - static_cast<int>(sizeof(NucleusMemory))) /
+           static_cast<int>(sizeof(NucleusMemory::Entry));
   }
 };
 

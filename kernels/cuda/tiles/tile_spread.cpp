@@ -13,19 +13,22 @@ namespace fairdraw::cuda {
 // exchange. A cluster of 16 leaves multiprocessors idle where several have to fit.
 cudaError_t best_spread(const RowsView& rows, Path path, TileSpread& spread) {
   spread = {};
-  if (path == Path::block) return cudaSuccess;
   int device = 0;
   int multiprocessors = 0;
   cudaError_t error = cudaGetDevice(&device);
   if (error == cudaSuccess) {
     error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
   }
+  const bool takes_clusters = path != Path::block;
   const std::int64_t warps = spread.threads / 32;
   const auto fits = [&](int blocks) {  // and each warp has a tile
     const int room = blocks == kMaxBlocksOfRow ? multiprocessors / 2 : multiprocessors;
     return rows.rows * blocks <= room && blocks / 2 * warps < tiles_of(rows.vocab);
   };
-  while (2 * spread.blocks <= kMaxBlocksOfRow && fits(2 * spread.blocks)) spread.blocks *= 2;
+  while (takes_clusters && 2 * spread.blocks <= kMaxBlocksOfRow && fits(2 * spread.blocks)) {
+    spread.blocks *= 2;
+  }
+  spread.alone = rows.rows * spread.blocks <= multiprocessors;
   return error;
 }
 
