@@ -7,7 +7,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <type_traits>
 
 #include "cuda/tiles/tile_values.cuh"
 
@@ -50,7 +49,8 @@ class RowQuads {
     if constexpr (kVectors) {
       load_vector(first, raw.bits);
     } else {
-      load_values(first, raw.bits);
+#pragma unroll
+      for (int i = 0; i < kQuad; ++i) raw.bits[i] = bits_of(values_, first + i, vocab_);
     }
     raw.allowed = 0xffffffffU;
     raw.edited = 0;
@@ -109,25 +109,9 @@ class RowQuads {
     }
   }
 
-  /// One by one; byte by byte where they do not lie at a multiple of their size.
-  __device__ __forceinline__ void load_values(int first, std::uint32_t (&bits)[kQuad]) const {
-    constexpr auto kBytes = static_cast<int>(value_size(kForm.type));
-    using Bits = std::conditional_t<kBytes == 4, std::uint32_t, std::uint16_t>;
-    const unsigned char* at = values_.bytes + static_cast<std::int64_t>(first) * kBytes;
-    const bool aligned = values_.aligned;
-#pragma unroll
-    for (int i = 0; i < kQuad; ++i) {
-      bits[i] = 0;
-      if (first + i >= vocab_) continue;
-      if (aligned) {
-        bits[i] = __ldg(reinterpret_cast<const Bits*>(at) + i);
-        continue;
-      }
-#pragma unroll
-      for (int byte = 0; byte < kBytes; ++byte) {
-        bits[i] |= std::uint32_t{__ldg(at + i * kBytes + byte)} << (8 * byte);
-      }
-    }
+  /// Arguments by value: `values` stays in registers.
+  __device__ __noinline__ static std::uint32_t bits_of(RowValues values, int id, int vocab) {
+    return id < vocab ? values.bits(id) : 0;
   }
 
   RowValues values_;
