@@ -1,0 +1,96 @@
+// What racecheck (compute-sanitizer of CUDA 13.0) takes for a race: memory that is written after a
+// barrier of some of a block's threads, and read by the others after a barrier of all.
+//
+//   nvcc -arch=sm_90 -o /tmp/partial_barrier suites/gpu/partial_barrier.cu
+//   compute-sanitizer --tool racecheck /tmp/partial_barrier partial    hazards
+//   compute-sanitizer --tool racecheck /tmp/partial_barrier none       no hazard
+//
+// Both runs order the write before the read by the same barrier of all 512 threads. In a row of one
+// block the kernel filter_tiles_kernel does what `partial` does (give_order and take_part in
+// cuda/tiles/shared_row.cuh): racecheck names these two functions, and only them. In a cluster all
+// wait at the cluster's barrier, with which it has no trouble. No test and no part of any build.
+#include <cstdio>
+#include <cstring>
+
+namespace {
+
+constexpr int kThreads = 512;
+constexpr int kLeading = 256;
+
+struct Order {
+  int kind, first, second;
+};
+constexpr int kLast = 9;
+
+__device__ void sync_all() {
+  __syncwarp();
+  asm volatile("barrier.sync.aligned 0;" ::: "memory");
+}
+
+template <bool kPartial>
+__device__ void sync_leading() {
+  __syncwarp();
+  if (kPartial) asm volatile("barrier.sync.aligned 1, %0;" ::"n"(kLeading) : "memory");
+}
+
+__device__ __noinline__ void take_part(const Order* order, int* out) {
+  out[threadIdx.x] = order->first + order->second;
+}
+
+__device__ __noinline__ void follow(const Order* order, int* out) {
+#pragma unroll 1
+  while (true) {
+    sync_all();
+    if (order->kind == kLast) return;
+    take_part(order, out);
+    sync_all();
+  }
+}
+
+template <bool kPartial>
+__device__ __noinline__ void lead(Order* order, int* out, int passes) {
+#pragma unroll 1
+  for (int pass = 1;; ++pass) {
+    sync_leading<kPartial>();
+    if (threadIdx.x == 0) *order = {pass == passes ? kLast : 0, pass, pass};
+    sync_all();
+    if (pass == passes) return;
+    take_part(order, out);
+    sync_all();
+  }
+}
+
+template <bool kPartial>
+__global__ void passes_kernel(int* out, int passes) {
+  __shared__ Order order;
+  sync_all();
+  if (threadIdx.x >= kLeading) {
+    follow(&order, out);
+  } else {
+    lead<kPartial>(&order, out, passes);
+  }
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count != 2 || (std::strcmp(words[1], "partial") != 0 && std::strcmp(words[1], "none") != 0)) {
+    std::fprintf(stderr, "partial_barrier: one word, please: 'partial' or 'none'\n");
+    return 2;
+  }
+  constexpr int kBlocks = 50;
+  constexpr int kLaunches = 100;
+  int* out = nullptr;
+  if (cudaMalloc(&out, kThreads * sizeof(int)) != cudaSuccess) return 1;
+  for (int launch = 0; launch < kLaunches; ++launch) {
+    const int passes = 1 + launch % 4;
+    if (std::strcmp(words[1], "partial") == 0) {
+      passes_kernel<true><<<kBlocks, kThreads>>>(out, passes);
+    } else {
+      passes_kernel<false><<<kBlocks, kThreads>>>(out, passes);
+    }
+  }
+  const cudaError_t error = cudaDeviceSynchronize();
+  std::printf("partial_barrier: %s\n", cudaGetErrorString(error));
+  return error == cudaSuccess ? 0 : 1;
+}
