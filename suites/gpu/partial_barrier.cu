@@ -8,8 +8,8 @@
 // Both runs order the write before the read by the same barrier of all 512 threads. In a row of one
 // block the kernel filter_tiles_kernel does what `partial` does (cuda/tiles/shared_row.cuh):
 // racecheck names what writes an order (give_order, inlined in pass_of_all and called_end_filtered)
-// and what reads it (take_part, pass_of_block). In a cluster all wait at the cluster's barrier, with
-// which it has no trouble. No test and no part of any build.
+// and what reads it (take_part, pass_of_block). In a cluster all wait at the cluster's barrier,
+// with which it has no trouble. No test and no part of any build.
 #include <cstdio>
 #include <cstring>
 

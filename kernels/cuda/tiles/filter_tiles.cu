@@ -6,9 +6,10 @@ namespace fairdraw::cuda {
 namespace {
 
 /// Whether blocks of the call take all of a multiprocessor's shared memory: for a longer list of
-/// values near a nucleus' threshold. V = 262144, 96 rows, top_p 0.99, H100: 176 us for 455. Other
-/// rows would be slower: the L1 that is left has less room for registers (by 3 to 5 %), and
-/// clusters of 4 and more find fewer places (106 us for 69, 32 rows of V = 128256).
+/// values near a nucleus' threshold. V = 262144, 96 rows, H100: top_p 0.9 flat takes 164 us for
+/// 216, 0.99 peaked 169 for 213. Other rows would be slower: the L1 that is left has less room for
+/// registers (by 3 to 5 %), and clusters of 4 and more find fewer places (32 rows of V = 128256:
+/// 106 us for 69).
 bool wants_long_list(const TileSpread& spread, std::int64_t tiles) {
   constexpr std::int64_t kManyTiles = 640;
   return spread.alone && spread.blocks <= 2 && tiles > kManyTiles;

@@ -140,7 +140,7 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
   static constexpr float kFull = 0.8F;  ///< of the list, that any may: what is listed lies unevenly
   static constexpr float kHeavy = 0x1p-8F;   ///< of the mass
   static constexpr float kModel = 0x1p-15F;  ///< of the target: what sums of floats are wrong by
-  static constexpr float kLeastVariance = 0x1p-20F;  ///< of a mass of 2^54 and more
+  static constexpr float kLeastVariance = 0x1p-20F;  ///< none, beside masses of 2^54 and more
   static constexpr float kUnits = 0x1p26F;  ///< of the mass: known weights are counted in them
 
  public:
