@@ -20,11 +20,13 @@ cudaError_t launch(const RowsTask& task, const TileSpread& spread, cudaStream_t 
   using Row = FilterTilesRow<kForm, kFromProbs>;
   constexpr auto* kKernel = filter_tiles_kernel<kForm.type, kForm.access, kFromProbs>;
   const std::int64_t tiles = tiles_of(task.rows.vocab);
-  KernelLimits limits;
-  if (const cudaError_t error = find_limits<kKernel>(limits); error != cudaSuccess) return error;
+  KernelLimits limits;  // none
+  if (wants_long_list(spread, tiles)) {
+    if (const cudaError_t error = find_limits<kKernel>(limits); error != cudaSuccess) return error;
+  }
   RowsTask placed = task;
-  placed.middle_bytes = middle_bytes(tiles, Row::other_bytes(spread.threads, tiles),
-                                     wants_long_list(spread, tiles), limits.dynamic_bytes);
+  placed.middle_bytes =
+      middle_bytes(tiles, Row::other_bytes(spread.threads, tiles), limits.dynamic_bytes);
   const SpreadNeeds needs{
       [&](int threads) { return Row::other_bytes(threads, tiles) + placed.middle_bytes; },
       task.edits.given()};

@@ -134,6 +134,7 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
   using typename Part::Ring;
   using typename Part::Weights;
   using Bins = BinRule<kFromProbs>;
+  static_assert(WarpSample::kAtOnce == Ring::kStages);
   static constexpr float kNarrow = 2.75F;  ///< deviations to each side: a miss in some 170 rows
   static constexpr float kWide = 9.0F;     ///< after a miss: what is beside the narrow bracket
   static constexpr float kRoom = 0.5F;     ///< of the list, that a wide one may fill from the start

@@ -114,17 +114,14 @@ struct NucleusMemory {
 };
 
 /// Bytes between the ring and the index (RowsTask::middle_bytes), where the others of a block take
-/// `other_bytes`. Two blocks share a multiprocessor of compute capability 9.0, unless one may have
-/// all of the `most_bytes` that there are for a block.
-__host__ inline int middle_bytes(std::int64_t tiles, int other_bytes, bool one_may_have_all,
-                                 int most_bytes) {
+/// `other_bytes`. Two blocks share a multiprocessor of compute capability 9.0, unless a block may
+/// have `most_bytes`.
+__host__ inline int middle_bytes(std::int64_t tiles, int other_bytes, int most_bytes) {
   constexpr int kHalf = (228 * 1024) / 2 - 1024 - 256;
-  int entries = NucleusMemory::entries_in(kHalf - other_bytes, NucleusMemory::kMost);
-  if (one_may_have_all) {
-    const int all = NucleusMemory::entries_in(most_bytes - other_bytes,
-                                              NucleusMemory::kMostOfWholeMultiprocessor);
-    if (all > entries) entries = all;
-  }
+  const int of_half = NucleusMemory::entries_in(kHalf - other_bytes, NucleusMemory::kMost);
+  const int of_most = NucleusMemory::entries_in(most_bytes - other_bytes,
+                                                NucleusMemory::kMostOfWholeMultiprocessor);
+  const int entries = of_half > of_most ? of_half : of_most;
   const int nucleus = static_cast<int>(sizeof(NucleusMemory)) +
                       entries * static_cast<int>(sizeof(NucleusMemory::Entry));
   return nucleus > GroupKeys::bytes(tiles) ? nucleus : GroupKeys::bytes(tiles);
