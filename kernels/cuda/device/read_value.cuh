@@ -7,6 +7,7 @@
 #include <cuda_fp16.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "fairdraw/types.h"
 
@@ -88,6 +89,35 @@ struct RowValues {
     }
   }
 };
+
+/// The bits of values 0, kStep, 2 kStep, ... of those at an address, `empty` for those from `left`
+/// on; byte by byte where the address is no multiple of their size. One address, no call, and no
+/// load waits for another. Of what nobody writes: loads are of the read-only kind.
+template <DType kType, int kStep, int kCount>
+__device__ __forceinline__ void load_value_bits(const unsigned char* at, bool aligned, int left,
+                                                std::uint32_t empty,
+                                                std::uint32_t (&bits)[kCount]) {
+  constexpr auto kBytes = static_cast<int>(value_size(kType));
+  if (aligned) {
+    using Bits = std::conditional_t<kBytes == 4, std::uint32_t, std::uint16_t>;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      bits[i] = i * kStep < left ? __ldg(reinterpret_cast<const Bits*>(at) + i * kStep) : empty;
+    }
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    bits[i] = empty;
+    if (i * kStep >= left) continue;
+    std::uint32_t value = 0;
+#pragma unroll
+    for (int byte = 0; byte < kBytes; ++byte) {
+      value |= std::uint32_t{__ldg(at + i * kStep * kBytes + byte)} << (8 * byte);
+    }
+    bits[i] = value;
+  }
+}
 
 /// Calls visit(place, value) once for each of the row's first n values, spread over `threads`
 /// threads of which this is number `thread`, in no particular order.

@@ -234,7 +234,7 @@ __device__ __forceinline__ void list_candidates(CandidateList& list, const RowQu
     constexpr int kFew = 2;
     const int quads = groups << keys.group_log2() >> 2;
     if (!row.has_vectors()) {
-      listed = append_candidates<false, 1>(list, row, groups, keys.group_log2(), bound);
+      listed = append_candidates<false, kFew>(list, row, groups, keys.group_log2(), bound);
     } else if (quads <= kFew * kEndThreads) {
       listed = append_candidates<true, kFew>(list, row, groups, keys.group_log2(), bound);
     } else {

@@ -35,7 +35,7 @@
 #include "common/wide_integers.h"
 #include "cuda/device/shared_sums.cuh"
 #include "cuda/tiles/block_draw.cuh"
-#include "cuda/tiles/shared_row.cuh"
+#include "cuda/tiles/nucleus_target.cuh"
 #include "cuda/tiles/value_bins.cuh"
 #include "cuda/tiles/warp_sample.h"
 
@@ -65,57 +65,6 @@ __device__ __forceinline__ Estimate warp_inclusive_sum(const Estimate& mine) {
 __device__ __forceinline__ Estimate value_of_lane(const Estimate& mine, int lane) {
   return each_of(mine, [lane](float x) { return value_of_lane(x, lane); });
 }
-
-/// What each phase of a row with top_p alone knows of the row and of this block's part.
-template <RowForm kForm, bool kFromProbs>
-class NucleusPart {
- protected:
-  using Row = TileRow<kForm>;
-  using Ring = TileRing<kForm>;
-  using Pass = TilePass<kForm, kFromProbs>;
-  using Weights = TileWeights<kFromProbs>;
-  static constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
-
-  __device__ __forceinline__ NucleusPart(const SharedRow& place, const TileRule& rule)
-      : place_(place),
-        row_(place.task.rows, place.task.allowed, place.number(), kFromProbs, place.task.edits),
-        ring_(place.dynamic),
-        blocks_(place.blocks<kForm>(row_.tiles())),
-        memory_(*place.nucleus<kForm>()),
-        rule_(rule) {}
-
-  /// Whether the rings of all warps hold all of the row.
-  __device__ bool has_all_in_ring() const {
-    return row_.tiles() <= blocks_.warps() * Ring::kStages;
-  }
-  /// Entries of each block.
-  __device__ int share_of_block() const { return place_.nucleus_capacity() >> place_.blocks_log2; }
-  /// Entries of all blocks together when the first one, which has the most tiles, has no room left:
-  /// if what is listed lies evenly.
-  __device__ float even_capacity() const {
-    const int of_block = warps_of_block();
-    const int warps = blocks_.warps();
-    const int tiles = row_.tiles();
-    const int of_first = tiles / warps * of_block + min(tiles % warps, of_block);
-    return rough_quotient(static_cast<float>(share_of_block() * tiles),
-                          static_cast<float>(of_first));
-  }
-  /// x[i] by selections: an array with an index that is not known would not be in registers.
-  __device__ __forceinline__ static float value_of(const float (&x)[kLaneValues], int i) {
-    static_assert(kLaneValues == 8);
-    const auto either = [](int bit, float a, float b) { return bit != 0 ? b : a; };
-    const float first = either(i & 2, either(i & 1, x[0], x[1]), either(i & 1, x[2], x[3]));
-    const float second = either(i & 2, either(i & 1, x[4], x[5]), either(i & 1, x[6], x[7]));
-    return either(i & 4, first, second);
-  }
-
-  SharedRow place_;
-  Row row_;
-  Ring ring_;
-  RowBlocks blocks_;
-  NucleusMemory& memory_;
-  TileRule rule_;
-};
 
 /// One block's part of the guess.
 template <RowForm kForm, bool kFromProbs>
@@ -154,55 +103,30 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
     if (kForm.access == TileAccess::vectors && !has_all_in_ring()) start_sampled(0);
   }
 
-  /// The bracket, the target and the unit, to the memory of this block; false where there is none.
-  /// All blocks agree.
-  __device__ __forceinline__ bool guess(float top_p) {
-    static_assert(kRowBits == 48);  // float_of
-    const auto thread = static_cast<int>(threadIdx.x);
-    const std::int32_t largest_key = find_tile_keys(blocks_.index()).largest;
-    if (status_of_key(largest_key, place_.task.edits.fault_of(place_.number())) != RowStatus::ok) {
-      return false;
-    }
-    const float largest = from_order_key(largest_key);
-    const Weights weights(largest, rule_);
-    if (!weights.are_quick()) return false;
-    memory_.bins[thread] = make_uint2(0, 0);
-    if (thread == 0) {
-      for (int& edge : memory_.edges) edge = static_cast<int>(blockDim.x);
-    }
-    const uint128_t mass = mass_of_row(weights);
-    const uint128_t target = nucleus_target(top_p, mass);
-    const auto of_largest = static_cast<float>(weights.weigh(largest));
-    const float reach =
-        octaves_to_reach(float_of(mass), float_of(mass - target), of_largest, row_.vocab());
+  /// The bracket and the unit, to the memory of this block; false where there is none. After
+  /// measure_nucleus. All blocks agree.
+  __device__ __forceinline__ bool guess() {
+    __syncthreads();  // what the first thread has measured
+    const float mass = float_of_mass(memory_.mass);
+    const float target = float_of_mass(memory_.row_target);
+    const float of_largest = memory_.of_largest;
+    const float reach = octaves_to_reach(mass, float_of_mass(memory_.mass - memory_.row_target),
+                                         of_largest, row_.vocab());
     const Bins bins(
-        largest_key,
+        memory_.largest_key,
         rough_quotient(static_cast<float>(blockDim.x),
                        kFromProbs ? reach * kKeysOfOctave : rough_quotient(reach, rule_.scale)),
         static_cast<int>(blockDim.x));
-    const float heavy = float_of(mass) * kHeavy;
+    const float heavy = mass * kHeavy;
     float each = 1.0F;
     if (!has_all_in_ring()) {
       each = called_value_of_sample(place_.task, place_.blocks_log2, place_.dynamic, rule_.scale,
-                                    largest, heavy);
+                                    bins.largest, heavy);
     }
     called_count(place_.task, place_.blocks_log2, place_.dynamic, rule_.scale, bins,
-                 kUnits * rough_quotient(of_largest, float_of(mass)), heavy);
+                 kUnits * rough_quotient(of_largest, mass), heavy);
     blocks_.cluster().sync();
-    if (!find_brackets(bins, float_of(mass), float_of(target), of_largest, each)) return false;
-    const std::uint32_t below = weights.octaves_below(from_order_key(memory_.wide.low));
-    if (below > kTileBits) return false;
-    // Tiles that reach the bracket lie between its lowest value and the largest one.
-    if (!Weights(from_order_key(memory_.wide.low), rule_).are_quick()) return false;
-    const int drop = static_cast<int>(kTileBits - below);
-    const int unit = kRowBits + drop;
-    if (static_cast<std::uint64_t>((mass >> unit) >> 63) != 0) return false;  // two: 143 is too far
-    if (thread == 0) {
-      memory_.drop = drop;
-      memory_.target = static_cast<std::uint64_t>((target + ((uint128_t{1} << unit) - 1)) >> unit);
-      memory_.largest_key = largest_key;
-    }
-    return true;
+    return find_brackets(bins, mass, target, of_largest, each) && this->set_unit(memory_.wide.low);
   }
 
  private:
@@ -236,43 +160,6 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
     const std::uint64_t sum = index.sums[tile] >> below;
     const std::uint64_t of_largest = weights.weigh(largest);
     return sum > of_largest ? static_cast<float>(sum - of_largest) : 0.0F;
-  }
-
-  /// The row's mass. One barrier.
-  __device__ __forceinline__ uint128_t mass_of_row(const Weights& weights) const {
-    const RowIndex index = blocks_.index();
-    uint128_t mine = 0;
-#pragma unroll 1
-    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles;
-         tile += static_cast<int>(blockDim.x)) {
-      const std::uint32_t gap = weights.octaves_below(from_order_key(index.keys[tile]));
-      if (gap <= kRowBits) mine += static_cast<uint128_t>(index.sums[tile]) << (kRowBits - gap);
-    }
-    const auto sum_of_lanes = [](uint128_t value) {
-      constexpr int kPartBits = 27;
-      uint128_t sum = 0;
-#pragma unroll
-      for (int shift = 0; shift < 128; shift += kPartBits) {
-        const auto part = static_cast<std::uint32_t>(value >> shift) & ((1U << kPartBits) - 1);
-        sum += static_cast<uint128_t>(__reduce_add_sync(kAllLanes, part)) << shift;
-      }
-      return sum;
-    };
-    // Twice by one piece of code: over the lanes, then over the warps.
-#pragma unroll 1
-    for (int turn = 0;; ++turn) {
-      mine = sum_of_lanes(mine);
-      if (turn == 1) return mine;
-      if (lane_of_thread() == 0) memory_.mass_of_warp[warp_of_thread()] = mine;
-      __syncthreads();
-      mine = lane_of_thread() < warps_of_block() ? memory_.mass_of_warp[lane_of_thread()] : 0;
-    }
-  }
-
-  /// A mass in the unit of `Weights`, of a row's, which is at least 2^102.
-  __device__ static float float_of(uint128_t mass) {
-    constexpr int kShift = 60;
-    return static_cast<float>(static_cast<std::uint64_t>(mass >> kShift)) * 0x1p12F;
   }
 
   /// How many values each sampled one of the tiles that are not heavy stands for. One barrier.
@@ -501,9 +388,9 @@ __device__ __noinline__ void begin_nucleus(const RowsTask& task, int blocks_log2
 
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ bool guess_nucleus(const RowsTask& task, int blocks_log2,
-                                           unsigned char* dynamic, float scale, float top_p) {
+                                           unsigned char* dynamic, float scale) {
   return NucleusGuess<kForm, kFromProbs>({task, blocks_log2, dynamic, nullptr}, {scale, true})
-      .guess(top_p);
+      .guess();
 }
 
 }  // namespace fairdraw::cuda

@@ -40,12 +40,14 @@
 #include "cuda/tiles/nucleus_guess.cuh"
 #include "cuda/tiles/nucleus_search.cuh"
 #include "cuda/tiles/shared_row.cuh"
+#include "cuda/tiles/small_nucleus.cuh"
 
 namespace fairdraw::cuda {
 
 /// What became of a row.
 enum class NucleusOutcome : std::int32_t {
-  drawn,
+  drawn,  ///< or the first block does it
+  needs_bracket,
   not_begun,  ///< the index is as it was
   missed,     ///< the sums in the index are without meaning
 };
@@ -72,6 +74,65 @@ __device__ __forceinline__ KeyInterval beside(const KeyInterval& bracket, bool a
   return {any ? low : max(low, min(high, moved(high, -memory.step))), high};
 }
 
+/// A row of which a bound is in the bracket's place, by all threads of all blocks: the end, or
+/// needs_bracket where the list is too long.
+template <RowForm kForm, bool kFromProbs>
+__device__ __noinline__ NucleusOutcome end_from_bound(const RowsTask& task, int blocks_log2,
+                                                      unsigned char* dynamic, PassOrder* order,
+                                                      float scale) {
+  const SharedRow place{task, blocks_log2, dynamic, order};
+  NucleusMemory& memory = *place.nucleus<kForm>();
+  const RowCluster cluster = RowCluster::of_grid(blocks_log2);
+  const int listed =
+      SmallNucleusList<kForm, kFromProbs>(place, {scale, true}).run(memory.bracket.low);
+  if (listed < 0) {
+    begin_nucleus<kForm, kFromProbs>(task, blocks_log2, dynamic);
+    return NucleusOutcome::needs_bracket;
+  }
+  if (cluster.rank != 0) return NucleusOutcome::drawn;
+  if (listed <= static_cast<int>(blockDim.x)) {
+    const bool has_ended =
+        end_small_nucleus<kForm, kFromProbs>(task, blocks_log2, dynamic, order, scale, listed);
+    return has_ended ? NucleusOutcome::drawn : NucleusOutcome::not_begun;
+  }
+  // Nothing is above the bracket. Each thread reads the sums that it has written.
+  const auto tiles = static_cast<int>(tiles_of(task.rows.vocab));
+  std::uint64_t* sums = place.blocks<kForm>(tiles).sums();
+#pragma unroll 1
+  for (int tile = static_cast<int>(threadIdx.x); tile < tiles;
+       tile += static_cast<int>(blockDim.x)) {
+    sums[tile] = 0;
+  }
+  const NucleusSearch found =
+      search_nucleus<kForm, kFromProbs>(task, blocks_log2, dynamic, scale, memory.bracket);
+  if (found.place != NucleusPlace::in_bracket) return NucleusOutcome::missed;
+  tell_blocks(cluster, order, {PassKind::row_has_ended, {}, 0, 0});
+  cluster.arrive();
+  draw_from_nucleus<kForm, kFromProbs>(task, blocks_log2, dynamic, scale, found.threshold,
+                                       memory.word);
+  return NucleusOutcome::drawn;
+}
+
+/// By all threads of all blocks: a bracket, for which a pass is needed; or the end of a row that
+/// needs none. One function for the kernel: what it calls between two passes takes registers from
+/// both.
+template <RowForm kForm, bool kFromProbs>
+__device__ __noinline__ NucleusOutcome begin_bracket(const RowsTask& task, int blocks_log2,
+                                                     unsigned char* dynamic, PassOrder* order,
+                                                     float scale, float top_p) {
+  const NucleusSize size =
+      measure_nucleus<kForm, kFromProbs>(task, blocks_log2, dynamic, scale, top_p);
+  if (size == NucleusSize::unknown) return NucleusOutcome::not_begun;
+  if (size == NucleusSize::small) {
+    const NucleusOutcome outcome =
+        end_from_bound<kForm, kFromProbs>(task, blocks_log2, dynamic, order, scale);
+    if (outcome != NucleusOutcome::needs_bracket) return outcome;
+  }
+  return guess_nucleus<kForm, kFromProbs>(task, blocks_log2, dynamic, scale)
+             ? NucleusOutcome::needs_bracket
+             : NucleusOutcome::not_begun;
+}
+
 /// For all threads of all blocks. word: the first thread's of the first block.
 template <RowForm kForm, bool kFromProbs>
 __device__ __forceinline__ NucleusOutcome end_with_nucleus(const SharedRow& place, float scale,
@@ -79,18 +140,13 @@ __device__ __forceinline__ NucleusOutcome end_with_nucleus(const SharedRow& plac
   constexpr int kMostTurns = 7;  // then the list was ever too short: 8 passes are what others take
   const RowsTask& task = place.task;
   const int log2 = place.blocks_log2;
-  if (!guess_nucleus<kForm, kFromProbs>(task, log2, place.dynamic, scale, top_p)) {
-    return NucleusOutcome::not_begun;
-  }
   NucleusMemory& memory = *place.nucleus<kForm>();
   const RowCluster cluster{1 << log2, 0};
   const bool is_first = (blockIdx.x & ((1U << static_cast<unsigned>(log2)) - 1)) == 0;
-  const auto tell_all = [&](const PassOrder& order) {
-    if (static_cast<int>(threadIdx.x) < cluster.blocks) {
-      *cluster.at(place.order, static_cast<int>(threadIdx.x)) = order;
-    }
-  };
   if (is_first && threadIdx.x == 0) memory.word = word;
+  const NucleusOutcome begun =
+      begin_bracket<kForm, kFromProbs>(task, log2, place.dynamic, place.order, scale, top_p);
+  if (begun != NucleusOutcome::needs_bracket) return begun;
   KeyInterval bracket = memory.bracket;
 #pragma unroll 1
   for (int turn = 0;; ++turn) {
@@ -101,7 +157,7 @@ __device__ __forceinline__ NucleusOutcome end_with_nucleus(const SharedRow& plac
     const NucleusSearch found =
         search_nucleus<kForm, kFromProbs>(task, log2, place.dynamic, scale, bracket);
     if (found.place == NucleusPlace::in_bracket) {
-      tell_all({PassKind::row_has_ended, {}, 0, 0});
+      tell_blocks(cluster, place.order, {PassKind::row_has_ended, {}, 0, 0});
       cluster.arrive();
       draw_from_nucleus<kForm, kFromProbs>(task, log2, place.dynamic, scale, found.threshold,
                                            memory.word);
@@ -110,7 +166,7 @@ __device__ __forceinline__ NucleusOutcome end_with_nucleus(const SharedRow& plac
     if (turn == kMostTurns || found.place == NucleusPlace::unknown) return NucleusOutcome::missed;
     bracket = beside<kFromProbs>(bracket, found.place == NucleusPlace::above, memory);
     if (bracket.low > bracket.high) return NucleusOutcome::missed;
-    tell_all({PassKind::nucleus, {}, bracket.low, bracket.high});
+    tell_blocks(cluster, place.order, {PassKind::nucleus, {}, bracket.low, bracket.high});
     cluster.sync();
   }
 }

@@ -35,17 +35,11 @@ template <RowForm kForm, bool kFromProbs>
 class NucleusPass : NucleusPart<kForm, kFromProbs> {
   using Part = NucleusPart<kForm, kFromProbs>;
   using Part::blocks_;
-  using Part::has_all_in_ring;
   using Part::kEmpty;
   using Part::memory_;
-  using Part::ring_;
   using Part::row_;
   using Part::rule_;
-  using Part::share_of_block;
-  using Part::value_of;
   using typename Part::Pass;
-  using typename Part::Ring;
-  using typename Part::Row;
 
  public:
   __device__ __forceinline__ NucleusPass(const SharedRow& place, const TileRule& rule)
@@ -70,62 +64,30 @@ class NucleusPass : NucleusPart<kForm, kFromProbs> {
          tile += kWarp * steps.step) {
       if (!reaches(tile)) blocks_.send_no_sum(tile);
     }
-    const int share = share_of_block();
-    NucleusMemory::Entry* list =
-        blocks_.cluster().at(memory_.list() + blocks_.cluster().rank * share, 0);
+    const auto list = this->list_of_block();
     const float low = from_order_key(bracket.low);
     const float high = from_order_key(bracket.high);
-    const auto visit = [&](int tile, const RawTile& raw) {
-      measure(tile, raw, low, high, list, share);
-    };
-    if constexpr (kForm.access == TileAccess::values) {
-      visit_by_values(row_, steps, reaches, [] {}, visit);
-    } else if (has_all_in_ring()) {  // still
-      auto stage = Ring::first_stage();
-#pragma unroll 1
-      for (int tile = steps.first; tile < steps.end; tile += steps.step, stage = stage.next()) {
-        if (!reaches(tile)) continue;
-        RawTile raw;
-        ring_.read(row_, stage, tile, raw);
-        visit(tile, raw);
-      }
-    } else {
-      visit_by_vectors(row_, ring_, steps, reaches, [] {}, visit);
-    }
+    this->visit_again(steps, reaches,
+                      [&](int tile, const RawTile& raw) { measure(tile, raw, low, high, list); });
   }
 
   __device__ __forceinline__ void measure(int tile, const RawTile& raw, float low, float high,
-                                          NucleusMemory::Entry* list, int share) {
+                                          const typename Part::BlockList& list) {
     float x[kLaneValues];
     Pass::read(row_, raw, x);
-    unsigned inside = 0;  // what is listed, a value of each lane at a time: few have two
+    unsigned inside = 0;
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i) inside |= x[i] >= low && x[i] <= high ? 1U << i : 0U;
-#pragma unroll 1
-    for (unsigned lanes = __ballot_sync(kAllLanes, inside != 0); lanes != 0;
-         lanes = __ballot_sync(kAllLanes, inside != 0)) {
-      int place = 0;
-      if (lane_of_thread() == 0) {
-        place = static_cast<int>(atomicAdd(&memory_.listed, static_cast<unsigned>(__popc(lanes))));
-      }
-      place = __shfl_sync(kAllLanes, place, 0) + __popc(lanes & lanes_below());
-      const int i = __ffs(static_cast<int>(inside)) - 1;
-      if (inside != 0 && place < share) {
-        list[place] = {order_key(value_of(x, i)), Row::id_of(tile, i)};
-      }
-      inside &= inside - 1;
-    }
+    this->append(list, tile, x, inside);
     std::uint64_t sum = 0;
     if (from_order_key(blocks_.kept_key(tile)) > high) {
 #pragma unroll
       for (float& value : x) value = value > high ? value : kEmpty;
-      bool exact = true;  // guess() has seen to that
+      bool exact = true;  // set_unit() has seen to that
       sum = Pass::quick_sum(x, blocks_.kept_key(tile), rule_, exact);
     }
     blocks_.send_sum(tile, sum);
   }
-
-  __device__ static unsigned lanes_below() { return (1U << lane_of_thread()) - 1; }
 };
 
 /// The first block's part after a pass.
@@ -163,10 +125,7 @@ class NucleusSearcher : NucleusPart<kForm, kFromProbs> {
   /// added up by tile.
   __device__ __forceinline__ NucleusSearch search(const KeyInterval& bracket) {
     const auto thread = static_cast<int>(threadIdx.x);
-    const auto share = static_cast<unsigned>(share_of_block());
-    const int lane = lane_of_thread();
-    if (__any_sync(kAllLanes, lane < blocks_.cluster().blocks && memory_.sizes[lane] > share) !=
-        0) {
+    if (!this->lists_fit()) {
       return {NucleusPlace::unknown, 0};
     }
     const RowIndex index = blocks_.index();

@@ -49,8 +49,8 @@ class RowQuads {
     if constexpr (kVectors) {
       load_vector(first, raw.bits);
     } else {
-#pragma unroll
-      for (int i = 0; i < kQuad; ++i) raw.bits[i] = bits_of(values_, first + i, vocab_);
+      load_value_bits<kForm.type, 1>(values_.bytes + std::int64_t{first} * value_size(kForm.type),
+                                     values_.aligned, vocab_ - first, 0, raw.bits);
     }
     raw.allowed = 0xffffffffU;
     raw.edited = 0;
@@ -107,11 +107,6 @@ class RowQuads {
                    : "=r"(bits[0]), "=r"(bits[2])
                    : "l"(reinterpret_cast<const uint2*>(values_.bytes) + quad));
     }
-  }
-
-  /// Arguments by value: `values` stays in registers.
-  __device__ __noinline__ static std::uint32_t bits_of(RowValues values, int id, int vocab) {
-    return id < vocab ? values.bits(id) : 0;
   }
 
   RowValues values_;

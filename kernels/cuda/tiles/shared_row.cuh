@@ -60,6 +60,11 @@ struct NucleusMemory {
     std::uint64_t masses[kKeyBins];  ///< of the list, by bins of keys
   };
   uint128_t mass_of_warp[kMostWarps];
+  uint128_t mass, row_target;  ///< the row's, and what of it the nucleus must reach
+  float of_largest;            ///< what the largest value weighs (float_of_mass)
+  struct Reaching {
+    unsigned mass, tiles;
+  } reaching[4];  ///< values that are tried for a bound (nucleus_target.cuh)
   std::uint64_t sum_of_warp[2][kMostWarps];
   float2 of_warp[kMostWarps];
   Estimate estimates[kMostWarps];
@@ -74,6 +79,7 @@ struct NucleusMemory {
   float of_wide[2];    ///< values above the wide bracket, and with it
   float of_narrow[2];  ///< the same of the narrow one
   KeyInterval bracket, wide;
+  bool lists_all;       ///< the bracket begins with the largest value, and few tokens are in it
   float middle;         ///< of the bracket, in bins
   float deviation;      ///< in bins
   float values_of_bin;  ///< about the middle
@@ -97,6 +103,17 @@ struct NucleusMemory {
 
   __device__ Entry* list() const {
     return reinterpret_cast<Entry*>(const_cast<NucleusMemory*>(this) + 1);  // NOLINT
+  }
+
+  /// A list that has one entry a thread at most, without gaps: in the list's place, after it.
+  struct Few {
+    std::uint64_t weight[kMaxThreadsOfBlock];  ///< in the unit
+    std::int32_t key[kMaxThreadsOfBlock];
+    std::int32_t id[kMaxThreadsOfBlock];
+  };
+  __device__ Few& few() const {
+    static_assert(sizeof(Few) <= kLeast * sizeof(Entry));
+    return *reinterpret_cast<Few*>(list());
   }
 
   /// Entries of the list, at least and as a rule at most. Many rows of large vocabularies have so
@@ -193,13 +210,20 @@ __device__ __noinline__ void pass_of_block(const RowsTask& task, int blocks_log2
       .run();
 }
 
+/// By all threads of the first block, or of its end: what the blocks are to do after the next
+/// barrier of the cluster.
+__device__ __forceinline__ void tell_blocks(const RowCluster& cluster, PassOrder* place,
+                                            const PassOrder& order) {
+  if (static_cast<int>(threadIdx.x) < cluster.blocks) {
+    *cluster.at(place, static_cast<int>(threadIdx.x)) = order;
+  }
+}
+
 /// By the threads of the end: tells all blocks what to do next.
 __device__ __forceinline__ void give_order(const RowCluster& cluster, RowEnd& end, PassOrder* place,
                                            const PassOrder& order) {
   sync_end();  // the counts of the pass before have been read
-  if (static_cast<int>(threadIdx.x) < cluster.blocks) {
-    *cluster.at(place, static_cast<int>(threadIdx.x)) = order;
-  }
+  tell_blocks(cluster, place, order);
   if (threadIdx.x == 0) end.list_size = {0, 0, 0};
   cluster.sync();
 }

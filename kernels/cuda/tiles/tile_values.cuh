@@ -21,7 +21,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "common/minus_infinity.h"
 #include "common/tile_weights.h"
@@ -218,34 +217,13 @@ class TileRow {
   }
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
 
-  /// The bits of ids first + i kStep, one by one, or byte by byte where the row does not lie at a
-  /// multiple of their size: one address, no call, and no load waits for another.
+  /// The bits of ids first + i kStep.
   template <int kStep>
   __device__ __forceinline__ void load_values(int first,
                                               std::uint32_t (&words)[kLaneValues]) const {
-    constexpr auto kBytes = static_cast<int>(value_size(kForm.type));
-    const int left = vocab_ - first;
-    const unsigned char* at = values_.bytes + static_cast<std::int64_t>(first) * kBytes;
-    if (kForm.access == TileAccess::vectors || values_.aligned) {
-      using Bits = std::conditional_t<kBytes == 4, std::uint32_t, std::uint16_t>;
-#pragma unroll
-      for (int i = 0; i < kLaneValues; ++i) {
-        words[i] =
-            i * kStep < left ? __ldg(reinterpret_cast<const Bits*>(at) + i * kStep) : empty_bits_;
-      }
-      return;
-    }
-#pragma unroll
-    for (int i = 0; i < kLaneValues; ++i) {
-      words[i] = empty_bits_;
-      if (i * kStep >= left) continue;
-      std::uint32_t bits = 0;
-#pragma unroll
-      for (int byte = 0; byte < kBytes; ++byte) {
-        bits |= std::uint32_t{__ldg(at + i * kStep * kBytes + byte)} << (8 * byte);
-      }
-      words[i] = bits;
-    }
+    load_value_bits<kForm.type, kStep>(values_.bytes + std::int64_t{first} * value_size(kForm.type),
+                                       kForm.access == TileAccess::vectors || values_.aligned,
+                                       vocab_ - first, empty_bits_, words);
   }
 
   /// The lane's bits of a tile; its words lie on the lanes from `first_lane` on.
