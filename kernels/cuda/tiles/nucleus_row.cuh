@@ -109,7 +109,7 @@ __device__ __noinline__ NucleusOutcome end_from_bound(const RowsTask& task, int 
   tell_blocks(cluster, order, {PassKind::row_has_ended, {}, 0, 0});
   cluster.arrive();
   draw_from_nucleus<kForm, kFromProbs>(task, blocks_log2, dynamic, scale, found.threshold,
-                                       memory.word);
+                                       /*writes=*/true);
   return NucleusOutcome::drawn;
 }
 
@@ -143,7 +143,7 @@ __device__ __forceinline__ NucleusOutcome end_with_nucleus(const SharedRow& plac
   NucleusMemory& memory = *place.nucleus<kForm>();
   const RowCluster cluster{1 << log2, 0};
   const bool is_first = (blockIdx.x & ((1U << static_cast<unsigned>(log2)) - 1)) == 0;
-  if (is_first && threadIdx.x == 0) memory.word = word;
+  if (threadIdx.x == 0) memory.word = word;
   const NucleusOutcome begun =
       begin_bracket<kForm, kFromProbs>(task, log2, place.dynamic, place.order, scale, top_p);
   if (begun != NucleusOutcome::needs_bracket) return begun;
@@ -153,14 +153,18 @@ __device__ __forceinline__ NucleusOutcome end_with_nucleus(const SharedRow& plac
     // In place: a function that is called takes half as long again.
     NucleusPass<kForm, kFromProbs>(place, {scale, true}).run(bracket);
     cluster.sync();
-    if (!is_first) return NucleusOutcome::drawn;
+    if (!is_first) {
+      draw_from_nucleus<kForm, kFromProbs>(task, log2, place.dynamic, scale, bracket.low,
+                                           /*writes=*/false);
+      return NucleusOutcome::drawn;
+    }
     const NucleusSearch found =
         search_nucleus<kForm, kFromProbs>(task, log2, place.dynamic, scale, bracket);
     if (found.place == NucleusPlace::in_bracket) {
       tell_blocks(cluster, place.order, {PassKind::row_has_ended, {}, 0, 0});
       cluster.arrive();
       draw_from_nucleus<kForm, kFromProbs>(task, log2, place.dynamic, scale, found.threshold,
-                                           memory.word);
+                                           /*writes=*/true);
       return NucleusOutcome::drawn;
     }
     if (turn == kMostTurns || found.place == NucleusPlace::unknown) return NucleusOutcome::missed;

@@ -226,12 +226,14 @@ class NucleusSearcher : NucleusPart<kForm, kFromProbs> {
   }
 
  public:
-  /// The token, by the sums of what is kept; by all threads of the first block.
-  __device__ __forceinline__ void draw(std::int32_t threshold, std::uint64_t word) const {
+  /// The token, by the sums of what is kept; by all threads of the first block. Those of others,
+  /// which have nothing to do, do the same on the row's own sums and write nothing: so the code is
+  /// in L2 when the first block comes to it, and not in memory.
+  __device__ __forceinline__ void draw(std::int32_t threshold, bool writes) const {
     const Weights weights(from_order_key(memory_.largest_key), rule_);
     const RowIndex index = blocks_.index();
-    const DrawnTile<std::uint64_t> drawn =
-        draw_tile(index.tiles, [&](int tile) { return index.sums[tile]; }, word, memory_.drawn);
+    const DrawnTile<std::uint64_t> drawn = draw_tile(
+        index.tiles, [&](int tile) { return index.sums[tile]; }, memory_.word, memory_.drawn);
     if (warp_of_thread() != 0) return;
     float x[kLaneValues];
     row_.read_in_order(drawn.tile, x);
@@ -241,7 +243,7 @@ class NucleusSearcher : NucleusPart<kForm, kFromProbs> {
     for (int i = 0; i < kLaneValues; ++i)
       kept[i] = x[i] >= low ? weights.weigh(x[i]) >> memory_.drop : 0;
     const std::int32_t token = token_in_tile(drawn.tile, kept, drawn.within);
-    if (threadIdx.x == 0) {
+    if (threadIdx.x == 0 && writes) {
       write_drawn(place_.task, place_.number(), token, memory_.largest_key,
                   {threshold, row_.vocab()},
                   static_cast<uint128_t>(drawn.total) << (kRowBits + memory_.drop));
@@ -267,9 +269,9 @@ __device__ __noinline__ NucleusSearch search_nucleus(const RowsTask& task, int b
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void draw_from_nucleus(const RowsTask& task, int blocks_log2,
                                                unsigned char* dynamic, float scale,
-                                               std::int32_t threshold, std::uint64_t word) {
+                                               std::int32_t threshold, bool writes) {
   NucleusSearcher<kForm, kFromProbs>({task, blocks_log2, dynamic, nullptr}, {scale, true})
-      .draw(threshold, word);
+      .draw(threshold, writes);
 }
 
 }  // namespace fairdraw::cuda
