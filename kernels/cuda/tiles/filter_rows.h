@@ -64,7 +64,9 @@ struct RowsTask {
   RowRecord* records = nullptr;  ///< [rows], optional: for the kernels that come after
   TileRows<std::int32_t> keys;   ///< optional: of the tiles of rows that are ok, for those too
 
-  int middle_bytes = 0;  ///< of a block's shared memory (shared_row.cuh); the launch sets it
+  // The launch sets these.
+  int middle_bytes = 0;        ///< of a block's shared memory (shared_row.cuh)
+  bool bounds_nuclei = false;  ///< whether a bound is looked for first (nucleus_target.cuh)
 };
 
 /// Enqueues the row kernel. rows.rows in [1, 2^22). Returns the launch's error.

@@ -25,6 +25,7 @@ cudaError_t launch(const RowsTask& task, const TileSpread& spread, cudaStream_t 
     if (const cudaError_t error = find_limits<kKernel>(limits); error != cudaSuccess) return error;
   }
   RowsTask placed = task;
+  placed.bounds_nuclei = spread.bounds_nuclei;
   placed.middle_bytes =
       middle_bytes(tiles, Row::other_bytes(spread.threads, tiles), limits.dynamic_bytes);
   const SpreadNeeds needs{

@@ -17,7 +17,8 @@
 //   top_k         also with top_p: a bound from the index (candidate_bound.cuh), the values that
 //                 reach it (candidate_list.cuh), the cuts and the draw among them
 //                 (short_list_end.cuh, long_list_end.cuh), all by the first block
-//   top_p alone   a bracket from a sample and one pass of all blocks over the tiles again
+//   top_p alone   a bound from the index, where it has one, and a list of what reaches it; else a
+//                 bracket from a sample and one pass of all blocks over the tiles again
 //                 (nucleus_row.cuh)
 //   all others    passes of all blocks over the tiles again (bracket_search.cuh): top_k that is not
 //                 small, min_p with others, ties. One pass as a rule, then a draw from the sums of

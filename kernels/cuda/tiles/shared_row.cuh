@@ -72,7 +72,7 @@ struct NucleusMemory {
   std::uint64_t ranked_weight[kMostRanked];
   std::int32_t ranked_key[kMostRanked];
   TileDrawMemory<std::uint64_t> drawn;
-  std::uint64_t word, above;
+  std::uint64_t word, above, above_with_ties;
   std::uint32_t listed;  ///< by this block
   int edges[5];        ///< bins: where the wide bracket begins, the narrow one, where they end; the
                        ///< middle
@@ -105,15 +105,18 @@ struct NucleusMemory {
     return reinterpret_cast<Entry*>(const_cast<NucleusMemory*>(this) + 1);  // NOLINT
   }
 
-  /// A list that has one entry a thread at most, without gaps: in the list's place, after it.
-  struct Few {
-    std::uint64_t weight[kMaxThreadsOfBlock];  ///< in the unit
-    std::int32_t key[kMaxThreadsOfBlock];
-    std::int32_t id[kMaxThreadsOfBlock];
+  /// The list of a small nucleus, in the same place: each block's own, and then that of all.
+  static constexpr int kMostOfSmall = 1024;
+  struct Small {
+    static constexpr int kMostRanked = 256;
+
+    Entry entry[kMostOfSmall];
+    std::uint64_t ranked_weight[kMostRanked];
+    std::int32_t ranked_key[kMostRanked];
   };
-  __device__ Few& few() const {
-    static_assert(sizeof(Few) <= kLeast * sizeof(Entry));
-    return *reinterpret_cast<Few*>(list());
+  __device__ Small& small() const {
+    static_assert(sizeof(Small) <= kLeast * sizeof(Entry));
+    return *reinterpret_cast<Small*>(list());
   }
 
   /// Entries of the list, at least and as a rule at most. Many rows of large vocabularies have so

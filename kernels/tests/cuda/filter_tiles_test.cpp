@@ -383,6 +383,54 @@ TEST(CudaFilterTiles, NucleiOfWhichAListHoldsAPart) {
   }
 }
 
+/// Logits of which `raised` lie far above the rest, which weighs less than 2^-30 of the largest: in
+/// few tiles or in all, with so many distances to the largest, in octaves of at most 12.
+std::vector<float> raised_logits(std::int64_t vocab, std::int64_t raised, bool crowded,
+                                 std::uint64_t distances, harness::Dice& dice) {
+  std::vector<float> logits(static_cast<std::size_t>(vocab));
+  for (float& logit : logits) logit = -40.0F - static_cast<float>(dice.unit());
+  const std::int64_t step = crowded ? 1 : std::max<std::int64_t>(vocab / raised, 1);
+  const std::int64_t first = dice.between(0, vocab - 1 - (raised - 1) * step);
+  for (std::int64_t i = 0; i < raised; ++i) {
+    const auto distance =
+        static_cast<double>(dice.below(distances)) / static_cast<double>(distances);
+    logits[static_cast<std::size_t>(first + i * step)] = static_cast<float>(-8.3 * distance);
+  }
+  return logits;
+}
+
+/// Rows whose nucleus is a few hundred tokens: lists that one warp ends, and longer ones up to
+/// those that have no room; more ties than are ranked; in one tile and in all; of logits and of
+/// probabilities.
+TEST(CudaFilterTiles, SmallNucleiOfEveryLength) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  FilterTilesRows rows;
+  harness::Dice dice(21);
+  const std::vector<cuda::TileSpread> all = filter_spreads();
+  std::size_t number = 0;
+  for (const std::int64_t vocab : {300, 4096, 50257, 128256, 262144, 300000}) {
+    for (const std::int64_t raised : {1, 2, 31, 32, 33, 100, 255, 256, 257, 700, 1024, 1025}) {
+      if (raised > vocab) continue;
+      for (const std::uint64_t distances : {1U, 5U, 1U << 20}) {
+        const bool crowded = number % 2 == 0;
+        RandomTileRow row =
+            tile_row_of(raised_logits(vocab, raised, crowded, distances, dice), 1.0F);
+        if (number % 3 == 2) {
+          std::vector<float> probs(row.values.size());
+          std::transform(row.values.begin(), row.values.end(), probs.begin(),
+                         [](float x) { return std::exp(x) * 0x1p-12F; });
+          row = tile_row_of(probs, 1.0F);
+          row.input = TileInput::probs;
+        }
+        const Filters filters{0, dice.pick({0.3F, 0.9F, 0.99F, 0.9999F})};
+        rows.compare(row, filters, Survivors(row, filters), {0, dice.bits(), kLargestWord},
+                     all[number++ % all.size()]);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 /// Rows of k and of p that lists hold, of each length of list, and the first and last words.
 TEST(CudaFilterTiles, ListsOfEveryLengthAndTheFirstAndLastWords) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
