@@ -49,10 +49,11 @@
 //   top_k 5000                65.2 / 68.1   64.8 / 67.4   93.3 / 95.6  168.2 / 170.8
 //   top_p 0.9, peaked         44.4 / 38.7   44.2 / 40.3   72.1 / 69.0  137.5 / 134.8
 //   top_p 0.9, flat           46.5 / 39.6   47.3 / 41.5   78.3 / 74.9  141.5 / 140.2
-// On an H100, with top_p 0.9 of V = 262144: peaked 45.5, 57.4, 109, 268, flat 44.3, 60.2, 114, 325.
+// On an H100, with top_p 0.9 of V = 262144: peaked 45.9, 59.6, 110, 267, flat 45.0, 60.1, 114, 327.
 // (In turns with the floor alone, which takes 5.6, 9.2, 33.8, 97.6.) Of V = 50257, whose rows are
-// read by values: top_k 50 19.3, 20.2, 25.6, 46.6, top_p 0.9 39.6, 40.8, 62.7, 119, and the floor
-// 5.6, 6.0, 10.8, 27.5. Other shapes: reports/baselines/cuda_shapes.json.
+// read by values: top_k 50 18.3, 19.6, 24.5, 45.6, top_p 0.9 39.0, 40.3, 59.9, 118, and the floor
+// 5.6, 6.0, 10.8, 27.5. One row of V = 128256 whose nucleus has a bound: 17.6. Other shapes:
+// reports/baselines/cuda_shapes.json.
 // No filter by scalars: 11.1 / 10.7, 12.3 / 12.1, 21.7 / 21.6, 52.4 / 52.4. bfloat16, relative to
 // its floor, 64 and 256 rows: no filter 2.0, 1.9; greedy 1.3, 1.2; top_k 50 3.0, 1.8; min_p flat
 // 2.6, 2.7; top_p 7.4, 5.7.
