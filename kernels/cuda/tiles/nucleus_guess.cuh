@@ -1,14 +1,13 @@
 // Where the threshold of a row with top_p alone is guessed to lie: a bracket, by all blocks of the
 // row.
 //
-// Contract. All blocks have the row's whole index; all threads of all blocks take part, and agree
-// on the answer: whether there is a bracket, and which. What lies in it is measured after
-// (nucleus_row.cuh), and any bracket is right.
+// Contract. All blocks have the row's whole index, its mass and its target (nucleus_target.cuh);
+// all threads of all blocks take part, and agree on the answer: whether there is a bracket, and
+// which. What lies in it is measured after (nucleus_row.cuh), and any bracket is right.
 //
-// Algorithm and cost. Every block works out the row's mass and the target for itself. Each counts
-// values in bins, by their distance to the largest one: all of its part of the row where that is in
-// its ring, else a quarter of it, spread over the row, at least eight tiles a warp. Then all blocks
-// read all counts.
+// Algorithm and cost. Each block counts values in bins, by their distance to the largest one: all
+// of its part of the row where that is in its ring, else a quarter of it, spread over the row, at
+// least eight tiles a warp. Then all blocks read all counts.
 //
 // One unit. A token that is e octaves below the row's largest one, e <= 32, weighs m 2^(80 - e)
 // exactly (common/tile_weights.h): neither shift has cut anything. So all that reaches the bracket

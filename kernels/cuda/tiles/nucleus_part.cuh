@@ -60,7 +60,7 @@ class NucleusPart {
 
   /// A block's part of the list.
   struct BlockList {
-    NucleusMemory::Entry* entries;  ///< in the first block
+    NucleusMemory::Entry* entries;  ///< in the first block; of a small nucleus in this one
     int room;
   };
   __device__ __forceinline__ BlockList list_of_block() const {
