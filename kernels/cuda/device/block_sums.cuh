@@ -30,6 +30,19 @@ __device__ inline uint128_t value_of_lane(uint128_t value, int lane) {
   return (static_cast<uint128_t>(high) << 64) | low;
 }
 
+/// The sum over all lanes, in every lane, below 2^128: by parts of which 32 fit into a word, so
+/// that nothing waits for a carry but the last additions.
+__device__ __forceinline__ uint128_t sum_of_lanes(uint128_t value) {
+  constexpr int kPartBits = 27;
+  uint128_t sum = 0;
+#pragma unroll
+  for (int shift = 0; shift < 128; shift += kPartBits) {
+    const auto part = static_cast<std::uint32_t>(value >> shift) & ((1U << kPartBits) - 1);
+    sum += static_cast<uint128_t>(__reduce_add_sync(kAllLanes, part)) << shift;
+  }
+  return sum;
+}
+
 struct Add {
   template <class T>
   __device__ T operator()(T a, T b) const {

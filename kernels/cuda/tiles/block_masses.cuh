@@ -44,17 +44,9 @@ __device__ __noinline__ inline uint128_t called_inclusive_sum(uint128_t value) {
   return value;
 }
 
-/// The sum over the threads of the end, below 2^128: over a warp by parts of which 32 fit into a
-/// word, so that nothing waits for a carry but the last additions; over the warps through `slot`.
-/// One barrier.
+/// The sum over the threads of the end, below 2^128, over the warps through `slot`. One barrier.
 __device__ __noinline__ inline uint128_t called_sum(uint128_t value, uint128_t* slot) {
-  constexpr int kPartBits = 27;
-  uint128_t of_warp = 0;
-#pragma unroll
-  for (int shift = 0; shift < 128; shift += kPartBits) {
-    const auto part = static_cast<std::uint32_t>(value >> shift) & ((1U << kPartBits) - 1);
-    of_warp += static_cast<uint128_t>(__reduce_add_sync(kAllLanes, part)) << shift;
-  }
+  const uint128_t of_warp = sum_of_lanes(value);
   if (lane_of_thread() == 0) slot[warp_of_thread()] = of_warp;
   sync_end();
   const auto pair = [slot](int warp) { return slot[warp] + slot[warp + 1]; };

@@ -86,28 +86,6 @@ class NucleusPart {
       inside &= inside - 1;
     }
   }
-  /// Calls visit(key, id) for this thread's part of the list.
-  template <class Visit>
-  __device__ __forceinline__ void for_each_listed(const Visit& visit) const {
-    const auto share = static_cast<unsigned>(share_of_block());
-    const unsigned blocks = 1U << place_.blocks_log2;
-    const unsigned reciprocal = 0xffffffffU / share + 1;  // exact below 2^32 / share
-#pragma unroll 1
-    for (unsigned i = threadIdx.x; i < share * blocks; i += blockDim.x) {
-      const auto block = static_cast<unsigned>((std::uint64_t{i} * reciprocal) >> 32);
-      if (i - block * share >= memory_.sizes[block]) continue;
-      const NucleusMemory::Entry entry = memory_.list()[i];
-      visit(entry.key, entry.id);
-    }
-  }
-
-  /// Whether each block had room for what it wanted to list.
-  __device__ __forceinline__ bool lists_fit() const {
-    const int lane = lane_of_thread();
-    return __any_sync(kAllLanes,
-                      lane < blocks_.cluster().blocks &&
-                          memory_.sizes[lane] > static_cast<unsigned>(share_of_block())) == 0;
-  }
 
   /// Calls visit(tile, raw) for those of this warp's tiles that are wanted(tile). Those in the ring
   /// are there still.

@@ -106,11 +106,34 @@ class NucleusSearcher : NucleusPart<kForm, kFromProbs> {
   __device__ __forceinline__ NucleusSearcher(const SharedRow& place, const TileRule& rule)
       : Part(place, rule) {}
 
+  /// Calls visit(key, id) for this thread's part of the list.
+  template <class Visit>
+  __device__ __forceinline__ void for_each_listed(const Visit& visit) const {
+    const auto share = static_cast<unsigned>(share_of_block());
+    const unsigned blocks = 1U << place_.blocks_log2;
+    const unsigned reciprocal = 0xffffffffU / share + 1;  // exact below 2^32 / share
+#pragma unroll 1
+    for (unsigned i = threadIdx.x; i < share * blocks; i += blockDim.x) {
+      const auto block = static_cast<unsigned>((std::uint64_t{i} * reciprocal) >> 32);
+      if (i - block * share >= memory_.sizes[block]) continue;
+      const NucleusMemory::Entry entry = memory_.list()[i];
+      visit(entry.key, entry.id);
+    }
+  }
+
+  /// Whether each block had room for what it wanted to list.
+  __device__ __forceinline__ bool lists_fit() const {
+    const int lane = lane_of_thread();
+    return __any_sync(kAllLanes,
+                      lane < blocks_.cluster().blocks &&
+                          memory_.sizes[lane] > static_cast<unsigned>(share_of_block())) == 0;
+  }
+
   /// By all threads of the first block: the smallest key of the nucleus, whose weights have been
   /// added up by tile.
   __device__ __forceinline__ NucleusSearch search(const KeyInterval& bracket) {
     const auto thread = static_cast<int>(threadIdx.x);
-    if (!this->lists_fit()) {
+    if (!lists_fit()) {
       return {NucleusPlace::unknown, 0};
     }
     const RowIndex index = blocks_.index();
@@ -129,7 +152,7 @@ class NucleusSearcher : NucleusPart<kForm, kFromProbs> {
     if (above >= memory_.target) return {NucleusPlace::above, 0};
     std::int32_t threshold = INT_MAX;
     if (!find_threshold(weights, bracket, above, threshold)) return {NucleusPlace::below, 0};
-    this->for_each_listed([&](std::int32_t key, int id) {
+    for_each_listed([&](std::int32_t key, int id) {
       if (key >= threshold) add_shared(sums + id / kTileSize, weight_of(weights, key));
     });
     __syncthreads();
@@ -162,7 +185,7 @@ class NucleusSearcher : NucleusPart<kForm, kFromProbs> {
     const std::uint64_t target = memory_.target;
 #pragma unroll 1
     while (true) {
-      this->for_each_listed([&](std::int32_t key, int) {
+      for_each_listed([&](std::int32_t key, int) {
         if (open.holds(key)) add_shared(&memory_.masses[open.bin_of(key)], weight_of(weights, key));
       });
       __syncthreads();
@@ -181,7 +204,7 @@ class NucleusSearcher : NucleusPart<kForm, kFromProbs> {
         threshold = open.low;
         return true;
       }
-      this->for_each_listed([&](std::int32_t key, int) {
+      for_each_listed([&](std::int32_t key, int) {
         if (!open.holds(key)) return;
         const int place = atomicAdd(&memory_.ranked, 1);
         if (place >= NucleusMemory::kMostRanked) return;

@@ -15,11 +15,13 @@
 // 36 at 0.99. A row that has none loses 1.5 us.
 //
 // Numerics: the bound is made by floats and decides nothing: the list's mass is compared with the
-// target. Determinism: floats are added in the same order by every block.
+// target. Determinism: what a tile has is a float that is rounded down to whole units, so that sums
+// are the same in any order, and in every block.
 #pragma once
 
 #include <climits>
 #include <cstdint>
+#include <numbers>
 
 #include "common/wide_integers.h"
 #include "cuda/tiles/nucleus_part.cuh"
@@ -114,7 +116,7 @@ class NucleusTarget : NucleusPart<kForm, kFromProbs> {
     }
     const float units = rough_quotient(static_cast<float>(kUnits), target);
     const auto tiles = static_cast<float>(index.tiles);
-    constexpr float kOctavesOfE = 1.44269504F;
+    constexpr auto kOctavesOfE = std::numbers::log2e_v<float>;
     const auto most = static_cast<unsigned>(
         tiles * (1.0F - exp2f(rough_quotient(-kExpected * kOctavesOfE, tiles))));
     int low = 0;
@@ -171,16 +173,6 @@ class NucleusTarget : NucleusPart<kForm, kFromProbs> {
       const std::uint32_t gap = weights.octaves_below(from_order_key(index.keys[tile]));
       if (gap <= kRowBits) mine += static_cast<uint128_t>(index.sums[tile]) << (kRowBits - gap);
     }
-    const auto sum_of_lanes = [](uint128_t value) {
-      constexpr int kPartBits = 27;
-      uint128_t sum = 0;
-#pragma unroll
-      for (int shift = 0; shift < 128; shift += kPartBits) {
-        const auto part = static_cast<std::uint32_t>(value >> shift) & ((1U << kPartBits) - 1);
-        sum += static_cast<uint128_t>(__reduce_add_sync(kAllLanes, part)) << shift;
-      }
-      return sum;
-    };
     // Twice by one piece of code: over the lanes, then over the warps.
 #pragma unroll 1
     for (int turn = 0;; ++turn) {

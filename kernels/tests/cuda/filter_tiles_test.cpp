@@ -15,6 +15,7 @@
 #include <limits>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/float_order.h"
@@ -355,6 +356,14 @@ TEST(CudaFilterTiles, RowsWhoseSurvivorsNoListHolds) {
   compare("flat", kMaxVocab, {500000, 0.5F, TieRule::lowest_id});
 }
 
+/// A row of probabilities, which are `scale` where a logit is 0.
+RandomTileRow probs_row_of(std::vector<float> logits, float scale) {
+  for (float& x : logits) x = std::exp(x) * scale;
+  RandomTileRow row = tile_row_of(std::move(logits), 1.0F);
+  row.input = TileInput::probs;
+  return row;
+}
+
 /// Nuclei whose threshold a sample of the row knows less well than a list has room for. With one or
 /// two blocks a bin holds up to 1500 of these values, one deviation of what is sampled is up to a
 /// bin, and the list has room for 2814: it takes a part of the bracket, and for some of these rows
@@ -365,12 +374,8 @@ TEST(CudaFilterTiles, NucleiOfWhichAListHoldsAPart) {
   harness::Dice dice(15);
   for (const char* kind : {"flat", "spread", "bfloat16"}) {
     const std::vector<float> logits = wide_logits(kind, 262144);
-    std::vector<float> probs(logits.size());
-    std::transform(logits.begin(), logits.end(), probs.begin(),
-                   [](float x) { return std::exp(x) * 0x1p-20F; });
     const RandomTileRow of_logits = tile_row_of(logits, 1.0F);
-    RandomTileRow of_probs = tile_row_of(probs, 1.0F);
-    of_probs.input = TileInput::probs;
+    const RandomTileRow of_probs = probs_row_of(logits, 0x1p-20F);
     for (const float top_p : {0.4F, 0.7F, 0.8F, 0.9F, 0.95F}) {
       for (const RandomTileRow& row : {of_logits, of_probs}) {
         const Survivors expected(row, {0, top_p});
@@ -413,15 +418,9 @@ TEST(CudaFilterTiles, SmallNucleiOfEveryLength) {
       if (raised > vocab) continue;
       for (const std::uint64_t distances : {1U, 5U, 1U << 20}) {
         const bool crowded = number % 2 == 0;
-        RandomTileRow row =
-            tile_row_of(raised_logits(vocab, raised, crowded, distances, dice), 1.0F);
-        if (number % 3 == 2) {
-          std::vector<float> probs(row.values.size());
-          std::transform(row.values.begin(), row.values.end(), probs.begin(),
-                         [](float x) { return std::exp(x) * 0x1p-12F; });
-          row = tile_row_of(probs, 1.0F);
-          row.input = TileInput::probs;
-        }
+        const std::vector<float> logits = raised_logits(vocab, raised, crowded, distances, dice);
+        const RandomTileRow row =
+            number % 3 == 2 ? probs_row_of(logits, 0x1p-12F) : tile_row_of(logits, 1.0F);
         const Filters filters{0, dice.pick({0.3F, 0.9F, 0.99F, 0.9999F})};
         rows.compare(row, filters, Survivors(row, filters), {0, dice.bits(), kLargestWord},
                      all[number++ % all.size()]);
