@@ -1,19 +1,18 @@
 # The CUDA part of the build: whether there is one, with which nvcc, and its flags.
 #
-# FAIRDRAW_CUDA is AUTO (where there is an nvcc), ON, OFF, or one of two that are OFF where AUTO would
-# be ON, because there is no GPU to run it: LATER, which ./fairdraw says and turns into AUTO when
-# everything is to be built, and GPU, which asks cmake/has_gpu and which pip says. Sets
-# FAIRDRAW_CUDA_ENABLED; where that is true, CUDA is an enabled language and CUDA::cudart_static can
-# be linked. Sets FAIRDRAW_CUDA_LEFT_OUT where one of the two made the difference: to what adds the
-# CUDA part. Lines that begin with "fairdraw:" are shown by ./fairdraw too.
+# FAIRDRAW_CUDA is AUTO (where there is an nvcc), GPU (and cmake/has_gpu finds one to run it), ON or
+# OFF. pip says GPU, and so do those commands of ./fairdraw that do not promise to build everything.
+# Sets FAIRDRAW_CUDA_ENABLED; where that is true, CUDA is an enabled language and CUDA::cudart_static
+# can be linked. Sets FAIRDRAW_CUDA_LEFT_OUT where no GPU made the difference: to what adds the CUDA
+# part. Lines that begin with "fairdraw:" are shown by ./fairdraw too.
 
 set(kFairdrawOldestNvcc 12.0)  # C++20
 
 set(FAIRDRAW_CUDA_ENABLED FALSE)
 set(FAIRDRAW_CUDA_LEFT_OUT "")
 set(no_cuda_reason "")
-if(NOT FAIRDRAW_CUDA MATCHES "^(AUTO|ON|OFF|LATER|GPU)$")
-  message(FATAL_ERROR "FAIRDRAW_CUDA is '${FAIRDRAW_CUDA}'; allowed: AUTO, ON, OFF, LATER, GPU")
+if(NOT FAIRDRAW_CUDA MATCHES "^(AUTO|GPU|ON|OFF)$")
+  message(FATAL_ERROR "FAIRDRAW_CUDA is '${FAIRDRAW_CUDA}'; allowed: AUTO, GPU, ON, OFF")
 elseif(FAIRDRAW_CUDA STREQUAL OFF)
   set(no_cuda_reason "FAIRDRAW_CUDA is OFF")
 elseif(FAIRDRAW_SANITIZE)
@@ -33,12 +32,12 @@ else()
       set(no_cuda_reason "nvcc ${CMAKE_MATCH_1} is older than ${kFairdrawOldestNvcc}")
     else()
       set(nvcc_version ${CMAKE_MATCH_1})
-      if(FAIRDRAW_CUDA STREQUAL LATER)
-        set(FAIRDRAW_CUDA_LEFT_OUT "./fairdraw build")
-      elseif(FAIRDRAW_CUDA STREQUAL GPU)
+      if(FAIRDRAW_CUDA STREQUAL GPU)
         execute_process(COMMAND ${CMAKE_CURRENT_LIST_DIR}/has_gpu RESULT_VARIABLE no_gpu)
-        if(no_gpu)
+        if(no_gpu AND DEFINED SKBUILD)
           set(FAIRDRAW_CUDA_LEFT_OUT "pip install . --config-settings=cmake.define.FAIRDRAW_CUDA=ON")
+        elseif(no_gpu)
+          set(FAIRDRAW_CUDA_LEFT_OUT "./fairdraw build")
         endif()
       endif()
       if(FAIRDRAW_CUDA_LEFT_OUT)
@@ -62,7 +61,7 @@ if(NOT FAIRDRAW_CUDA_ENABLED)
 endif()
 
 # Machine code for Ampere's and Hopper's features, and PTX that newer GPUs compile for themselves.
-if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
   set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
 endif()
 if(NOT DEFINED CMAKE_CUDA_COMPILER)

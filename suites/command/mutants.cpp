@@ -46,12 +46,13 @@ struct MutantOptions {
   std::optional<std::string> seed;
 };
 
-/// At most `count` mutants of each class, chosen by `seed`: other commits run other ones.
-std::vector<const Mutant*> some_of_each_class(const std::vector<const Mutant*>& mutants, int count,
-                                              std::uint64_t seed) {
+/// Chooses at most `count` mutants of each class by a hash of their names, so that every run, of
+/// whatever seed and commit, chooses the same.
+std::vector<const Mutant*> some_of_each_class(const std::vector<const Mutant*>& mutants,
+                                              int count) {
   std::map<std::string, std::vector<std::pair<std::uint64_t, std::size_t>>> classes;
   for (std::size_t i = 0; i < mutants.size(); ++i) {
-    std::uint64_t rank = seed;
+    std::uint64_t rank = 0;
     for (const char letter : mutants[i]->name) {
       rank = harness::mix(rank ^ static_cast<unsigned char>(letter));
     }
@@ -273,7 +274,7 @@ int run(const MutantOptions& options) {
   }
   const SeedChoice seed = choose_seed(options.seed, std::nullopt);
   std::vector<const Mutant*> mutants = chosen(options);
-  if (options.per_class > 0) mutants = some_of_each_class(mutants, options.per_class, seed.value);
+  if (options.per_class > 0) mutants = some_of_each_class(mutants, options.per_class);
   if (options.list) {
     list(mutants);
     return 0;
@@ -315,7 +316,7 @@ Verb add_mutants(App& app) {
       ->type_name("GLOB");
   app.add_option("--class", options->kind, "Only mutants of this class")->type_name("CLASS");
   app.add_option("--per-class", options->per_class,
-                 "At most N mutants of each class, chosen by the seed (default: all)")
+                 "At most N mutants of each class, the same in every run (default: all)")
       ->type_name("N")
       ->range(1, 1000);
   app.add_json(options->json, "Write what became of each");

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Says what a change affects, by the files that it touched and what includes them.
+
+Usage: affected.py WHAT, which is one of
+  sources  the C++ sources that clang-tidy reads
+  targets  the targets whose tests run under sanitizers
+  labels   these tests' labels, as a regular expression
+  mutants  options of `fairdraw mutants`, a run each
+Nothing printed means that nothing is affected.
+
+A change is what differs from a base: FAIRDRAW_BASE, else the commit where HEAD left origin's main
+branch, else, on that branch, the commit 40 before HEAD. The names and messages of commits play no
+part. Without a history everything is affected.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "suites" / "boundaries"))
+
+import include_boundaries  # noqa: E402  (the line above says where it is)
+
+COMMITS = 40  # on the main branch itself
+PER_CLASS = 4  # mutants of each class, where all classes are affected
+
+# Folders with tests of compiled code, by their targets. Tests of scripts run without sanitizers alone.
+SANITIZED = {
+    "kernels": ["kernels/all", "kernels/tests/all"],
+    "reference": ["reference/all"],
+    "harness": ["harness/all"],
+    "reports": ["reports/all"],
+    "suites": ["suites/all"],
+}
+NOT_SANITIZED = ("reports/ci/", "reports/baselines/", "suites/boundaries/", "suites/gpu/")
+
+# All mutants are judged by these. Their tests judge none.
+GATE = (
+    "harness/contract/",
+    "harness/inputs/",
+    "harness/run/",
+    "harness/statistics/",
+    "reference/",
+    "suites/gate/cases/",
+    "suites/gate/mutants/",
+)
+MUTANTS = "suites/gate/mutants/"
+CLASSES = MUTANTS + "cause_classes.cpp"  # a table with a row for each class
+CLASS = re.compile(r'^ {6}\{"([a-z-]+)",', re.MULTILINE)
+
+
+def git(root: Path, *words: str) -> str | None:
+    """What git prints; None where it fails."""
+    try:
+        result = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True)
+    except OSError:
+        return None
+    return result.stdout.strip() if result.returncode == 0 else None
+
+
+def base(root: Path) -> str | None:
+    """The commit that a change is compared with; None where there is no history."""
+    if git(root, "rev-parse", "--show-prefix") != "":  # "" in the repository's own root
+        return None
+    given = os.environ.get("FAIRDRAW_BASE")
+    if given:
+        commit = git(root, "rev-parse", "--verify", "--quiet", given + "^{commit}")
+        if commit is None:
+            sys.exit(f"FAIRDRAW_BASE is '{given}': no commit of this repository")
+        return commit
+    head = git(root, "rev-parse", "HEAD")
+    for branch in ("origin/HEAD", "origin/main"):
+        commit = git(root, "merge-base", "HEAD", branch)
+        if commit not in (None, head):
+            return commit
+    last = git(root, "rev-list", "--first-parent", f"--max-count={COMMITS + 1}", "HEAD")
+    oldest = last.split()[-1] if last else None
+    return None if oldest == head else oldest
+
+
+def changed_files(root: Path) -> set[str] | None:
+    """Paths that differ from the base, new files included; None: all do."""
+    commit = base(root)
+    if commit is None:
+        return None
+    differ = git(root, "diff", "--name-only", "--no-renames", "-z", commit)
+    new = git(root, "ls-files", "--others", "--exclude-standard", "-z")
+    return {path for path in f"{differ}\0{new}".split("\0") if path}
+
+
+def with_includers(root: Path, changed: set[str]) -> set[str]:
+    """These files, and all that include one of them, themselves or through other headers."""
+    includers = defaultdict(set)
+    for file in include_boundaries.source_files(root):
+        text = (root / file).read_text(encoding="utf-8")
+        for _, name in include_boundaries.INCLUDE.findall(text):
+            header = include_boundaries.resolve(root, file, name)
+            if header:
+                includers[header].add(file)
+    found, to_visit = set(changed), list(changed)
+    while to_visit:
+        new = includers[to_visit.pop()] - found
+        found |= new
+        to_visit += new
+    return found
+
+
+def is_source(path: str) -> bool:
+    return Path(path).suffix in include_boundaries.SOURCE_SUFFIXES
+
+
+def is_of_the_build(path: str) -> bool:
+    return path.startswith("cmake/") or path.endswith(("CMakeLists.txt", ".cmake", "CMakePresets.json"))
+
+
+def sources(root: Path, changed: set[str] | None) -> list[str]:
+    files = set(include_boundaries.source_files(root))
+    if changed is not None and ".clang-tidy" not in changed:
+        files &= with_includers(root, changed)
+    return sorted(file for file in files if file.endswith(".cpp"))
+
+
+def folders(root: Path, changed: set[str] | None) -> list[str]:
+    """Top-level folders, by what is compiled into their tests, or read by them."""
+    if changed is None or any(is_of_the_build(path) for path in changed):
+        return list(SANITIZED)
+    affected = {
+        path.split("/")[0]
+        for path in with_includers(root, changed)
+        if not path.endswith(".md") and not path.startswith(NOT_SANITIZED)
+    }
+    return [folder for folder in SANITIZED if folder in affected]
+
+
+def mutants(root: Path, changed: set[str] | None) -> list[str]:
+    """Of a file of mutants their classes; of all else that judges mutants some of each class."""
+    everything = f"--per-class={PER_CLASS}"
+    if changed is None:
+        return [everything]
+    known = CLASS.findall((root / CLASSES).read_text(encoding="utf-8"))
+    options = set()
+    for path in changed:
+        if not path.startswith(GATE) or not is_source(path) or "/tests/" in path:
+            continue
+        classes = []
+        file = root / path
+        # A source with a header serves the others; one without has the mutants of some classes.
+        if path.startswith(MUTANTS) and file.is_file() and not file.with_suffix(".h").is_file():
+            text = file.read_text(encoding="utf-8")
+            classes = [name for name in known if f'"{name}"' in text]
+        options |= {f"--class={name}" for name in classes} or {everything}
+    return sorted(options)
+
+
+def main(arguments: list[str]) -> int:
+    changed = changed_files(ROOT)
+    if arguments == ["sources"]:
+        print("\n".join(sources(ROOT, changed)))
+    elif arguments == ["targets"]:
+        print(" ".join(target for name in folders(ROOT, changed) for target in SANITIZED[name]))
+    elif arguments == ["labels"]:
+        print(f"^({'|'.join(folders(ROOT, changed))})$")
+    elif arguments == ["mutants"]:
+        print("\n".join(mutants(ROOT, changed)))
+    else:
+        print(__doc__, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
