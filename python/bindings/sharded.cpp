@@ -1,6 +1,6 @@
-// Sharded calls in host memory (fairdraw/sharded.h), for fairdraw/sharded.py. Each function takes the
-// boundaries and the shard's number, then what the function of the whole rows takes, and gives a
-// call whose blocks the caller moves.
+// Sharded calls in host memory (fairdraw/sharded.h), for fairdraw/sharded.py. Each function takes
+// the boundaries and the shard's number, then what the function of the whole rows takes, and gives
+// a call whose blocks the caller moves.
 #include "fairdraw/sharded.h"
 
 #include <cstddef>

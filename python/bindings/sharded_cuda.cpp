@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
+#include <vector>
 
 #include "fairdraw/cuda_sharded.h"
 #include "python/bindings/processing_argument.h"
@@ -86,10 +88,10 @@ class ShardedCudaCall {
   cuda::ShardedCall call_;
 };
 
-/// Bytes of each rank's memory that calls of up to so many rows, samples and reported tokens take:
-/// of filtered rows, with the reports that take most, which are raw ones of masked rows.
-/// `most_logprobs`: -1: no reports. The call is asked for its size alone. Nothing of it runs, so its
-/// workspace serves as all of its arrays.
+/// Returns the bytes of each rank's memory that calls of up to so many rows, samples and reported
+/// tokens take: of filtered rows, with the reports that take most, which are raw ones of masked
+/// rows. `most_logprobs`: -1 is no reports. The call is asked for its size alone; nothing of it
+/// runs, so its workspace serves as all of its arrays.
 std::int64_t most_peer_bytes(const nb::list& given_boundaries, std::int32_t shard,
                              std::int64_t most_rows, std::int32_t most_samples,
                              std::int32_t most_logprobs, Handle allocate) {
@@ -126,8 +128,7 @@ std::int64_t most_peer_bytes(const nb::list& given_boundaries, std::int32_t shar
   Place place;
   place.device_type = nb::device::cuda::value;
   bring_workspace(place, allocate, cuda::workspace_bytes(sized.first, sized.second));
-  const auto made =
-      call_over(place.cuda.workspace == nullptr ? &nothing : place.cuda.workspace);
+  const auto made = call_over(place.cuda.workspace == nullptr ? &nothing : place.cuda.workspace);
   cuda::ShardedCall call;
   run_on_host([&] { return cuda::make_sharded_call(made.first, made.second, place.cuda, call); });
   return cuda::peer_bytes(call, most_rows);
