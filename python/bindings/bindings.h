@@ -15,7 +15,6 @@ void bind_cuda_fused_sampling_processor(nanobind::module_& module);  ///< the sa
 void bind_beam_search(nanobind::module_& module);                    ///< fairdraw/beam_search.py
 /// fairdraw/stop_criteria.py and fairdraw/parallel_sampling.py
 void bind_outputs_of_requests(nanobind::module_& module);
-void bind_request_parameters(nanobind::module_& module);  ///< fairdraw/request_parameters.py
 void bind_kept_sets(nanobind::module_& module);           ///< fairdraw/kept_sets.py
 void bind_sharded(nanobind::module_& module);             ///< fairdraw/sharded.py
 void bind_speculative(nanobind::module_& module);         ///< fairdraw/speculative.py

@@ -15,7 +15,6 @@ NB_MODULE(_core, module) {
   fairdraw::python::bind_cuda_fused_sampling_processor(module);
   fairdraw::python::bind_beam_search(module);
   fairdraw::python::bind_outputs_of_requests(module);
-  fairdraw::python::bind_request_parameters(module);
   fairdraw::python::bind_kept_sets(module);
   fairdraw::python::bind_sharded(module);
   fairdraw::python::bind_speculative(module);

@@ -82,6 +82,11 @@ void seeds_of_children(Handle seeds, std::int32_t n, bool seed_plus_index, std::
   run_on_host([&] { return child_seeds(parents.view, n, out.view, rule); });
 }
 
+std::uint64_t seed_of_child(std::uint64_t seed, std::uint64_t child, bool seed_plus_index) {
+  return child_seed(seed, child,
+                    seed_plus_index ? ChildSeedRule::seed_plus_index : ChildSeedRule::threefry);
+}
+
 void add_step(Handle logprobs, std::int64_t tokens_per_step, Handle kept, std::int64_t outputs,
               Handle cumulative, Handle statuses) {
   const Input<float> values("logprobs", logprobs, Place());
@@ -122,6 +127,7 @@ void bind_outputs_of_requests(nb::module_& module) {
          "output", "output_lengths", "criteria", "active", "results", "stream");
   define(module, "child_seeds", &seeds_of_children, "seeds", "n", "seed_plus_index", "prompts",
          "children");
+  define(module, "child_seed", &seed_of_child, "seed", "child", "seed_plus_index");
   define(module, "add_logprobs", &add_step, "logprobs", "tokens_per_step", "kept", "outputs",
          "cumulative", "statuses");
   define(module, "best_of", &choose, "prompts", "candidates", "n", "cumulative", "lengths",

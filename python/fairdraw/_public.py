@@ -25,6 +25,9 @@ from .request_parameters import (
     SglangRequest,
     TensorRtLlmRequest,
     VllmRequest,
+)
+from .request_processing import RequestProcessing
+from .request_translations import (
     from_hugging_face,
     from_llama_cpp,
     from_max,
@@ -32,7 +35,6 @@ from .request_parameters import (
     from_tensorrt_llm,
     from_vllm,
 )
-from .request_processing import RequestProcessing
 from .row_operations import (
     softmax,
     top_k_mask_logits,

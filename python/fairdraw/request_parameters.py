@@ -1,4 +1,4 @@
-"""Requests as engines give them, and what they mean here (fairdraw/request_parameters.h).
+"""Requests as engines give them, and what they mean here.
 
 >>> parameters = fairdraw.from_vllm(fairdraw.VllmRequest(temperature=0.7, top_k=-1, seed=7), vocab)
 >>> tokens = fairdraw.sample(logits, **parameters.filters(), seed=parameters.seed)
@@ -8,22 +8,28 @@ A dataclass an engine, with the engine's own names and defaults, and one functio
 RequestParameters. ValueError where the engine refuses it: by the engine's own limits, with field,
 value and range. RuntimeError for what the engine has and fairdraw has not: nothing is ignored.
 `vocab`: ids lie below it, and a top_k of at least as much is off. Strings are the tokeniser's: stop
-and bad words are ids.
+and bad words are ids. Numbers become float32. Sources are named at each engine: its code as of 2026,
+read, not run.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
-
-import numpy as np
 
 from . import _core
 from ._arguments import FilterOrder, TieRule
-from ._host_arrays import shaped
-from .logprobs import MOST_LOGPROBS
+from ._request_checks import (
+    AT_LEAST_0,
+    OWN,
+    UINT64,
+    check_value,
+    typed,
+    typed_value,
+    unsupported,
+)
 from .parallel_sampling import ChildSeedRule
 from .serving import BatchRequest
 
@@ -31,171 +37,6 @@ Ids = Sequence[int]
 Biases = Mapping[int, float]
 
 LlamaCppSampler = Literal["penalties", "top_k", "top_p", "min_p", "temperature"]
-
-
-def _dict_of(request: Any) -> dict[str, Any]:
-    """Fields by name; biases as pairs."""
-    values = {each.name: getattr(request, each.name) for each in fields(request)}
-    return {
-        name: tuple(value.items()) if isinstance(value, Mapping) else value
-        for name, value in values.items()
-    }
-
-
-@dataclass(frozen=True)
-class VllmRequest:
-    """vLLM's SamplingParams. 0 < temperature < 0.01 becomes 0.01; top_k 0 and -1 are off; seed -1
-    and None are unseeded; biases are clamped to [-100, 100]; child i has seed + i."""
-
-    n: int = 1
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
-    repetition_penalty: float = 1.0
-    temperature: float = 1.0
-    top_p: float = 1.0
-    min_p: float = 0.0
-    top_k: int = 0
-    seed: int | None = None
-    stop_token_ids: Ids = ()
-    ignore_eos: bool = False
-    max_tokens: int | None = 16
-    min_tokens: int = 0
-    logprobs: int | None = None
-    logit_bias: Biases = field(default_factory=dict)
-    allowed_token_ids: Ids | None = None
-    bad_words: Sequence[Ids] = ()
-
-
-@dataclass(frozen=True)
-class SglangRequest:
-    """SGLang's SamplingParams. temperature below 1e-6 is greedy; top_k -1 is off; top_p is measured
-    before top_k (joint)."""
-
-    max_new_tokens: int | None = 128
-    stop_token_ids: Ids = ()
-    temperature: float | None = None
-    top_p: float | None = None
-    min_p: float | None = None
-    top_k: int | None = None
-    frequency_penalty: float | None = None
-    presence_penalty: float | None = None
-    repetition_penalty: float | None = None
-    min_new_tokens: int | None = None
-    n: int | None = None
-    ignore_eos: bool | None = None
-    sampling_seed: int | None = None
-    logit_bias: Biases = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class TensorRtLlmRequest:
-    """TensorRT-LLM's SamplingParams. Greedy where temperature, top_k and top_p are all unset; what
-    is unset or 0 among others is neutral. The seed's default is 0."""
-
-    max_tokens: int = 32
-    stop_token_ids: Ids = ()
-    stop_words: Sequence[Ids] = ()
-    bad_words: Sequence[Ids] = ()
-    n: int = 1
-    best_of: int | None = None
-    use_beam_search: bool = False
-    top_k: int | None = None
-    top_p: float | None = None
-    top_p_min: float | None = None
-    top_p_decay: float | None = None
-    top_p_reset_ids: int | None = None
-    seed: int | None = None
-    temperature: float | None = None
-    min_p: float | None = None
-    min_tokens: int | None = None
-    beam_search_diversity_rate: float | None = None
-    repetition_penalty: float | None = None
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
-    length_penalty: float | None = None
-    early_stopping: int | None = None
-    no_repeat_ngram_size: int | None = None
-    logprobs: int | None = None
-    ignore_eos: bool = False
-    #: [vocab] numbers, an array in host memory: what is added to each logit; -inf bans a token.
-    embedding_bias: Any = field(default=None, compare=False)
-
-
-@dataclass(frozen=True)
-class HuggingFaceRequest:
-    """transformers' GenerationConfig, and the length of the prompt. Greedy without do_sample; the
-    seed is not a request's there."""
-
-    do_sample: bool | None = None
-    temperature: float | None = 1.0
-    top_p: float | None = 1.0
-    min_p: float | None = None
-    top_k: int | None = 50
-    repetition_penalty: float | None = None
-    typical_p: float | None = None
-    epsilon_cutoff: float | None = None
-    eta_cutoff: float | None = None
-    no_repeat_ngram_size: int | None = None
-    num_beams: int = 1
-    num_beam_groups: int = 1
-    num_return_sequences: int = 1
-    length_penalty: float = 1.0
-    diversity_penalty: float = 0.0
-    early_stopping: bool | Literal["never"] = False
-    prompt_tokens: int = 0
-    max_new_tokens: int | None = None
-    min_new_tokens: int | None = None
-    max_length: int = 20
-    min_length: int = 0
-    eos_token_id: Ids = ()
-    bad_words_ids: Sequence[Ids] = ()
-
-
-@dataclass(frozen=True)
-class MaxRequest:
-    """MAX's SamplingParams. temperature in [0, 2], 0 is greedy; top_k 0 and -1 are off; top_p is
-    measured on the whole mass (joint)."""
-
-    top_k: int | None = None
-    top_p: float | None = None
-    min_p: float | None = None
-    temperature: float | None = None
-    thinking_temperature: float | None = None
-    frequency_penalty: float | None = None
-    presence_penalty: float | None = None
-    repetition_penalty: float | None = None
-    max_new_tokens: int | None = None
-    min_new_tokens: int | None = None
-    ignore_eos: bool | None = None
-    stop_token_ids: Ids = ()
-    seed: int | None = None
-
-
-@dataclass(frozen=True)
-class LlamaCppRequest:
-    """llama.cpp's common_params_sampling. Samplers run in the order of `samplers`, and those that
-    are not listed are off; temp <= 0 is greedy; seed 2^32 - 1 is unseeded."""
-
-    seed: int = 2**32 - 1
-    min_keep: int = 0
-    top_k: int = 40
-    top_p: float = 0.95
-    min_p: float = 0.05
-    xtc_probability: float = 0.0
-    typ_p: float = 1.0
-    temp: float = 0.8
-    dynatemp_range: float = 0.0
-    penalty_last_n: int = 64
-    penalty_repeat: float = 1.0
-    penalty_freq: float = 0.0
-    penalty_present: float = 0.0
-    dry_multiplier: float = 0.0
-    top_n_sigma: float = -1.0
-    mirostat: int = 0
-    samplers: Sequence[LlamaCppSampler] = ("penalties", "top_k", "top_p", "min_p", "temperature")
-    ignore_eos: bool = False
-    logit_bias: Biases = field(default_factory=dict)
-    n_predict: int = -1
 
 
 @dataclass(frozen=True)
@@ -259,76 +100,241 @@ class RequestParameters:
         seed of their own, the same for all n; None: a fresh one. RuntimeError for what a state
         cannot do: counts of the prompt, a window of penalties, other rules than its own.
         """
-        values = _dict_of(self)
-        if self.max_tokens is None:
-            values["max_tokens"] = _core.NO_MAX_TOKENS
-        found = _core.batch_request_from(
-            values,
-            prompt,
-            -1 if eos_id is None else eos_id,
-            secrets.randbits(64) if fresh_seed is None else fresh_seed,
-            child,
-            tie_rule,
-            filter_apply_order,
+        given = typed(self, OWN)
+        history: Ids = typed_value("prompt", Ids, prompt)
+        given._check_rules(
+            typed_value("tie_rule", TieRule, tie_rule),
+            typed_value("filter_apply_order", FilterOrder, filter_apply_order),
         )
-        return BatchRequest._of(found)
-
-    @classmethod
-    def _of(cls, values: dict[str, Any]) -> RequestParameters:
-        if values["max_tokens"] == _core.NO_MAX_TOKENS:
-            values["max_tokens"] = None
-        logprobs = values["logprobs"]
-        if logprobs is not None and logprobs > MOST_LOGPROBS:
-            raise RuntimeError(
-                f"logprobs is {logprobs}; allowed: 0 to {MOST_LOGPROBS}, or of all tokens"
-            )
-        return cls(**{**values, "logit_bias": dict(values["logit_bias"])})
-
-
-def from_vllm(request: VllmRequest, vocab: int) -> RequestParameters:
-    """A request of vLLM in fairdraw's terms."""
-    return RequestParameters._of(_core.from_vllm(_dict_of(request), vocab))
-
-
-def from_sglang(request: SglangRequest, vocab: int) -> RequestParameters:
-    """A request of SGLang in fairdraw's terms."""
-    return RequestParameters._of(_core.from_sglang(_dict_of(request), vocab))
-
-
-def from_tensorrt_llm(request: TensorRtLlmRequest, vocab: int) -> RequestParameters:
-    """A request of TensorRT-LLM in fairdraw's terms."""
-    values = _dict_of(request)
-    dense = values.pop("embedding_bias")
-    found = RequestParameters._of(_core.from_tensorrt_llm(values, vocab))
-    if dense is None:
-        return found
-    bias = _sparse("embedding_bias", dense, vocab)
-    differences = tuple(found.differences)
-    if bias and found.repetition_penalty != 1:
-        differences += (
-            "embedding_bias is added before the repetition penalty by TensorRT-LLM, here after it",
+        given._check_penalties()
+        child = typed_value("child", int, child)
+        check_value("child", child, AT_LEAST_0)
+        seed = given.seed
+        if seed is None:
+            fresh = secrets.randbits(64) if fresh_seed is None else fresh_seed
+            seed = typed_value("fresh_seed", int, fresh, OWN._replace(integers=UINT64))
+        end = () if eos_id is None or eos_id < 0 or given.ignore_eos else (eos_id,)
+        return BatchRequest(
+            temperature=given.temperature,
+            top_k=given.top_k,
+            top_p=given.top_p,
+            min_p=given.min_p,
+            repetition_penalty=given.repetition_penalty,
+            repetition_of_prompt=given.repetition_of_prompt,
+            frequency_penalty=given.frequency_penalty,
+            presence_penalty=given.presence_penalty,
+            seed=_core.child_seed(seed, child, given.child_seed_rule == "seed_plus_index"),
+            min_tokens=given.min_tokens,
+            stop_ids=(*given.stop_ids, *end),
+            bias=given.logit_bias,
+            bad_words=given.bad_words,
+            allowed_ids=given.allowed_ids,
+            prompt=history,
         )
-    return replace(found, logit_bias=bias, differences=differences)
+
+    def _check_rules(self, tie_rule: TieRule, filter_apply_order: FilterOrder) -> None:
+        """Rules that a request brings are its state's. Without a filter they say nothing."""
+        by_top_k = self.top_k != 0 and not self.greedy
+        if by_top_k and self.tie_rule != tie_rule:
+            raise unsupported("tie_rule", self.tie_rule, f"{tie_rule}, the batch state's")
+        if by_top_k and self.top_p < 1 and self.filter_apply_order != filter_apply_order:
+            allowed = f"{filter_apply_order}, the batch state's"
+            raise unsupported("filter_apply_order", self.filter_apply_order, allowed)
+
+    def _check_penalties(self) -> None:
+        counted = self.frequency_penalty != 0 or self.presence_penalty != 0
+        if counted and self.counts_of_prompt:
+            allowed = "false with frequency and presence penalties"
+            raise unsupported("counts_of_prompt", "true", allowed)
+        if (counted or self.repetition_penalty != 1) and self.penalty_window != -1:
+            allowed = "-1 (all tokens) with penalties"
+            raise unsupported("penalty_window", str(self.penalty_window), allowed)
 
 
-def _sparse(name: str, dense: Any, vocab: int) -> dict[int, float]:
-    """Biases by id, of an array with one for each token."""
-    values = shaped(name, dense, "float32", (vocab,))
-    for token in np.nonzero(~((np.abs(values) <= 2.0**64) | (values == -np.inf)))[0][:1]:
-        raise ValueError(f"{name}[{token}] is {values[token]}; allowed: -2^64 to 2^64, or -inf")
-    return {int(token): float(values[token]) for token in np.nonzero(values)[0]}
+@dataclass(frozen=True)
+class VllmRequest:
+    """vLLM's SamplingParams (vllm/sampling_params.py).
+
+    0 < temperature < 0.01 becomes 0.01 before it is looked at (so that the engine's 1e-5 for greedy
+    leaves 0 alone); a greedy request drops top_k, top_p, min_p, and has n = 1. top_k 0 and -1 are
+    off; seed -1 and None are unseeded; n <= 16384 (VLLM_MAX_N_SEQUENCES); biases are clamped to
+    [-100, 100]; child i has seed + i. Temperatures are up to 2, as in newer versions; older ones
+    take any. allowed_token_ids is refused if it is empty.
+    """
+
+    n: int = 1
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    temperature: float = 1.0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    top_k: int = 0
+    seed: int | None = None
+    stop_token_ids: Ids = ()
+    ignore_eos: bool = False
+    max_tokens: int | None = 16
+    min_tokens: int = 0
+    logprobs: int | None = None
+    logit_bias: Biases = field(default_factory=dict)
+    allowed_token_ids: Ids | None = None
+    bad_words: Sequence[Ids] = ()
 
 
-def from_hugging_face(request: HuggingFaceRequest, vocab: int) -> RequestParameters:
-    """A request of transformers in fairdraw's terms."""
-    return RequestParameters._of(_core.from_hugging_face(_dict_of(request), vocab))
+@dataclass(frozen=True)
+class SglangRequest:
+    """SGLang's SamplingParams (python/sglang/srt/sampling/sampling_params.py).
+
+    0 <= temperature < 1e-6 is greedy; top_k -1 is off, 0 is refused; the repetition penalty counts
+    the output alone. top_p is measured before top_k (joint). min_p comes after both of them in
+    sequence: if min_p and top_p are on, the nucleus is measured before min_p.
+    """
+
+    max_new_tokens: int | None = 128
+    stop_token_ids: Ids = ()
+    temperature: float | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    top_k: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    repetition_penalty: float | None = None
+    min_new_tokens: int | None = None
+    n: int | None = None
+    ignore_eos: bool | None = None
+    sampling_seed: int | None = None
+    logit_bias: Biases = field(default_factory=dict)
 
 
-def from_max(request: MaxRequest, vocab: int) -> RequestParameters:
-    """A request of MAX in fairdraw's terms."""
-    return RequestParameters._of(_core.from_max(_dict_of(request), vocab))
+@dataclass(frozen=True)
+class TensorRtLlmRequest:
+    """TensorRT-LLM's SamplingParams (tensorrt_llm/sampling_params.py; ranges of
+    cpp/tensorrt_llm/executor/samplingConfig.cpp; greedy as TorchSampler decides).
+
+    Greedy if temperature or top_p is 0, top_k is 1 or min_p is 1, or if temperature, top_k and top_p
+    are all unset; n or best_of > 1 is then refused. Otherwise what is unset or 0 is neutral. The
+    seed's default is 0. Beam search: width best_of, length_penalty 0, early_stopping 1 by default.
+    """
+
+    max_tokens: int = 32
+    stop_token_ids: Ids = ()
+    stop_words: Sequence[Ids] = ()
+    bad_words: Sequence[Ids] = ()
+    n: int = 1
+    best_of: int | None = None
+    use_beam_search: bool = False
+    top_k: int | None = None
+    top_p: float | None = None
+    top_p_min: float | None = None
+    top_p_decay: float | None = None
+    top_p_reset_ids: int | None = None
+    seed: int | None = None
+    temperature: float | None = None
+    min_p: float | None = None
+    min_tokens: int | None = None
+    beam_search_diversity_rate: float | None = None
+    repetition_penalty: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    length_penalty: float | None = None
+    early_stopping: int | None = None
+    no_repeat_ngram_size: int | None = None
+    logprobs: int | None = None
+    ignore_eos: bool = False
+    #: [vocab] numbers, an array in host memory: what is added to each logit; -inf bans a token.
+    embedding_bias: Any = field(default=None, compare=False)
 
 
-def from_llama_cpp(request: LlamaCppRequest, vocab: int) -> RequestParameters:
-    """A request of llama.cpp in fairdraw's terms."""
-    return RequestParameters._of(_core.from_llama_cpp(_dict_of(request), vocab))
+@dataclass(frozen=True)
+class HuggingFaceRequest:
+    """transformers' GenerationConfig (generation/configuration_utils.py, logits_process.py, version
+    5), and the length of the prompt.
+
+    Greedy without do_sample and beams, whatever the filters say. With do_sample: temperature > 0;
+    top_k 50 unless said otherwise, unset or 0 off; top_p below 1 and min_p apply; min_p comes after
+    top_p. num_beams > 1 is beam search; beam sampling is refused. The seed is not a request's there.
+    Lengths with the prompt (max_length, min_length) need `prompt_tokens`. eos_token_id: one or
+    several, stop ids here.
+    """
+
+    do_sample: bool | None = None
+    temperature: float | None = 1.0
+    top_p: float | None = 1.0
+    min_p: float | None = None
+    top_k: int | None = 50
+    repetition_penalty: float | None = None
+    typical_p: float | None = None
+    epsilon_cutoff: float | None = None
+    eta_cutoff: float | None = None
+    no_repeat_ngram_size: int | None = None
+    num_beams: int = 1
+    num_beam_groups: int = 1
+    num_return_sequences: int = 1
+    length_penalty: float = 1.0
+    diversity_penalty: float = 0.0
+    early_stopping: bool | Literal["never"] = False
+    prompt_tokens: int = 0
+    max_new_tokens: int | None = None
+    min_new_tokens: int | None = None
+    max_length: int = 20
+    min_length: int = 0
+    eos_token_id: Ids = ()
+    bad_words_ids: Sequence[Ids] = ()
+
+
+@dataclass(frozen=True)
+class MaxRequest:
+    """MAX's SamplingParams (max/python/max/pipelines/context/sampling_params.py).
+
+    temperature in [0, 2], 0 is greedy; top_k 0 and -1 are off; unset fields have the class's
+    defaults; unseeded without a seed (MAX draws 32 bits). top_p is measured on the whole mass
+    (joint), before min_p.
+    """
+
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    temperature: float | None = None
+    thinking_temperature: float | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    repetition_penalty: float | None = None
+    max_new_tokens: int | None = None
+    min_new_tokens: int | None = None
+    ignore_eos: bool | None = None
+    stop_token_ids: Ids = ()
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class LlamaCppRequest:
+    """llama.cpp's common_params_sampling (common/common.h; src/llama-sampler.cpp).
+
+    Samplers run in the order of `samplers`, and those that are not listed are off. temp <= 0 is
+    greedy; top_k <= 0 is off, and keeps exactly k; top_p >= 1 and min_p <= 0 are off. Penalties look
+    at the last penalty_last_n tokens of prompt and output: 0 turns them off, -1 takes all. The
+    default order has the temperature last: a min_p before it is min_p^(1/temp) after it, a top_p
+    before it has no such equivalent and is listed under `differences`. Seed 2^32 - 1 is unseeded;
+    n_predict -1 is any length.
+    """
+
+    seed: int = 2**32 - 1
+    min_keep: int = 0
+    top_k: int = 40
+    top_p: float = 0.95
+    min_p: float = 0.05
+    xtc_probability: float = 0.0
+    typ_p: float = 1.0
+    temp: float = 0.8
+    dynatemp_range: float = 0.0
+    penalty_last_n: int = 64
+    penalty_repeat: float = 1.0
+    penalty_freq: float = 0.0
+    penalty_present: float = 0.0
+    dry_multiplier: float = 0.0
+    top_n_sigma: float = -1.0
+    mirostat: int = 0
+    samplers: Sequence[LlamaCppSampler] = ("penalties", "top_k", "top_p", "min_p", "temperature")
+    ignore_eos: bool = False
+    logit_bias: Biases = field(default_factory=dict)
+    n_predict: int = -1

@@ -1,6 +1,7 @@
-"""Capsules of red cases: small rows, and scripts that show a defect without fairdraw."""
+"""Capsules of red cases: small rows, and the script that shows a defect without fairdraw."""
 
 import dataclasses
+import inspect
 import json
 import subprocess
 import sys
@@ -9,22 +10,23 @@ import numpy as np
 import pytest
 
 from fairdraw.engines import ENGINES, Engine, __main__, _one_row, _shrink_row, capsules, matrix
-from fairdraw.engines._engine import INTERPRETER, STANDALONE, report_kept
+from fairdraw.engines._engine import INTERPRETER, report_kept
+from fairdraw.engines.standalone import show as standalone_show
 
 SEED = 1
 MASK = "mask/gaussian/v1000/edges"
 DRAWS = "chi_squared/gaussian_wide/v1000/none/t1/n100000"
 
-#: A sampler in NumPy by fairdraw's profile, and what is WRONG with it: "nothing", a top_k of one
-#: token more, or weights of odd ids that are too small by half.
-SAMPLER = '''"""A sampler of a test."""
+MAIN = '\n\nif __name__ == "__main__":'
 
-import numpy as np
+#: A sampler in NumPy by fairdraw's profile, and what is wrong with it: "nothing", a top_k of one
+#: token more, or weights of odd ids that are too small by half.
+SAMPLER = """
 
 RANDOM = np.random.default_rng(1)
 
 
-def answer(logits, temperature, top_k, top_p, min_p, draws):
+def answer(logits, temperature, top_k, top_p, min_p, draws, wrong):
     values = np.asarray(logits, np.float32).astype(np.float64)
     with np.errstate(invalid="ignore"):
         if not np.isfinite(values.max()):
@@ -33,7 +35,7 @@ def answer(logits, temperature, top_k, top_p, min_p, draws):
         return {int(values.argmax())}, [int(values.argmax())] * draws
     weights = np.exp((values - values.max()) / temperature)
     stays = (values > -np.inf) & (weights >= min_p)
-    if WRONG == "top_k" and top_k > 0:
+    if wrong == "top_k" and top_k > 0:
         top_k += 1
     if 0 < top_k < stays.sum():
         stays &= values >= np.sort(values[stays])[-top_k]
@@ -43,18 +45,29 @@ def answer(logits, temperature, top_k, top_p, min_p, draws):
         stays &= above < top_p * weights.sum()
     weights[~stays] = 0
     kept = set(np.flatnonzero(stays).tolist())
-    if WRONG == "odd":
+    if wrong == "odd":
         weights[1::2] /= 2
     law = weights / weights.sum()
     return kept, RANDOM.choice(len(values), size=draws, p=law).tolist()
-'''
 
 
-def planted(tmp_path, wrong):
-    """An engine of the sampler, whose standalone file is the same."""
-    file = tmp_path / "sampler.py"
-    file.write_text(SAMPLER)
-    namespace = {"WRONG": wrong}
+ANSWERS = {"planted": answer}
+"""
+
+
+@pytest.fixture(autouse=True)
+def show(tmp_path, monkeypatch):
+    """The script that shows capsules, with the sampler as what it calls."""
+    text, file = capsules.SHOW.read_text(), tmp_path / "show.py"
+    assert text.count(MAIN) == 1
+    file.write_text(text.replace(MAIN, SAMPLER + MAIN))
+    monkeypatch.setattr(capsules, "SHOW", file)
+    return file
+
+
+def planted(wrong):
+    """An engine of the sampler, which the script calls, too."""
+    namespace = {"np": np}
     exec(SAMPLER, namespace)
 
     def sample(batch):
@@ -66,7 +79,7 @@ def planted(tmp_path, wrong):
             parameters = [column[row].item() for column in columns]
             outputs = np.flatnonzero(rows == row)
             draws = len(outputs) * batch.num_samples
-            ids, drawn = namespace["answer"](logits[row], *parameters, draws)
+            ids, drawn = namespace["answer"](logits[row], *parameters, draws, wrong)
             kept[row, sorted(ids)] = True
             tokens[outputs] = np.reshape(drawn, (len(outputs), batch.num_samples))
         report_kept(batch, kept)
@@ -74,7 +87,7 @@ def planted(tmp_path, wrong):
 
     return Engine(
         name="planted", semantics="fairdraw", calls="a test's sampler", version=lambda: "planted 1",
-        make=lambda seed: sample, arrays="numpy", standalone=file, settings={"WRONG": wrong},
+        make=lambda seed: sample, arrays="numpy", standalone="planted", settings={"wrong": wrong},
         abilities=("indices", "num_samples", "reports_mask", "reports_support"),
     )  # fmt: skip
 
@@ -83,10 +96,9 @@ def matrix_of(engine, case):
     return matrix.updated(None, [matrix.run_engine(engine, "smoke", [case], SEED)])
 
 
-def run(file):
-    return subprocess.run(
-        [sys.executable, "-I", "-B", file], capture_output=True, text=True, check=False
-    )
+def run(show, case):
+    words = [sys.executable, "-I", "-B", show, case]
+    return subprocess.run(words, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(
@@ -98,39 +110,40 @@ def run(file):
         ("odd", DRAWS, "counts", 2),
     ],
 )
-def test_a_wrong_sampler_gets_a_script_that_shows_it(tmp_path, wrong, case, symptom, most_tokens):
-    engine = planted(tmp_path, wrong)
+def test_a_wrong_sampler_gets_a_case_that_shows_it(
+    tmp_path, show, wrong, case, symptom, most_tokens
+):
+    engine = planted(wrong)
     made = matrix_of(engine, case)
     assert [red["verdict"] for red in made["engines"][0]["red"]] == ["failed"]
     index = capsules.write_all(made, {"planted": engine}, tmp_path / "out", seconds=20)
     (folder,) = [entry for entry in index.parent.iterdir() if entry.is_dir()]
     assert symptom in folder.name and folder.name in index.read_text()
     assert "without a capsule" not in index.read_text()
-    page, script = (folder / "issue.md").read_text(), (folder / "show.py").read_text()
+    page, text = (folder / "issue.md").read_text(), (folder / "case.json").read_text()
     assert made["engines"][0]["red"][0]["replay"] in page and "planted 1" in page
-    assert "fairdraw" not in script
 
     (capsule,), left = capsules.collect(made, {"planted": engine}, seconds=20)
     assert not left and capsule.wrong.row.vocab <= most_tokens
 
-    ran = run(folder / "show.py")
+    ran = run(show, folder / "case.json")
     assert ran.returncode == 1 and ran.stdout
     assert all(line in page for line in ran.stdout.splitlines())
-    mended = script.replace(f"WRONG = '{wrong}'", "WRONG = 'nothing'")
-    assert mended != script
-    (folder / "show.py").write_text(mended)
-    ran = run(folder / "show.py")
+    mended = text.replace(f'"wrong": "{wrong}"', '"wrong": "nothing"')
+    assert mended != text
+    (folder / "case.json").write_text(mended)
+    ran = run(show, folder / "case.json")
     assert (ran.returncode, ran.stdout) == (0, "right\n")
 
 
 def test_the_right_sampler_has_no_red_case(tmp_path):
-    engine = planted(tmp_path, "nothing")
+    engine = planted("nothing")
     for case in (MASK, DRAWS):
         assert matrix_of(engine, case)["engines"][0]["red"] == []
 
 
 def test_what_does_not_show_again_is_said(tmp_path):
-    wrong, right = planted(tmp_path, "top_k"), planted(tmp_path, "nothing")
+    wrong, right = planted("top_k"), planted("nothing")
     made = matrix_of(wrong, MASK)
     index = capsules.write_all(made, {"planted": right}, tmp_path / "out")
     assert f"| planted | `{MASK}` | run again it is passed |" in index.read_text()
@@ -139,37 +152,37 @@ def test_what_does_not_show_again_is_said(tmp_path):
     assert "no script calls its package" in index.read_text()
 
 
-def test_a_script_that_shows_nothing_is_not_kept(tmp_path):
-    # The engine is wrong, and its standalone file is not: what an issue must never get.
-    wrong = planted(tmp_path, "top_k")
+def test_a_case_that_shows_nothing_is_not_kept(tmp_path):
+    # The engine is wrong, and what the script calls is not: what an issue must never get.
+    wrong = planted("top_k")
     made = matrix_of(wrong, MASK)
-    untrue = dataclasses.replace(wrong, settings={"WRONG": "nothing"})
+    untrue = dataclasses.replace(wrong, settings={"wrong": "nothing"})
     index = capsules.write_all(made, {"planted": untrue}, tmp_path / "out")
-    assert "its script ended with 0" in index.read_text()
+    assert "the script ended with 0" in index.read_text()
     assert [entry.name for entry in index.parent.iterdir()] == ["README.md"]
 
 
 def test_an_older_capsule_stays_while_its_case_is_red_and_in_no_new_one(tmp_path):
-    wrong, right = planted(tmp_path, "top_k"), planted(tmp_path, "nothing")
+    wrong, right = planted("top_k"), planted("nothing")
     made, out = matrix_of(wrong, MASK), tmp_path / "out"
     index = capsules.write_all(made, {"planted": wrong}, out)
     (folder,) = [entry for entry in out.iterdir() if entry.is_dir()]
-    before = (folder / "show.py").read_text()
+    before = (folder / "case.json").read_text()
     # Where the engine is right, as one on another device may be, nothing new can be made.
     capsules.write_all(made, {"planted": right}, out)
-    assert (folder / "show.py").read_text() == before
+    assert (folder / "case.json").read_text() == before
     assert folder.name in index.read_text() and "without a capsule" not in index.read_text()
     # The script shows nothing: the older one is not touched.
-    untrue = dataclasses.replace(wrong, settings={"WRONG": "nothing"})
+    untrue = dataclasses.replace(wrong, settings={"wrong": "nothing"})
     capsules.write_all(made, {"planted": untrue}, out)
-    assert (folder / "show.py").read_text() == before
+    assert (folder / "case.json").read_text() == before
     # It is red no more.
     capsules.write_all(matrix_of(right, MASK), {"planted": right}, out)
     assert [entry.name for entry in out.iterdir()] == ["README.md"]
 
 
 def test_a_filter_of_another_engine_has_its_capsules(tmp_path):
-    wrong = planted(tmp_path, "top_k")
+    wrong = planted("top_k")
     same = dataclasses.replace(wrong, name="same", filter_of="planted")
     made = matrix.updated(
         None, [matrix.run_engine(engine, "smoke", [MASK], SEED) for engine in (wrong, same)]
@@ -180,11 +193,11 @@ def test_a_filter_of_another_engine_has_its_capsules(tmp_path):
     assert len(made["engines"]) == 3
     index = capsules.write_all(made, {"planted": wrong, "same": same}, tmp_path / "out")
     assert "| its filter is that of planted, which is red, too |" in index.read_text()
-    assert len(list(index.parent.glob("*/show.py"))) == 1
+    assert len(list(index.parent.glob("*/case.json"))) == 1
 
 
 def test_command(tmp_path, monkeypatch, capsys):
-    engine = planted(tmp_path, "top_k")
+    engine = planted("top_k")
     monkeypatch.setitem(ENGINES, "planted", engine)
     file = tmp_path / "m.json"
     matrix.write(matrix_of(engine, MASK), file)
@@ -192,7 +205,7 @@ def test_command(tmp_path, monkeypatch, capsys):
     words = ["capsules", str(file), "--out", str(out), "--engines", "planted", "--seconds", "5"]
     assert __main__.main(words) == 0
     assert str(out / "README.md") in capsys.readouterr().out
-    assert len(list(out.glob("*/show.py"))) == 1
+    assert len(list(out.glob("*/case.json"))) == 1
     with pytest.raises(SystemExit):
         __main__.main(["capsules", str(tmp_path / "none.json")])
 
@@ -213,19 +226,59 @@ def test_counts_of_a_right_sampler_are_allowed():
     assert low + high == draws and 6 * sigma < high - draws / 2 < 9 * sigma
 
 
-@pytest.mark.parametrize("file", sorted(STANDALONE.glob("*.py")), ids=lambda file: file.stem)
-def test_standalone_files_do_not_use_fairdraw(file):
-    text = file.read_text()
-    compile(text, str(file), "exec")
-    assert "fairdraw" not in text
-    if file.stem != "check":
-        named = {engine.standalone for engine in ENGINES.values()}
-        assert (
-            file in named and "def answer(logits, temperature, top_k, top_p, min_p, draws)" in text
-        )
+def test_the_script_does_not_use_fairdraw_and_has_a_function_for_each_engine(show):
+    assert "fairdraw" not in show.read_text()
+    engines = [engine for engine in ENGINES.values() if engine.standalone is not None]
+    assert {engine.standalone for engine in engines} == set(standalone_show.ANSWERS)
+    call = ["logits", "temperature", "top_k", "top_p", "min_p", "draws"]
+    for engine in engines:
+        answer = standalone_show.ANSWERS[engine.standalone]
+        assert list(inspect.signature(answer).parameters) == [*call, *engine.settings]
 
 
-def test_every_committed_capsule_has_its_script():
+NOT_JUDGED = {
+    "kept": None, "may_be_kept": [], "fewest": 0, "most": 0, "must_fail": False, "counts": [],
+}  # fmt: skip
+TWO_OF_FOUR = {**NOT_JUDGED, "kept": [0, 1], "may_be_kept": [0, 1], "fewest": 2, "most": 2}
+
+
+@pytest.mark.parametrize(
+    "kept, tokens, expected, lines",
+    [
+        ({0, 1}, [0, 1, 1, -1], TWO_OF_FOUR, []),
+        (None, [0, 1, 1, 0], TWO_OF_FOUR, []),
+        (
+            {1, 2, 3},
+            [0, 3, 3, 1],
+            TWO_OF_FOUR,
+            [
+                "the filters drop [0], which have to stay",
+                "the filters keep [2, 3], which have to go",
+                "3 tokens stay; expected: 2 to 2",
+                "[0] are drawn, which the filters of the same call dropped",
+                "[3] are drawn; expected: one of [0, 1]",
+            ],
+        ),
+        (set(), [5, -1], NOT_JUDGED, ["[5] are drawn, which the filters of the same call dropped"]),
+        (
+            None,
+            [0, -1],
+            {**NOT_JUDGED, "must_fail": True},
+            ["a row without a distribution gives tokens [-1, 0]"],
+        ),
+        (
+            None,
+            [0, 0, 0, 1],
+            {**TWO_OF_FOUR, "counts": [[0, 1, 2], [1, 0, 3]]},
+            ["token 0 is drawn 3 times in 4; expected: 1 to 2"],
+        ),
+    ],
+)
+def test_the_script_says_each_fault(kept, tokens, expected, lines):
+    assert standalone_show.faults(kept, tokens, len(tokens), expected) == lines
+
+
+def test_every_committed_capsule_has_its_case():
     from test_engines import BASELINE
 
     folder = BASELINE.parent / "capsules"
@@ -236,7 +289,11 @@ def test_every_committed_capsule_has_its_script():
         red["replay"] for r in json.loads(BASELINE.read_text())["engines"] for red in r["red"]
     }
     for name in names:
-        compile((folder / name / "show.py").read_text(), name, "exec")
+        case = json.loads((folder / name / "case.json").read_text())
         page = (folder / name / "issue.md").read_text()
         replays = [line.strip() for line in page.splitlines() if line.startswith("    python")]
         assert replays and set(replays) <= commands
+        assert page.startswith(f"# {case['text']}\n")
+        assert f"\n- versions: {case['seen_with']}\n" in page
+        inspect.signature(standalone_show.ANSWERS[case["answer"]]).bind(**case["call"])
+        assert case["expected"].keys() == NOT_JUDGED.keys()

@@ -4,7 +4,6 @@
 #include <deque>
 #include <exception>
 #include <map>
-#include <memory>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -13,7 +12,6 @@
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/host.h"
 #include "suites/command/app.h"
-#include "suites/command/completion.h"
 #include "suites/command/output.h"
 #include "suites/command/seed.h"
 #include "suites/command/signals.h"
@@ -50,22 +48,6 @@ int host_plugin(const std::vector<std::string>& words) {
                                       parse_uint64("memory", words[2]));
 }
 
-std::vector<VerbWords> words_of(const CLI::App& app) {
-  std::vector<VerbWords> verbs;
-  for (const CLI::App* const verb : app.get_subcommands({})) {
-    VerbWords& words = verbs.emplace_back();
-    words.name = verb->get_name();
-    for (const CLI::Option* const option : verb->get_options()) {
-      OptionWords of_option;
-      for (const std::string& name : option->get_lnames()) of_option.names.push_back("--" + name);
-      for (const std::string& name : option->get_snames()) of_option.names.push_back("-" + name);
-      of_option.takes_value = option->get_items_expected_max() > 0;
-      if (!of_option.names.empty()) words.options.push_back(of_option);
-    }
-  }
-  return verbs;
-}
-
 int run(int argc, char** argv) {
   if (argc > 1 && argv[1] == kPluginHost) return host_plugin({argv + 2, argv + argc});
   CLI::App app(kDescription, "fairdraw");
@@ -89,14 +71,6 @@ int run(int argc, char** argv) {
   add("compare", "Show what changed between two runs, or two benchmarks", add_compare);
   add("merge", "Join the shards of a run to one report", add_merge);
   add("mutants", "Self-test of the gate: wrong samplers that it must find", add_mutants);
-  const auto words = std::make_shared<std::vector<VerbWords>>();
-  verbs["completion"] =
-      add_completion(of_verbs.emplace_back(app.add_subcommand("completion",
-                                                              "Print a script for bash or zsh that "
-                                                              "completes verbs, options and names"),
-                                           argv[0]),
-                     words);
-  *words = words_of(app);
   // A first word that is no verb is a verb misspelt: CLI11 would only say that one is missing.
   if (argc > 1 && argv[1][0] != '-' && verbs.count(argv[1]) == 0) {
     std::vector<std::string> names;

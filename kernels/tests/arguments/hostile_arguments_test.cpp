@@ -30,7 +30,6 @@ const std::map<std::string, std::string>& exempt() {
   constexpr const char* kNoArrays = "takes numbers and vectors, which know their size";
   constexpr const char* kNeedsGpu = "the object does not exist without a GPU";
   static const std::map<std::string, std::string> names = {
-      {"batch_request.h batch_request_from", kNoArrays},
       {"batch_state.h add", kNoArrays},
       {"batch_state.h evict", kNoArrays},
       {"batch_state.h make", kNoArrays},
@@ -68,7 +67,6 @@ const std::map<std::string, std::string>& exempt() {
       {"cuda_sharded_speculation.h verify_sharded", kNeedsGpu},
       {"fused_sampling_processor.h operator", "is step()"},
       {"fused_sampling_processor.h start_async_token_copy", kNoArrays},
-      {"request_parameters.h ", kNoArrays},  // all of it
       {"sharded_nccl.h ", "is for programs with NCCL, which this is not"},
       {"sharded.h receive", "takes blocks of the size that block_bytes() says"},
       {"sharded_speculation.h receive", "takes blocks of the size that block_bytes() says"},

@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -328,6 +329,14 @@ TEST(BatchState, ACallHasRowsForEveryRequest) {
   const RowsView narrow = {&nothing, DType::float32, 2, 99, 99};
   expect_refused(state->sample_request(narrow, call),
                  "length of a row of logits is 99; allowed: 100 (vocab of the batch state)");
+}
+
+// Without a seed no two requests draw the same; a copy of a request is the same request.
+TEST(BatchState, RequestsWithoutASeedHaveFreshOnes) {
+  constexpr int kRequests = 1000;  // two of 2^64 are equal with 3e-14
+  std::set<std::uint64_t> seeds;
+  for (int i = 0; i < kRequests; ++i) seeds.insert(BatchRequest{}.seed);
+  EXPECT_EQ(seeds.size(), std::size_t{kRequests});
 }
 
 }  // namespace

@@ -353,5 +353,15 @@ TEST_F(Serving, AnEmptyBatchIsAStepToo) {
   EXPECT_EQ(processor_->new_tokens().size, 0);
 }
 
+// Two requests of defaults, on equal logits: 64 equal tokens of 33 would be a seed in common
+// (33^-64 < 1e-97 by chance).
+TEST_F(Serving, DefaultRequestsDrawOtherTokens) {
+  expect_ok(state_->add(1, {}));
+  expect_ok(state_->add(2, {}));
+  const std::vector<float> equal(2 * kVocab, 0.0F);
+  for (int step = 0; step < 64; ++step) expect_ok(processor_->step(view(equal)));
+  EXPECT_NE(output_of(1), output_of(2));
+}
+
 }  // namespace
 }  // namespace fairdraw::suites::batches

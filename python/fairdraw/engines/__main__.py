@@ -144,7 +144,7 @@ def main(words: Sequence[str] | None = None) -> int:
     sub = verbs.add_parser("merge", help="puts what other matrices ran into one")
     sub.add_argument("matrix", type=Path, metavar="MATRIX.json", help="is written, with its page")
     sub.add_argument("parts", type=Path, metavar="PART.json", nargs="+")
-    sub = verbs.add_parser("capsules", help="red cases of a matrix as rows and scripts for issues")
+    sub = verbs.add_parser("capsules", help="red cases of a matrix as small rows for issues")
     sub.add_argument("matrix", type=Path, metavar="MATRIX.json")
     sub.add_argument("--out", type=Path, default=Path("capsules"), metavar="DIR")
     sub.add_argument("--engines", default="all", help="names, separated by commas, or all")

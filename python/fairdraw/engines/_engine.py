@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -39,9 +38,9 @@ class Engine:
     abilities: Sequence[Ability] = ()
     #: Globs of the case ids that are about something it does; others are skipped by name.
     cases: Sequence[str] = ("*",)
-    #: For capsules: a file that calls the engine without fairdraw, by a function `answer`, and
-    #: constants that it needs. None where no package is called: there is nobody to send one to.
-    standalone: Path | None = None
+    #: For capsules: the function of standalone/show.py that calls the engine without fairdraw, and
+    #: arguments that it needs. None if no package is called: there is nobody to send one to.
+    standalone: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     #: The engine that has the same function as its filters, whose capsules are this one's, too.
     filter_of: str | None = None
@@ -75,8 +74,6 @@ class DraftEngine(Engine):
         """Names of the checks that are about its rows."""
         return ("verify", "verify_law") if self.target == "logits" else ("chain", "chain_law")
 
-
-STANDALONE = Path(__file__).parent / "standalone"
 
 #: What an adapter on float32 tensors can do: other dtypes are read as float32, as engines do;
 #: excluded tokens get -inf; a row is filtered once, and any number of tokens drawn from it one by

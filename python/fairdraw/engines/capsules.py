@@ -1,9 +1,10 @@
-"""Capsules: of each red case of a matrix a small row, and a script that shows it without fairdraw.
+"""Capsules: of each red case of a matrix a small row, which a script shows without fairdraw.
 
 A red case is run again with its draws, the call that is wrong is found, its row is made small while
 the engine's answer stays wrong in the same way, and cases whose rows come out alike are one capsule:
-a folder with a page to paste into an issue, and a script that needs the engine's package, NumPy and
-perhaps torch. It ends with 1 where the defect shows, and is kept only if it does.
+a folder with a page to paste into an issue, and case.json for the script standalone/show.py, which
+needs the engine's package, NumPy and perhaps torch. The script ends with 1 if the defect shows, and a
+capsule is kept only if it does.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import fcntl
 import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -46,6 +48,8 @@ MOST_ROWS = 8
 #: Words of a message that say which request was wrong.
 PARAMETERS = re.compile(r"\(temperature (\S+), top_k (-?\d+), top_p (\S+), min_p ([^\s)]+)\)")
 SCRIPT_SECONDS = 300
+#: The script that shows every capsule.
+SHOW = Path(__file__).parent / "standalone" / "show.py"
 #: Cases that are about what filters keep.
 OF_FILTERS = ("mask/", "support/")
 REPLAY = re.compile(r"^    python -m fairdraw\.engines run (\S+) .*--case '([^']+)'", re.MULTILINE)
@@ -212,13 +216,6 @@ def _array(values: Iterable[float]) -> str:
     return " + ".join(f"[{text}]" + (f" * {count}" if count > 1 else "") for text, count in parts)
 
 
-def _ids(ids: Sequence[int]) -> str:
-    """A Python expression for ascending ids."""
-    if len(ids) > 8 and ids[-1] - ids[0] == len(ids) - 1:
-        return f"list(range({ids[0]}, {ids[-1] + 1}))"
-    return str(list(ids))
-
-
 def sentence(capsule: Capsule) -> str:
     """What is wrong, in one sentence of plain English."""
     wrong = capsule.wrong
@@ -240,49 +237,42 @@ def _parameters(row: Row) -> str:
     return ", ".join(named)
 
 
-def script(capsule: Capsule, text: str) -> str:
-    """The Python of a capsule: the engine's calls, the row, the comparison."""
+def _number(value: float) -> float | str:
+    """The shortest number that float32 reads back as this one, or its name if it is not finite."""
+    text = as_text(value)
+    return float(text) if np.isfinite(value) else text
+
+
+def case(capsule: Capsule, text: str) -> str:
+    """The JSON of a capsule, for SHOW: the engine's calls, the row, what is expected."""
     wrong = capsule.wrong
     engine, row = wrong.engine, wrong.row
-    assert engine.standalone is not None
     expected = expected_of(wrong.profile, row)
     judged = expected["defined"] and not expected["must_fail"]
     counts = counts_allowed(expected, wrong.draws) if judged and wrong.symptom == "counts" else {}
-    check = engine.standalone.parent / "check.py"
-    if not check.exists():
-        check = Path(__file__).parent / "standalone" / "check.py"
-    constants = {
-        **{name: repr(value) for name, value in engine.settings.items()},
-        "LOGITS": _array(row.logits),
-        "TEMPERATURE": as_text(row.temperature),
-        "TOP_K": row.top_k,
-        "TOP_P": as_text(row.top_p),
-        "MIN_P": as_text(row.min_p),
-        "DRAWS": wrong.draws,
-        "KEPT": _ids(expected["kept"]) if judged else None,
-        "MAY_BE_KEPT": _ids(expected["may_be_kept"]),
-        "FEWEST": expected["fewest"],
-        "MOST": expected["most"],
-        "MUST_FAIL": expected["must_fail"],
-        "COUNTS": {token: bounds for token, bounds in list(counts.items())[:64]},
+    call = {
+        "logits": [_number(value) for value in row.logits],
+        "temperature": _number(row.temperature),
+        "top_k": row.top_k,
+        "top_p": _number(row.top_p),
+        "min_p": _number(row.min_p),
+        "draws": wrong.draws,
+        **engine.settings,
     }
-    lines = [
-        f'"""{text}',
-        "",
-        f"Seen with {capsule.version}. Ends with 1 where it shows, with 0 where it does not.",
-        '"""',
-        "",
-        "inf, nan = float('inf'), float('nan')",
-        "",
-        engine.standalone.read_text().strip(),
-        "",
-        "",
-        *(f"{name} = {value}" for name, value in constants.items()),
-        "",
-        check.read_text().strip(),
-        "",
-    ]
-    return "\n".join(lines)
+    allowed = {
+        "kept": expected["kept"] if judged else None,
+        **{name: expected[name] for name in ("may_be_kept", "fewest", "most", "must_fail")},
+        "counts": [[token, *bounds] for token, bounds in list(counts.items())[:64]],
+    }
+    fields = {
+        "text": text,
+        "seen_with": capsule.version,
+        "answer": engine.standalone,
+        "call": call,
+        "expected": allowed,
+    }
+    lines = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in fields.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def page(capsule: Capsule, text: str, output: str) -> str:
@@ -308,7 +298,8 @@ def page(capsule: Capsule, text: str, output: str) -> str:
         f"- expected: {right}",
         f"- got: {'; '.join(output.strip().splitlines())}",
         "",
-        "`python show.py` shows it and ends with 1. fairdraw found it by:",
+        "`python show.py case.json` shows it and ends with 1: fairdraw's `standalone/show.py`, which needs",
+        "the engine's package alone. fairdraw found it by:",
         "",
     ]
     lines += [f"    {red['replay']}" for red in capsule.cases]
@@ -320,24 +311,24 @@ def _some(ids: Sequence[int]) -> str:
 
 
 def write(capsule: Capsule, folder: Path) -> None:
-    """Writes the capsule's folder and runs its script; NotReduced where that does not show it.
+    """Writes the capsule's folder and runs SHOW of it; NotReduced where that does not show it.
 
     A capsule of that name is replaced if the script shows it, and stays if not.
     """
     text = sentence(capsule)
     with tempfile.TemporaryDirectory() as scratch:
-        file = Path(scratch) / "show.py"
-        file.write_text(script(capsule, text))
+        file = Path(scratch) / "case.json"
+        file.write_text(case(capsule, text))
         ran = subprocess.run(
-            [sys.executable, "-B", file], capture_output=True, text=True, timeout=SCRIPT_SECONDS,
+            [sys.executable, "-B", SHOW, file], capture_output=True, text=True, timeout=SCRIPT_SECONDS,
             check=False,
         )  # fmt: skip
         if ran.returncode != 1 or not ran.stdout.strip() or ran.stdout == "right\n":
             last = (ran.stderr.strip().splitlines() or [ran.stdout.strip()])[-1]
-            raise NotReduced(f"its script ended with {ran.returncode}: {last}")
+            raise NotReduced(f"the script ended with {ran.returncode}: {last}")
         target = folder / capsule.name
         target.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, target / "show.py")
+        shutil.copyfile(file, target / "case.json")
     (target / "issue.md").write_text(page(capsule, text, ran.stdout))
 
 
@@ -407,8 +398,9 @@ def index_page(folder: Path, left: Sequence[tuple[str, str, str]]) -> str:
         "# Capsules",
         "",
         "Written by `python -m fairdraw.engines capsules`: the red cases of the conformance matrix as",
-        "rows that show them, to be attached to an issue. Each folder has a page, and a script that",
-        "needs the engine's package alone; it was run, and showed the defect.",
+        "rows that show them, to be attached to an issue. Each folder has a page, and a case for the",
+        "script `python/fairdraw/engines/standalone/show.py`, which needs the engine's package alone:",
+        "`python show.py case.json` was run, and showed the defect.",
         "",
         "| capsule | red cases | what is wrong |",
         "|---|---|---|",

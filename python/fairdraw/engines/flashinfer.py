@@ -21,7 +21,7 @@ from typing import Any
 
 from .._core import Batch
 from .._judged import Ability
-from ._engine import STANDALONE, DraftEngine, Engine, Sampler
+from ._engine import DraftEngine, Engine, Sampler
 from ._packages import Unavailable, package, version_of
 from ._tensors import CHUNK, float32_logits, generator_of, places_in_range, rows_of
 
@@ -133,8 +133,8 @@ def _engine(name: str, semantics: str, calls: str, draw: Any, order: str, cases:
         make=partial(make, draw, order),
         abilities=ABILITIES,
         cases=cases,
-        standalone=STANDALONE / "flashinfer.py",
-        settings={"FUNCTION": draw.__name__.removeprefix("_from_").strip("_"), "ORDER": order},
+        standalone="flashinfer",
+        settings={"function": draw.__name__.removeprefix("_from_").strip("_"), "order": order},
     )
 
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from .._core import Batch
 from ._engine import (
-    STANDALONE,
     TENSOR_ABILITIES,
     Engine,
     Sampler,
@@ -118,5 +117,5 @@ ENGINE = Engine(
     make=make,
     arrays="numpy",
     abilities=TENSOR_ABILITIES,
-    standalone=STANDALONE / "llamacpp.py",
+    standalone="llamacpp",
 )

@@ -15,7 +15,7 @@ from typing import Any
 
 from .._core import Batch
 from . import flashinfer
-from ._engine import STANDALONE, TENSOR_ABILITIES, Engine, OperationEngine, Sampler
+from ._engine import TENSOR_ABILITIES, Engine, OperationEngine, Sampler
 from ._packages import package, version_of
 from ._tensors import draw_outputs, float32_logits, generator_of
 
@@ -113,6 +113,6 @@ RENORM = Engine(
     make=make_renorm,
     abilities=TENSOR_ABILITIES,
     cases=flashinfer.WITHOUT_MIN_P,
-    standalone=STANDALONE / "flashinfer.py",
-    settings={"FUNCTION": "renorm", "ORDER": "top_k_first"},
+    standalone="flashinfer",
+    settings={"function": "renorm", "order": "top_k_first"},
 )

@@ -13,7 +13,7 @@ import types
 from typing import Any
 
 from .._core import Batch
-from ._engine import STANDALONE, TENSOR_ABILITIES, Engine, Sampler
+from ._engine import TENSOR_ABILITIES, Engine, Sampler
 from ._packages import Unavailable
 from ._tensors import generator_of
 from ._vllm_wheel import WHEEL, Nothing, path_of, stand_ins, version_with, wheel_source
@@ -93,5 +93,5 @@ ENGINE = Engine(
     version=version,
     make=make,
     abilities=TENSOR_ABILITIES,
-    standalone=STANDALONE / "vllm_package.py",
+    standalone="vllm_package",
 )

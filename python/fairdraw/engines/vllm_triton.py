@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core import Batch
-from ._engine import INTERPRETER, STANDALONE, TENSOR_ABILITIES, Engine, Sampler
+from ._engine import INTERPRETER, TENSOR_ABILITIES, Engine, Sampler
 from ._packages import package
 from ._tensors import exponential_race, generator_of
 from ._vllm_wheel import triton_device, triton_module, version_with
@@ -71,5 +71,5 @@ ENGINE = Engine(
     version=version,
     make=make,
     abilities=TENSOR_ABILITIES,
-    standalone=STANDALONE / "vllm_triton.py",
+    standalone="vllm_triton",
 )

@@ -14,7 +14,7 @@ from typing import Any
 
 from .._core import Batch
 from .._judged import Ability
-from ._engine import STANDALONE, Engine, Sampler, report_kept
+from ._engine import Engine, Sampler, report_kept
 from ._tensors import CHUNK, float32_logits, places_in_range, rows_of
 from ._vllm_wheel import triton_device, triton_module, version_with
 from .vllm_torch import SAMPLING_EPS
@@ -115,6 +115,6 @@ ENGINE = Engine(
     version=version,
     make=make,
     abilities=ABILITIES,
-    standalone=STANDALONE / "vllm_triton.py",
+    standalone="vllm_triton",
     filter_of="vllm_triton",
 )

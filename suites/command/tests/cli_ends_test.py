@@ -368,8 +368,7 @@ class Ends(CommandLineCase):
                  ["calibrate", "--runs", "100", "--seed", "7"],
                  ["report", good, self.path("rendered")], ["compare", good, good],
                  ["compare", rows, rows],
-                 ["merge", good, "--report", self.path("merged")], ["mutants", "--list"],
-                 ["completion", "bash"]]
+                 ["merge", good, "--report", self.path("merged")], ["mutants", "--list"]]
         text = self.run_fairdraw("--help").stdout
         listed = text[text.index("Subcommands:"):].splitlines()[1:]
         verbs = {line.split()[0] for line in listed if line.startswith("  ")}

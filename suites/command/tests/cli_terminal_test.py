@@ -10,7 +10,6 @@ import os
 import pty
 import re
 import shlex
-import shutil
 import struct
 import subprocess
 import sys
@@ -293,77 +292,6 @@ class Terminal(CommandLineCase):
         summary = self.report("report")["summary"]
         self.assertEqual((summary["failed"], summary["error"]), (0, 0))
         self.assertGreater(summary["underpowered"], 10)
-
-    # --- completion ---
-
-    def in_shell(self, *words, **texts):
-        """What a shell prints of a script: `completion` holds the program's."""
-        shell = words[0]
-        script = self.run_fairdraw("completion", shell)
-        self.assertEqual(script.returncode, 0, script.stderr)
-        result = subprocess.run([*words], env={**os.environ, "completion": script.stdout, **texts},
-                                cwd=self.folder.name, capture_output=True, text=True, timeout=60,
-                                check=False)
-        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
-        return result.stdout.split()
-
-    def completed_by_bash(self, line):
-        run = 'eval "$completion"; COMP_LINE="$line" COMP_POINT=${#line}; _fairdraw; '
-        return self.in_shell("bash", "--norc", "-c", run + 'printf "%s\\n" "${COMPREPLY[@]}"',
-                             line=line)
-
-    def completed_by_zsh(self, line):
-        # zle is needed for the real builtins: these print what they are given, as far as it fits.
-        run = """
-            compdef() { }
-            _files() { }
-            compset() { PREFIX="${PREFIX##${~2}}"; }
-            compadd() { shift; print -l -- ${(M)@:#${PREFIX}*}; }
-            eval "$completion"
-            words=("${(@s: :)line}") CURRENT=$#words PREFIX="${words[-1]}"
-            _fairdraw"""
-        return self.in_shell("zsh", "-f", "-c", run, line=line)
-
-    def check_completion(self, complete, is_bash):
-        verbs = re.findall(r"^  ([a-z]+)  ", self.run_fairdraw("--help").stdout.split(
-            "Subcommands:")[1], re.M)
-        self.assertGreater(len(verbs), 12)
-        self.assertEqual(complete("fairdraw "), [*verbs, "--help", "--version"])
-        self.assertEqual(complete("fairdraw ver"), ["verify"])
-        for verb in verbs:
-            page = self.run_fairdraw(verb, "--help").stdout
-            options = re.findall(r"^  (?:-\w,)?(--[a-z-]+)", page, re.M)
-            self.assertEqual(complete(f"fairdraw {verb} --"), options, verb)
-        self.assertEqual(complete("fairdraw verify --suite "), ["smoke", "gate", "nightly"])
-        self.assertEqual(complete("fairdraw verify --suite=sm"), ["smoke"])
-        self.assertEqual(complete("fairdraw verify -q --semantics vllm_to"), ["vllm_torch"])
-        listed = self.run_fairdraw("list", "samplers").stdout.splitlines()
-        names = [line.split()[0] for line in listed]
-        found = complete("fairdraw replay x --sampler ")
-        self.assertEqual(found[: len(names)], names)
-        self.assertIn("profile:vllm_torch", found)
-        # bash replaces what stands behind the colon, zsh all of the word.
-        self.assertEqual(complete("fairdraw verify --sampler cpu:s"),
-                         ["scalar"] if is_bash else ["cpu:scalar"])
-        self.assertEqual(complete("fairdraw verify --sampler cpu,mode"),
-                         ["cpu,model"] if is_bash else ["model"])
-        self.assertEqual(complete("fairdraw verify --sampler cpu:scalar,mode"),
-                         ["scalar,model"] if is_bash else ["model"])
-        self.assertEqual(complete("fairdraw list fam"), ["families"])
-        self.assertEqual(complete("fairdraw verify --report "), [])  # the shell's file names
-        self.assertEqual(complete("fairdraw report "), [])
-
-    def test_bash_completes_verbs_options_and_names(self):
-        self.check_completion(self.completed_by_bash, is_bash=True)
-
-    def test_zsh_completes_verbs_options_and_names(self):
-        if not shutil.which("zsh"):
-            self.skipTest("there is no zsh")
-        self.check_completion(self.completed_by_zsh, is_bash=False)
-
-    def test_completion_knows_two_shells(self):
-        self.expect_usage_error("completion", "fish", says=["shell 'fish'", "bash", "zsh"])
-        self.expect_usage_error("completion", says=["shell"])
 
 
 if __name__ == "__main__":

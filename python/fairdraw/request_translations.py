@@ -1,0 +1,550 @@
+"""From the requests of engines to RequestParameters, an engine after another.
+
+Each function checks what the engine checks, then what fairdraw has not, and takes the rest over.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._arguments import FilterOrder
+from ._host_arrays import shaped
+from ._request_checks import (
+    AT_LEAST_0,
+    AT_LEAST_1,
+    AT_LEAST_MINUS_1,
+    COUNT,
+    FACTOR,
+    FINITE_NOT_NEGATIVE,
+    INT32,
+    LLAMA_CPPS,
+    PENALTY,
+    POSITIVE,
+    PYTHONS,
+    UINT32,
+    UNIT,
+    UNIT_WITHOUT_0,
+    UNSET,
+    WITHIN_2,
+    Range,
+    biases_of,
+    check,
+    check_features,
+    check_ids,
+    check_value,
+    check_vocab,
+    check_words,
+    lengths_of,
+    out_of_range,
+    single,
+    text,
+    typed,
+    unsupported,
+)
+from .logprobs import MOST_LOGPROBS
+from .request_parameters import (
+    HuggingFaceRequest,
+    LlamaCppRequest,
+    MaxRequest,
+    RequestParameters,
+    SglangRequest,
+    TensorRtLlmRequest,
+    VllmRequest,
+)
+
+_GREEDY = {"greedy": True, "temperature": 0.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
+_NEUTRAL = {
+    "temperature": 1.0,
+    "top_p": 1.0,
+    "min_p": 0.0,
+    "repetition_penalty": 1.0,
+    "frequency_penalty": 0.0,
+    "presence_penalty": 0.0,
+}
+_RANGES_OF_SAMPLE: dict[str, Range] = {
+    "top_p": UNIT,
+    "min_p": UNIT,
+    "repetition_penalty": FACTOR,
+    "frequency_penalty": PENALTY,
+    "presence_penalty": PENALTY,
+}
+_TEMPERATURE: Range = (2.0**-126, 2.0**64, "0, or 2^-126 to 2^64 as float32")
+_LARGEST_SINGLE = float(np.finfo(np.float32).max)
+_LENGTH_PENALTY: Range = (-_LARGEST_SINGLE, _LARGEST_SINGLE, "finite as float32")
+_LENGTH_PENALTY_FROM_0: Range = (0, _LARGEST_SINGLE, ">= 0 and finite as float32")
+
+
+def _numbers(given: Any, vocab: int) -> dict[str, Any]:
+    """The filters and penalties of a request, by names that most engines share; unset is neutral."""
+    values: dict[str, Any] = {"top_k": _top_k_of(given.top_k or 0, vocab)}
+    for name, neutral in _NEUTRAL.items():
+        value = getattr(given, name, None)
+        values[name] = neutral if value is None else value
+    return values
+
+
+def _top_k_of(top_k: int, vocab: int) -> int:
+    """0 where it keeps the whole vocabulary."""
+    return top_k if 0 < top_k < vocab else 0
+
+
+def _seed(seed: int | None) -> int | None:
+    """64 bits, two's complement."""
+    return None if seed is None else seed % 2**64
+
+
+def _new_tokens(given: SglangRequest | MaxRequest) -> dict[str, Any]:
+    return lengths_of(
+        "min_new_tokens", given.min_new_tokens, "max_new_tokens", given.max_new_tokens
+    )
+
+
+def _finished(values: dict[str, Any], **others: Any) -> RequestParameters:
+    """The parameters, if as float32 they are in the ranges of `sample` and its logits processing.
+
+    They are greedy where `sample` is: top_k 1, top_p 0.
+    """
+    singles = {name: single(values[name]) for name in _NEUTRAL if name in values}
+    found = RequestParameters(**{**values, **singles, **others})
+    if not found.greedy and found.temperature == 0:
+        raise out_of_range("temperature", "0 as float32", _TEMPERATURE[2])
+    if found.top_k == 1 or found.top_p == 0:
+        found = replace(found, **_GREEDY)  # type: ignore[arg-type]
+    if found.temperature != 0:
+        check_value("temperature", found.temperature, _TEMPERATURE)
+    check(found, _RANGES_OF_SAMPLE)
+    if found.logprobs is not None and found.logprobs > MOST_LOGPROBS:
+        raise unsupported(
+            "logprobs", str(found.logprobs), f"0 to {MOST_LOGPROBS}, or of all tokens"
+        )
+    return found
+
+
+_VLLM_RANGES: dict[str, Range] = {
+    "n": (1, 16384, "1 to 16384"),
+    "presence_penalty": WITHIN_2,
+    "frequency_penalty": WITHIN_2,
+    "repetition_penalty": POSITIVE,
+    "temperature": (0, 2, "0 to 2"),
+    "top_p": UNIT_WITHOUT_0,
+    "top_k": AT_LEAST_MINUS_1,
+    "min_p": UNIT,
+    "max_tokens": AT_LEAST_1,
+    "min_tokens": AT_LEAST_0,
+    "logprobs": AT_LEAST_MINUS_1,
+}
+
+
+def from_vllm(request: VllmRequest, vocab: int) -> RequestParameters:
+    """A request of vLLM in fairdraw's terms: __post_init__ and _verify_args, in their order."""
+    given, vocab = typed(request, PYTHONS), check_vocab(vocab)
+    adjustments = []
+    if 0 < given.temperature < 0.01:
+        adjustments.append(f"temperature {text(given.temperature)} is raised to 0.01")
+        given = replace(given, temperature=0.01)
+    check(given, _VLLM_RANGES)
+    check_ids("stop_token_ids", given.stop_token_ids, vocab)
+    check_words("bad_words", given.bad_words, vocab)
+    if given.allowed_token_ids is not None:
+        if not given.allowed_token_ids:
+            raise out_of_range("allowed_token_ids", "empty", "unset, or at least one id")
+        check_ids("allowed_token_ids", given.allowed_token_ids, vocab)
+    clamped = {token: min(max(bias, -100.0), 100.0) for token, bias in given.logit_bias.items()}
+    for token, bias in given.logit_bias.items():
+        if clamped[token] != bias:
+            adjustments.append(f"logit_bias {text(bias)} is clamped to [-100, 100]")
+    biases = biases_of("logit_bias", clamped, vocab)
+    values = _numbers(given, vocab)
+    if given.temperature == 0:
+        if given.n > 1:
+            raise out_of_range("n", str(given.n), "1 where temperature is 0")
+        values |= _GREEDY
+    return _finished(
+        values,
+        seed=None if given.seed == -1 else _seed(given.seed),
+        child_seed_rule="seed_plus_index",
+        logit_bias=biases,
+        bad_words=given.bad_words,
+        allowed_ids=given.allowed_token_ids or (),
+        n=given.n,
+        best_of=given.n,
+        **lengths_of("min_tokens", given.min_tokens, "max_tokens", given.max_tokens),
+        ignore_eos=given.ignore_eos,
+        stop_ids=tuple(dict.fromkeys(given.stop_token_ids)),
+        logprobs=given.logprobs,
+        adjustments=tuple(adjustments),
+    )
+
+
+_SGLANG_RANGES: dict[str, Range] = {
+    "temperature": FINITE_NOT_NEGATIVE,
+    "top_p": UNIT_WITHOUT_0,
+    "min_p": UNIT,
+    "frequency_penalty": WITHIN_2,
+    "presence_penalty": WITHIN_2,
+    "repetition_penalty": (UNIT_WITHOUT_0[0], 2, "above 0, up to 2"),
+    "min_new_tokens": AT_LEAST_0,
+    "max_new_tokens": AT_LEAST_0,
+    "n": COUNT,
+}
+
+
+def from_sglang(request: SglangRequest, vocab: int) -> RequestParameters:
+    """A request of SGLang in fairdraw's terms: __post_init__ and verify."""
+    given, vocab = typed(request, PYTHONS), check_vocab(vocab)
+    check(given, _SGLANG_RANGES)
+    coldest = given.temperature is not None and given.temperature < 1e-6
+    if given.top_k != -1 and not coldest:
+        check_value("top_k", given.top_k, (1, math.inf, "-1, or >= 1"))
+    check_ids("stop_token_ids", given.stop_token_ids, vocab)
+    biases = biases_of("logit_bias", given.logit_bias, vocab)
+    values, n = _numbers(given, vocab), 1 if given.n is None else given.n
+    order: FilterOrder = "top_k_first"
+    differences: tuple[str, ...] = ()
+    if coldest or given.top_k == 1:
+        values |= _GREEDY
+    elif values["min_p"] == 0:
+        order = "joint"
+    elif values["top_p"] < 1:
+        differences = (
+            "SGLang measures top_p before min_p; sample measures it on what min_p keeps",
+        )
+    return _finished(
+        values,
+        filter_apply_order=order,
+        seed=_seed(given.sampling_seed),
+        repetition_of_prompt=False,
+        logit_bias=biases,
+        n=n,
+        best_of=n,
+        **_new_tokens(given),
+        ignore_eos=bool(given.ignore_eos),
+        stop_ids=given.stop_token_ids,
+        differences=differences,
+    )
+
+
+_TENSORRT_LLM_RANGES: dict[str, Range] = {
+    "temperature": FINITE_NOT_NEGATIVE,
+    "top_k": AT_LEAST_0,
+    "top_p": UNIT,
+    "min_p": UNIT,
+    "repetition_penalty": POSITIVE,
+    "n": COUNT,
+    "max_tokens": AT_LEAST_1,
+    "min_tokens": AT_LEAST_0,
+    "logprobs": (0, INT32[1], ">= 0"),
+}
+_NOT_OF_TENSORRT_LLM: dict[str, Range] = {
+    "top_p_decay": (1, 1, "unset or 1"),
+    "top_p_min": UNSET,
+    "top_p_reset_ids": UNSET,
+    "no_repeat_ngram_size": UNSET,
+    "beam_search_diversity_rate": (0, 0, "0"),
+}
+_BEAM_WIDTH: Range = (1, _core.MAX_BEAM_WIDTH, f"1 to {_core.MAX_BEAM_WIDTH} (beam widths)")
+
+
+def from_tensorrt_llm(request: TensorRtLlmRequest, vocab: int) -> RequestParameters:
+    """A request of TensorRT-LLM in fairdraw's terms."""
+    given, vocab = typed(request, PYTHONS), check_vocab(vocab)
+    check(given, _TENSORRT_LLM_RANGES)
+    check_features(given, _NOT_OF_TENSORRT_LLM)
+    unset = given.temperature is None and given.top_p is None and given.top_k is None
+    greedy = (
+        unset or given.temperature == 0 or given.top_p == 0 or given.top_k == 1 or given.min_p == 1
+    )
+    best_of = given.best_of or given.n
+    check_value("best_of", best_of, (given.n, INT32[1], "n to 2^31 - 1"))
+    if greedy and not given.use_beam_search and best_of > 1:
+        raise out_of_range("best_of", str(best_of), "1 for a greedy request")
+    values = _numbers(given, vocab)
+    if greedy:
+        values |= _GREEDY
+    if given.use_beam_search:
+        check_value("best_of", best_of, _BEAM_WIDTH)
+        check_value("length_penalty", given.length_penalty, _LENGTH_PENALTY_FROM_0)
+        check_value("early_stopping", given.early_stopping, AT_LEAST_0)
+        stopping = 1 if given.early_stopping is None else min(given.early_stopping, 2)
+        penalty = single(given.length_penalty or 0.0)
+        values |= {"beam_width": best_of, "length_penalty": penalty, "early_stopping": stopping}
+    check_ids("stop_token_ids", given.stop_token_ids, vocab)
+    check_words("stop_words", given.stop_words, vocab)
+    check_words("bad_words", given.bad_words, vocab)
+    unseeded = given.seed is None and not greedy
+    found = _finished(
+        values,
+        seed=_seed(given.seed or 0),
+        bad_words=given.bad_words,
+        n=given.n,
+        best_of=best_of,
+        **lengths_of("min_tokens", given.min_tokens, "max_tokens", given.max_tokens),
+        ignore_eos=given.ignore_eos,
+        stop_ids=given.stop_token_ids,
+        stop_sequences=given.stop_words,
+        logprobs=given.logprobs,
+        adjustments=("seed is unset: TensorRT-LLM's default is 0",) if unseeded else (),
+    )
+    if given.embedding_bias is None:
+        return found
+    bias = _sparse("embedding_bias", given.embedding_bias, vocab)
+    differences: tuple[str, ...] = ()
+    if bias and found.repetition_penalty != 1:
+        differences = (
+            "embedding_bias is added before the repetition penalty by TensorRT-LLM, here after it",
+        )
+    return replace(found, logit_bias=bias, differences=differences)
+
+
+def _sparse(name: str, dense: Any, vocab: int) -> dict[int, float]:
+    """Biases by id, of an array with one for each token."""
+    values = shaped(name, dense, "float32", (vocab,))
+    for token in np.nonzero(~((np.abs(values) <= 2.0**64) | (values == -np.inf)))[0][:1]:
+        raise ValueError(f"{name}[{token}] is {values[token]}; allowed: -2^64 to 2^64, or -inf")
+    return {int(token): float(values[token]) for token in np.nonzero(values)[0]}
+
+
+_NOT_OF_HUGGING_FACE: dict[str, Range] = {
+    "typical_p": (1, math.inf, "unset or 1"),
+    "epsilon_cutoff": (0, 0, "unset or 0"),
+    "eta_cutoff": (0, 0, "unset or 0"),
+    "no_repeat_ngram_size": (0, 0, "unset or 0"),
+    "num_beam_groups": (1, 1, "1"),
+    "diversity_penalty": (0, 0, "0"),
+}
+_HUGGING_FACE_RANGES_OF_SAMPLING: dict[str, Range] = {
+    "temperature": POSITIVE,
+    "top_k": (0, math.inf, "unset, 0, or >= 1"),
+    "top_p": UNIT,
+    "min_p": UNIT,
+}
+_HUGGING_FACE_RANGES: dict[str, Range] = {
+    "num_beams": (1, _core.MAX_BEAM_WIDTH, f"1 to {_core.MAX_BEAM_WIDTH}"),
+    "num_return_sequences": COUNT,
+    "prompt_tokens": (0, INT32[1], "0 to 2^31 - 1"),
+    "min_length": AT_LEAST_0,
+    "max_new_tokens": AT_LEAST_1,
+    "min_new_tokens": AT_LEAST_0,
+    "repetition_penalty": POSITIVE,
+}
+
+
+def from_hugging_face(request: HuggingFaceRequest, vocab: int) -> RequestParameters:
+    """A request of transformers in fairdraw's terms: what generate() makes of it."""
+    given, vocab = typed(request, PYTHONS), check_vocab(vocab)
+    check_features(given, _NOT_OF_HUGGING_FACE)
+    if given.do_sample:
+        check(given, _HUGGING_FACE_RANGES_OF_SAMPLING)
+    check(given, _HUGGING_FACE_RANGES)
+    values = _numbers(given, vocab)
+    differences: tuple[str, ...] = ()
+    if not given.do_sample or given.top_k == 1 or given.top_p == 0:
+        values |= _GREEDY
+    elif values["min_p"] > 0 and values["top_p"] < 1:
+        differences = (
+            "Hugging Face measures top_p before min_p; sample measures it on what min_p keeps",
+        )
+    check_ids("eos_token_id", given.eos_token_id, vocab)
+    check_words("bad_words_ids", given.bad_words_ids, vocab)
+    return _finished(
+        values | _hugging_face_beams(given) | _hugging_face_lengths(given),
+        bad_words=given.bad_words_ids,
+        n=given.num_return_sequences,
+        stop_ids=given.eos_token_id,
+        differences=differences,
+    )
+
+
+def _hugging_face_beams(given: HuggingFaceRequest) -> dict[str, Any]:
+    sequences = given.num_return_sequences
+    if given.num_beams == 1:
+        if sequences > 1 and not given.do_sample:
+            raise out_of_range(
+                "num_return_sequences", str(sequences), "1 without do_sample and beams"
+            )
+        return {"best_of": sequences}
+    if given.do_sample:
+        allowed = "false where num_beams is not 1 (fairdraw has no such feature)"
+        raise unsupported("do_sample", "true", allowed)
+    allowed_sequences: Range = (1, given.num_beams, f"1 to num_beams ({given.num_beams})")
+    check_value("num_return_sequences", sequences, allowed_sequences)
+    check_value("length_penalty", given.length_penalty, _LENGTH_PENALTY)
+    return {
+        "best_of": given.num_beams,
+        "beam_width": given.num_beams,
+        "length_penalty": single(given.length_penalty),
+        "early_stopping": 2 if given.early_stopping == "never" else int(given.early_stopping),
+    }
+
+
+def _hugging_face_lengths(given: HuggingFaceRequest) -> dict[str, Any]:
+    """Lengths without the prompt; max_new_tokens and min_new_tokens come first if they are set."""
+    prompt = given.prompt_tokens
+    most = given.max_new_tokens
+    if most is None:
+        if given.max_length <= prompt:
+            raise out_of_range(
+                "max_length", str(given.max_length), f"above prompt_tokens ({prompt})"
+            )
+        most = given.max_length - prompt
+    least = max(0, given.min_length - prompt, given.min_new_tokens or 0)
+    named = "min_length" if given.min_new_tokens is None else "min_new_tokens"
+    return lengths_of(named, least, "the largest length", most)
+
+
+_MAX_RANGES: dict[str, Range] = {
+    "min_p": UNIT,
+    "repetition_penalty": POSITIVE,
+    "top_k": AT_LEAST_MINUS_1,
+    "top_p": UNIT,
+    "temperature": (0, 2, "0 to 2"),
+    "frequency_penalty": WITHIN_2,
+    "presence_penalty": WITHIN_2,
+    "min_new_tokens": AT_LEAST_0,
+    "max_new_tokens": AT_LEAST_0,
+}
+
+
+def from_max(request: MaxRequest, vocab: int) -> RequestParameters:
+    """A request of MAX in fairdraw's terms: its defaults, and __post_init__ in its order."""
+    given, vocab = typed(request, PYTHONS), check_vocab(vocab)
+    check(given, _MAX_RANGES)
+    check_features(given, {"thinking_temperature": UNSET})
+    check_ids("stop_token_ids", given.stop_token_ids, vocab)
+    values = _numbers(given, vocab)
+    differences: tuple[str, ...] = ()
+    if given.temperature == 0 or given.top_k == 1 or given.top_p == 0:
+        values |= _GREEDY
+    elif values["min_p"] > 0 and values["top_p"] < 1:
+        differences = (
+            "MAX measures top_p on the whole mass; sample measures it on what min_p keeps",
+        )
+    return _finished(
+        values,
+        filter_apply_order="joint",
+        seed=_seed(given.seed),
+        **_new_tokens(given),
+        ignore_eos=bool(given.ignore_eos),
+        stop_ids=given.stop_token_ids,
+        differences=differences,
+    )
+
+
+_NOT_OF_LLAMA_CPP: dict[str, Range] = {
+    "min_keep": (-math.inf, 1, "0 or 1"),
+    "xtc_probability": (-math.inf, 0, "<= 0"),
+    "typ_p": (1, math.inf, ">= 1"),
+    "dynatemp_range": (-math.inf, 0, "<= 0"),
+    "dry_multiplier": (0, 0, "0"),
+    "top_n_sigma": (-math.inf, 0, "<= 0"),
+    "mirostat": (0, 0, "0"),
+}
+_LLAMA_CPP_RANGES: dict[str, Range] = {
+    "temp": (-math.inf, 2.0**64, "at most 2^64"),
+    "top_p": AT_LEAST_0,
+    "min_p": (-math.inf, 1, "at most 1"),
+    "penalty_last_n": AT_LEAST_MINUS_1,
+    "n_predict": AT_LEAST_MINUS_1,
+}
+
+
+def from_llama_cpp(request: LlamaCppRequest, vocab: int) -> RequestParameters:
+    """A request of llama.cpp in fairdraw's terms: a chain of samplers, walked in its order."""
+    given, vocab = typed(request, LLAMA_CPPS), check_vocab(vocab)
+    check_features(given, _NOT_OF_LLAMA_CPP)
+    check(given, _LLAMA_CPP_RANGES)
+    for i, name in enumerate(given.samplers):
+        if name in given.samplers[:i]:
+            raise out_of_range(f"samplers[{i}]", repr(name), "each sampler once")
+    chain = _Chain(given, _top_k_of(given.top_k, vocab))
+    for name in given.samplers:
+        getattr(chain, name)()
+    values, differences = chain.values, chain.differences
+    coldest = "temperature" in given.samplers and given.temp <= 0
+    if coldest or values.get("top_k") == 1 or values.get("top_p") == 0:
+        values |= _GREEDY
+        # The largest logit is in every nucleus.
+        differences = [each for each in differences if not each.startswith("top_p")]
+    return _finished(
+        values,
+        tie_rule="lowest_id",
+        seed=None if given.seed == UINT32[1] else given.seed,
+        counts_of_prompt=True,
+        logit_bias=biases_of("logit_bias", given.logit_bias, vocab),
+        max_tokens=None if given.n_predict in (-1, _core.NO_MAX_TOKENS) else given.n_predict,
+        ignore_eos=given.ignore_eos,
+        adjustments=tuple(chain.adjustments),
+        differences=tuple(differences),
+    )
+
+
+class _Chain:
+    """What a walk over llama.cpp's samplers has come by; a method for each of them."""
+
+    def __init__(self, given: LlamaCppRequest, top_k: int) -> None:
+        self.given = given
+        self.k = top_k
+        self.values: dict[str, Any] = {}
+        self.adjustments: list[str] = []
+        self.differences: list[str] = []
+
+    def _temperature_follows(self) -> bool:
+        """Whether the logits that a filter sees are divided by a temperature later."""
+        follows = "temperature" in self.given.samplers and "temperature" not in self.values
+        return follows and self.given.temp > 0 and self.given.temp != 1
+
+    def penalties(self) -> None:
+        given = self.given
+        if given.penalty_last_n == 0:
+            return
+        before = self.values.keys() - {"filter_apply_order"}
+        of_penalties = {
+            "repetition_penalty": given.penalty_repeat,
+            "frequency_penalty": given.penalty_freq,
+            "presence_penalty": given.penalty_present,
+        }
+        self.values |= {**of_penalties, "penalty_window": given.penalty_last_n}
+        if before and tuple(of_penalties.values()) != (1, 0, 0):
+            self.differences.append(
+                "penalties come after other samplers in the chain; sample applies them first"
+            )
+
+    def top_k(self) -> None:
+        if self.k == 0:
+            return
+        self.values["top_k"] = self.k
+        if "top_p" in self.values:
+            self.values["filter_apply_order"] = "joint"
+
+    def top_p(self) -> None:
+        if self.given.top_p >= 1:
+            return
+        self.values["top_p"] = self.given.top_p
+        if self._temperature_follows():
+            self.differences.append(
+                "top_p is measured before the temperature; sample measures it after that"
+            )
+
+    def min_p(self) -> None:
+        given = self.given
+        if given.min_p <= 0:
+            return
+        self.values["min_p"] = given.min_p
+        if self._temperature_follows():
+            after = single(given.min_p ** (1 / given.temp))
+            self.values["min_p"] = after
+            self.adjustments.append(
+                f"min_p {text(given.min_p)} before the temperature is {text(after)} after it"
+            )
+        if "top_p" in self.values:
+            self.differences.append(
+                "top_p is measured before min_p; sample measures it on what min_p keeps"
+            )
+
+    def temperature(self) -> None:
+        self.values["temperature"] = self.given.temp

@@ -1,0 +1,372 @@
+"""Requests of engines: what each field means here, and what engines or fairdraw refuse.
+
+A row of a table is an engine, what its request has besides the defaults, and what becomes of it.
+Answers are the engines' code, as the dataclasses name it.
+"""
+
+import math
+import re
+
+import numpy as np
+import pytest
+from test_request_parameters import ENGINES, float32
+
+import fairdraw
+
+VOCAB = 1000
+NAN, INF = math.nan, math.inf
+GREEDY = {"greedy": True, "temperature": 0, "top_k": 0, "top_p": 1, "min_p": 0}
+
+
+def translated(engine, fields):
+    kind, translate = ENGINES[engine]
+    return translate(kind(**fields), VOCAB)
+
+
+@pytest.mark.parametrize(
+    "engine, fields, expected",
+    [
+        ("vllm", {}, {
+            "greedy": False, "temperature": 1, "top_k": 0, "top_p": 1, "max_tokens": 16,
+            "seed": None, "child_seed_rule": "seed_plus_index",
+            "filter_apply_order": "top_k_first", "adjustments": (), "differences": (),
+        }),
+        ("vllm", {"temperature": 0, "top_k": 5, "top_p": 0.5, "min_p": 0.1}, GREEDY),
+        *(("vllm", {"top_k": off}, {"top_k": 0}) for off in (0, -1, VOCAB, VOCAB + 1)),
+        ("vllm", {"top_k": VOCAB - 1}, {"top_k": VOCAB - 1}),
+        ("vllm", {"top_k": 1}, GREEDY),
+        ("vllm", {"seed": -1}, {"seed": None}),
+        ("vllm", {"seed": 0}, {"seed": 0}),
+        ("vllm", {"seed": -2}, {"seed": 2**64 - 2}),
+        ("vllm", {"max_tokens": None}, {"max_tokens": None}),
+        ("vllm", {"max_tokens": 2**31 - 1}, {"max_tokens": None}),
+        ("vllm", {"max_tokens": 2**31 - 2}, {"max_tokens": 2**31 - 2}),
+        ("vllm", {
+            "stop_token_ids": [5, 7, 5], "logit_bias": {3: 250.0, 4: -INF, 6: 0.5},
+            "allowed_token_ids": [1, 2], "bad_words": [[1], [2, 3]],
+        }, {
+            "stop_ids": (5, 7), "logit_bias": {3: 100.0, 4: -100.0, 6: 0.5},
+            "adjustments": (
+                "logit_bias 250 is clamped to [-100, 100]",
+                "logit_bias -inf is clamped to [-100, 100]",
+            ),
+            "allowed_ids": (1, 2), "bad_words": ((1,), (2, 3)),
+        }),
+        ("sglang", {}, {
+            "max_tokens": 128, "filter_apply_order": "joint", "repetition_of_prompt": False,
+        }),
+        ("sglang", {"temperature": 9e-7}, GREEDY),
+        ("sglang", {"temperature": 0, "top_k": 0}, GREEDY),  # top_k is 1 by the time it is checked
+        ("sglang", {"top_k": 1}, GREEDY),
+        ("sglang", {"temperature": 1e-6}, {"greedy": False, "temperature": float32(1e-6)}),
+        ("sglang", {"top_k": -1}, {"top_k": 0}),
+        ("sglang", {"sampling_seed": 42}, {"seed": 42}),
+        ("sglang", {"min_p": 0.1}, {"filter_apply_order": "top_k_first", "differences": ()}),
+        ("sglang", {"logit_bias": {4: -INF}}, {"logit_bias": {4: -INF}}),
+        ("tensorrt_llm", {}, GREEDY),
+        ("tensorrt_llm", {"min_p": 0.5}, GREEDY),  # temperature, top_k, top_p are unset
+        ("tensorrt_llm", {"temperature": 0}, GREEDY),
+        ("tensorrt_llm", {"top_p": 0, "temperature": 2}, GREEDY),
+        ("tensorrt_llm", {"top_k": 1}, GREEDY),
+        ("tensorrt_llm", {"temperature": 1, "min_p": 1}, GREEDY),
+        ("tensorrt_llm", {"top_k": 0}, {
+            "greedy": False, "temperature": 1, "top_k": 0, "top_p": 1, "seed": 0, "max_tokens": 32,
+            "adjustments": ("seed is unset: TensorRT-LLM's default is 0",),
+        }),
+        # A best_of of 0 is n.
+        ("tensorrt_llm", {"top_k": 40, "seed": 9, "n": 2, "best_of": 0, "stop_words": [[1, 2]]}, {
+            "top_k": 40, "seed": 9, "best_of": 2, "adjustments": (), "stop_sequences": ((1, 2),),
+        }),
+        ("tensorrt_llm", {"use_beam_search": True, "n": 2, "best_of": 4}, {
+            "beam_width": 4, "n": 2, "early_stopping": 1, "length_penalty": 0,
+        }),
+        ("tensorrt_llm", {
+            "use_beam_search": True, "best_of": 4, "early_stopping": 7, "length_penalty": 0.5,
+        }, {"early_stopping": 2, "length_penalty": 0.5}),
+        ("hugging_face", {"temperature": 0, "top_p": 7}, GREEDY),  # which are not read
+        ("hugging_face", {"do_sample": True}, {
+            "greedy": False, "top_k": 50, "temperature": 1, "seed": None,
+        }),
+        *(("hugging_face", {"do_sample": True, "top_k": off}, {"top_k": 0}) for off in (None, 0)),
+        ("hugging_face", {}, {"max_tokens": 20}),
+        ("hugging_face", {"prompt_tokens": 15}, {"max_tokens": 5}),
+        ("hugging_face", {
+            "prompt_tokens": 15, "max_new_tokens": 100, "min_length": 40, "min_new_tokens": 10,
+        }, {"max_tokens": 100, "min_tokens": 25}),
+        ("hugging_face", {
+            "num_beams": 4, "num_return_sequences": 3, "eos_token_id": [2, 3],
+            "early_stopping": "never",
+        }, {
+            "beam_width": 4, "n": 3, "best_of": 4, "early_stopping": 2, "length_penalty": 1,
+            "stop_ids": (2, 3),
+        }),
+        ("hugging_face", {"num_beams": 4}, {"early_stopping": 0}),
+        ("max", {}, {
+            "greedy": False, "max_tokens": None, "filter_apply_order": "joint",
+            "repetition_of_prompt": True,
+        }),
+        ("max", {"temperature": 0}, GREEDY),
+        ("max", {"top_k": 1}, GREEDY),
+        ("max", {"top_k": 0}, {"top_k": 0}),
+        ("llama_cpp", {}, {
+            "top_k": 40, "top_p": float32(0.95), "temperature": float32(0.8),
+            "tie_rule": "lowest_id", "penalty_window": 64, "counts_of_prompt": True, "seed": None,
+            "max_tokens": None,
+            # x >= max + ln(min_p) before the division by T is x/T >= max/T + ln(min_p)/T after it.
+            "min_p": float32(float32(0.05) ** (1 / float32(0.8))),
+        }),
+        ("llama_cpp", {
+            "samplers": ["temperature", "min_p", "top_k", "top_p"],
+            "penalty_repeat": 1.5,  # no sampler of the chain
+        }, {
+            "differences": (), "adjustments": (), "min_p": float32(0.05), "repetition_penalty": 1,
+            "filter_apply_order": "top_k_first",
+        }),
+        ("llama_cpp", {"samplers": ["top_p", "top_k"]}, {
+            "filter_apply_order": "joint", "temperature": 1, "min_p": 0, "differences": (),
+        }),
+        ("llama_cpp", {"penalty_last_n": 0, "penalty_repeat": 1.5}, {"repetition_penalty": 1}),
+        *(("llama_cpp", {"temp": cold}, {**GREEDY, "differences": ()}) for cold in (0.0, -1.0)),
+        ("llama_cpp", {"top_k": -5, "top_p": 2, "min_p": -1, "seed": 7, "n_predict": 3}, {
+            "top_k": 0, "top_p": 1, "min_p": 0, "seed": 7, "max_tokens": 3,
+        }),
+    ],
+)  # fmt: skip
+def test_what_fields_mean(engine, fields, expected):
+    found = translated(engine, fields)
+    assert {name: getattr(found, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize("low", [1e-9, 9e-6, 0.005])
+def test_vllms_temperatures_below_a_hundredth_are_raised(low):
+    found = translated("vllm", {"temperature": low})
+    assert found.temperature == float32(0.01) and not found.greedy
+    assert found.adjustments == (f"temperature {low:.9g} is raised to 0.01",)
+
+
+@pytest.mark.parametrize(
+    "engine, fields, sentences",
+    [
+        ("sglang", {"min_p": 0.1, "top_p": 0.9}, ["SGLang measures top_p before min_p"]),
+        ("hugging_face", {"do_sample": True, "top_p": 0.9, "min_p": 0.1},
+         ["Hugging Face measures top_p before min_p"]),
+        ("max", {"min_p": 0.1, "top_p": 0.5}, ["MAX measures top_p on the whole mass"]),
+        ("llama_cpp", {}, ["top_p is measured before the temperature",
+                           "top_p is measured before min_p"]),
+        ("llama_cpp", {"samplers": ["top_k", "penalties"], "penalty_repeat": 1.5},
+         ["penalties come after other samplers in the chain"]),
+    ],
+)  # fmt: skip
+def test_where_distributions_differ(engine, fields, sentences):
+    found = translated(engine, fields).differences
+    assert len(found) == len(sentences)
+    assert all(each.startswith(begin) for each, begin in zip(found, sentences, strict=True))
+
+
+def test_min_p_before_llama_cpps_temperature_keeps_the_same_tokens():
+    # Logits 0, -1/4, ... -3: the boundary ln(0.2) = -1.609 lies far from all of them.
+    logits = -0.25 * np.arange(13, dtype=np.float32)[None]
+    request = fairdraw.LlamaCppRequest(temp=0.5, min_p=0.2, samplers=["min_p", "temperature"])
+    parameters = fairdraw.from_llama_cpp(request, 13)
+    assert parameters.differences == ()
+    _, details = fairdraw.sample(logits, **parameters.filters(), seed=1, return_details=True)
+    assert details.support_size.tolist() == [7]  # 0 to -1.5
+
+
+REFUSED = [
+    ("vllm", "n is 2; allowed: 1 where temperature is 0", {"temperature": 0, "n": 2}),
+    ("vllm", "n is 0; allowed: 1 to 16384", {"n": 0}),
+    ("vllm", "n is 16385", {"n": 16385}),
+    *(("vllm", "temperature is", {"temperature": bad}) for bad in (-0.1, 2.1, NAN, INF, -INF)),
+    *(("vllm", "top_p is", {"top_p": bad}) for bad in (0.0, -0.1, 1.1, NAN)),
+    *(("vllm", "min_p is", {"min_p": bad}) for bad in (-0.1, 1.1, NAN)),
+    ("vllm", "top_k is -2; allowed: >= -1", {"top_k": -2}),
+    *((engine, f"{name} is", {name: bad})
+      for engine in ("vllm", "sglang", "max")
+      for name in ("presence_penalty", "frequency_penalty")
+      for bad in (-2.1, 2.1, NAN, INF)),
+    *(("vllm", "repetition_penalty is", {"repetition_penalty": bad})
+      for bad in (0.0, -1.0, NAN, INF, 1e300, 1e-300)),
+    ("vllm", "max_tokens is 0", {"max_tokens": 0}),
+    ("vllm", "min_tokens is -1", {"min_tokens": -1}),
+    ("vllm", "min_tokens is 17; allowed: 0 to max_tokens (16)", {"min_tokens": 17}),
+    ("vllm", "logprobs is -2", {"logprobs": -2}),
+    ("vllm", "stop_token_ids[1] is 1000; allowed: 0 to 999", {"stop_token_ids": [1, 1000]}),
+    ("vllm", "logit_bias[0] is nan", {"logit_bias": {1: NAN}}),
+    ("vllm", "logit_bias[0] is -1;", {"logit_bias": {-1: 0.0}}),
+    ("vllm", "allowed_token_ids is empty", {"allowed_token_ids": []}),
+    ("vllm", "allowed_token_ids[0] is -1", {"allowed_token_ids": [-1]}),
+    ("vllm", "bad_words[1] is empty", {"bad_words": [[1], []]}),
+    ("vllm", "bad_words[0][1] is 1000", {"bad_words": [[1, 1000]]}),
+    ("sglang", "top_k is 0; allowed: -1, or >= 1", {"top_k": 0}),
+    *(("sglang", "temperature is", {"temperature": bad}) for bad in (-1e-9, NAN, INF)),
+    ("sglang", "temperature is", {"temperature": 1e30}),  # beyond float32's 2^64
+    ("sglang", "top_p is 0", {"top_p": 0}),
+    ("sglang", "min_p is", {"min_p": -0.5}),
+    ("sglang", "repetition_penalty is 2.5; allowed: above 0, up to 2", {"repetition_penalty": 2.5}),
+    ("sglang", "repetition_penalty is 0", {"repetition_penalty": 0}),
+    ("sglang", "frequency_penalty is 3", {"frequency_penalty": 3}),
+    ("sglang", "presence_penalty is -3", {"presence_penalty": -3}),
+    ("sglang", "min_new_tokens is 129; allowed: 0 to max_new_tokens (128)",
+     {"min_new_tokens": 129}),
+    ("sglang", "max_new_tokens is -1", {"max_new_tokens": -1}),
+    ("sglang", "n is 0", {"n": 0}),
+    ("sglang", "logit_bias[0] is 1000", {"logit_bias": {1000: 1.0}}),
+    ("sglang", "logit_bias[0] is 1e+30", {"logit_bias": {1: 1e30}}),
+    ("tensorrt_llm", "best_of is 2; allowed: 1 for a greedy request", {"best_of": 2}),
+    ("tensorrt_llm", "best_of is 3", {"n": 3}),
+    ("tensorrt_llm", "best_of is 1025; allowed: 1 to 1024",
+     {"use_beam_search": True, "best_of": 1025}),
+    ("tensorrt_llm", "best_of is 4; allowed: n to", {"use_beam_search": True, "best_of": 4, "n": 5}),
+    ("tensorrt_llm", "length_penalty is -1",
+     {"use_beam_search": True, "best_of": 4, "length_penalty": -1}),
+    ("tensorrt_llm", "early_stopping is -1",
+     {"use_beam_search": True, "best_of": 4, "early_stopping": -1}),
+    ("tensorrt_llm", "temperature is -1", {"temperature": -1}),
+    ("tensorrt_llm", "temperature is nan", {"temperature": NAN}),
+    ("tensorrt_llm", "temperature is 0 as float32", {"temperature": 1e-60}),
+    ("tensorrt_llm", "top_k is -1; allowed: >= 0", {"top_k": -1}),
+    ("tensorrt_llm", "top_p is 1.5", {"top_p": 1.5}),
+    ("tensorrt_llm", "min_p is -1", {"min_p": -1}),
+    ("tensorrt_llm", "repetition_penalty is 0", {"repetition_penalty": 0}),
+    ("tensorrt_llm", "frequency_penalty is inf", {"frequency_penalty": INF}),
+    ("tensorrt_llm", "presence_penalty is nan", {"presence_penalty": NAN}),
+    ("tensorrt_llm", "min_tokens is 33", {"min_tokens": 33}),
+    ("tensorrt_llm", "stop_words[0] is empty", {"stop_words": [[]]}),
+    ("hugging_face", "max_length is 20; allowed: above prompt_tokens (20)", {"prompt_tokens": 20}),
+    ("hugging_face", "max_new_tokens is 0", {"max_new_tokens": 0}),
+    ("hugging_face", "min_new_tokens is 30", {"min_new_tokens": 30}),
+    ("hugging_face", "num_return_sequences is 5; allowed: 1 to num_beams (4)",
+     {"num_beams": 4, "num_return_sequences": 5}),
+    ("hugging_face", "num_return_sequences is 2", {"num_return_sequences": 2}),
+    ("hugging_face", "num_beams is 0", {"num_beams": 0}),
+    *(("hugging_face", f"{name} is {bad}", {"do_sample": True, name: bad})
+      for name, bad in (("temperature", 0), ("top_k", -1), ("top_p", 1.5), ("min_p", 2))),
+    ("hugging_face", "repetition_penalty is -1", {"repetition_penalty": -1}),
+    ("hugging_face", "eos_token_id[0] is -1", {"eos_token_id": [-1]}),
+    ("max", "temperature is 2.5; allowed: 0 to 2", {"temperature": 2.5}),
+    ("max", "temperature is nan", {"temperature": NAN}),
+    ("max", "top_k is -2", {"top_k": -2}),
+    ("max", "top_p is -1", {"top_p": -1}),
+    ("max", "min_p is 2", {"min_p": 2}),
+    ("max", "repetition_penalty is inf", {"repetition_penalty": INF}),
+    *(("llama_cpp", f"{name} is nan", {name: NAN}) for name in ("temp", "top_p", "min_p")),
+    ("llama_cpp", "penalty_last_n is -2", {"penalty_last_n": -2}),
+    ("llama_cpp", "repetition_penalty is 0", {"penalty_repeat": 0}),
+    ("llama_cpp", "frequency_penalty is nan", {"penalty_freq": NAN}),
+    ("llama_cpp", "n_predict is -2", {"n_predict": -2}),
+    ("llama_cpp", "samplers[1] is 'top_k'; allowed: each sampler once",
+     {"samplers": ["top_k", "top_k"]}),
+    ("llama_cpp", "samplers[0] is 9", {"samplers": [9]}),
+]  # fmt: skip
+
+NOT_HERE = [
+    ("tensorrt_llm", "beam_search_diversity_rate is 0.5", {"beam_search_diversity_rate": 0.5}),
+    ("tensorrt_llm", "top_p_decay is 0.5", {"top_p_decay": 0.5}),
+    ("tensorrt_llm", "top_p_min is set", {"top_p_min": 0.5}),
+    ("tensorrt_llm", "top_p_reset_ids is set", {"top_p_reset_ids": 1}),
+    ("tensorrt_llm", "no_repeat_ngram_size is set", {"no_repeat_ngram_size": 3}),
+    ("hugging_face", "do_sample is true", {"num_beams": 2, "do_sample": True}),
+    ("hugging_face", "typical_p is 0.5", {"typical_p": 0.5}),
+    ("hugging_face", "epsilon_cutoff is 0.1", {"epsilon_cutoff": 0.1}),
+    ("hugging_face", "eta_cutoff is 0.1", {"eta_cutoff": 0.1}),
+    ("hugging_face", "no_repeat_ngram_size is 3", {"no_repeat_ngram_size": 3}),
+    ("hugging_face", "num_beam_groups is 2", {"num_beam_groups": 2}),
+    ("hugging_face", "diversity_penalty is 1", {"diversity_penalty": 1}),
+    ("max", "thinking_temperature is set", {"thinking_temperature": 1}),
+    ("llama_cpp", "min_keep is 2", {"min_keep": 2}),
+    ("llama_cpp", "xtc_probability is 0.5", {"xtc_probability": 0.5}),
+    ("llama_cpp", "typ_p is 0.5", {"typ_p": 0.5}),
+    ("llama_cpp", "dynatemp_range is 0.5", {"dynatemp_range": 0.5}),
+    ("llama_cpp", "dry_multiplier is 0.5", {"dry_multiplier": 0.5}),
+    ("llama_cpp", "top_n_sigma is 1", {"top_n_sigma": 1}),
+    ("llama_cpp", "mirostat is 2", {"mirostat": 2}),
+]
+
+
+@pytest.mark.parametrize(
+    "error, engine, message, fields",
+    [(ValueError, *row) for row in REFUSED] + [(RuntimeError, *row) for row in NOT_HERE],
+)
+def test_what_is_refused(error, engine, message, fields):
+    with pytest.raises(error, match=f"^{re.escape(message)}") as refusal:
+        translated(engine, fields)
+    assert "; allowed: " in str(refusal.value)
+
+
+@pytest.mark.parametrize("vocab", [0, 2**20 + 1])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_vocabulary_out_of_its_range(engine, vocab):
+    kind, translate = ENGINES[engine]
+    with pytest.raises(ValueError, match=f"vocab is {vocab}; allowed: 1 to {2**20}"):
+        translate(kind(), vocab)
+
+
+#: Every parameter that a batch's request takes, none at its default.
+ALL_SET = {
+    "temperature": 0.5, "top_k": 7, "top_p": 0.25, "min_p": 0.125, "seed": 99,
+    "repetition_penalty": 1.5, "repetition_of_prompt": False, "frequency_penalty": 2.0,
+    "presence_penalty": -1.0, "logit_bias": {4: 0.5, 5: -3.0}, "bad_words": [[1, 2], [3]],
+    "allowed_ids": [1, 2, 3], "min_tokens": 5, "stop_ids": [8],
+}  # fmt: skip
+
+
+def parameters_of(**changes):
+    return fairdraw.RequestParameters(**{**ALL_SET, **changes})
+
+
+def test_a_batchs_request_takes_every_parameter():
+    made = parameters_of().batch_request([10, -1, 11], eos_id=9)
+    assert made == fairdraw.BatchRequest(
+        temperature=0.5, top_k=7, top_p=0.25, min_p=0.125, seed=99, repetition_penalty=1.5,
+        repetition_of_prompt=False, frequency_penalty=2.0, presence_penalty=-1.0,
+        bias={4: 0.5, 5: -3.0}, bad_words=((1, 2), (3,)), allowed_ids=(1, 2, 3), min_tokens=5,
+        stop_ids=(8, 9), prompt=(10, -1, 11),
+    )  # fmt: skip
+    fairdraw.BatchState(vocab=100, capacity=2, max_length=16).add(1, made)
+    assert parameters_of(ignore_eos=True).batch_request(eos_id=9).stop_ids == (8,)
+
+
+@pytest.mark.parametrize("rule", ["threefry", "seed_plus_index"])
+def test_seeds_of_children_and_of_requests_that_have_none(rule):
+    for seed, parent in ((99, 99), (None, 1234), (0, 0), (2**64 - 1, 2**64 - 1)):
+        parameters = parameters_of(child_seed_rule=rule, seed=seed)
+        expected = fairdraw.child_seeds(np.array([parent], np.uint64), 4, rule)[0].tolist()
+        made = [parameters.batch_request(fresh_seed=1234, child=i).seed for i in range(4)]
+        assert made == expected
+
+
+def test_requests_without_a_seed_have_fresh_ones():
+    # Of 1000 of 2^64 two are equal with 3e-14.
+    parameters = fairdraw.RequestParameters()
+    assert len({parameters.batch_request().seed for _ in range(1000)}) == 1000
+
+
+BY_COUNTS = "allowed: false with frequency and presence penalties"
+OF_STATE = {"tie_rule": "lowest_id", "filter_apply_order": "joint"}
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"counts_of_prompt": True}, f"counts_of_prompt is true; {BY_COUNTS}"),
+        ({"penalty_window": 64}, "penalty_window is 64; allowed: -1 (all tokens) with penalties"),
+        ({"tie_rule": "lowest_id"}, "tie_rule is lowest_id; allowed: keep_all, the batch state's"),
+        ({"filter_apply_order": "joint"},
+         "filter_apply_order is joint; allowed: top_k_first, the batch state's"),
+    ],
+)  # fmt: skip
+def test_what_a_state_cannot_do(changes, message):
+    with pytest.raises(RuntimeError, match=f"^{re.escape(message)}$"):
+        parameters_of(**changes).batch_request()
+
+
+def test_rules_of_the_state_and_rules_that_decide_nothing_are_taken():
+    assert parameters_of(**OF_STATE).batch_request(**OF_STATE).top_k == 7
+    neutral = parameters_of(
+        **OF_STATE, top_k=0, repetition_penalty=1.0, frequency_penalty=0.0, presence_penalty=0.0,
+        counts_of_prompt=True, penalty_window=64,
+    )  # fmt: skip
+    assert neutral.batch_request().top_k == 0
+    with pytest.raises(ValueError, match="child is -1; allowed: >= 0"):
+        parameters_of().batch_request(child=-1)
