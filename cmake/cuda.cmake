@@ -90,13 +90,13 @@ function(fairdraw_cuda_options target)
   # No contraction on the device either. constexpr functions of the standard library run there.
   set(flags --fmad=false --expt-relaxed-constexpr
     $<$<CONFIG:RelWithDebInfo>:-lineinfo>
-    -Xcompiler=-ffp-contract=off,-Wall,-Wextra,-Wshadow)
+    -Xcompiler=-ffp-contract=off)
   # The library is static: every program has a copy of the kernels. A fifth of the size.
   if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
     list(APPEND flags --compress-mode=size)
   endif()
   if(FAIRDRAW_WERROR)
-    list(APPEND flags -Werror=all-warnings -Xcompiler=-Werror)
+    list(APPEND flags -Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Wshadow,-Werror)
   endif()
   target_compile_options(${target} INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:${flags}>")
 endfunction()

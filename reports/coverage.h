@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "harness/run/evidence/coverage.h"
-#include "reports/object_reader.h"
 
 namespace fairdraw::reports {
 
@@ -24,6 +24,6 @@ std::string declare_sentence(const harness::Coverage& coverage, std::size_t most
 std::string listed(const std::vector<std::string>& names);
 
 /// What report.json says of it, an object a sampler; null where the record says nothing.
-Json coverage_json(const harness::RunRecord& record);
+nlohmann::ordered_json coverage_json(const harness::RunRecord& record);
 
 }  // namespace fairdraw::reports
