@@ -8,18 +8,23 @@
 #include "fairdraw/cuda_sharded.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "fairdraw/logits_processing.h"
 #include "harness/adapters/cuda.h"
-#include "harness/adapters/cuda_shards.h"
 #include "harness/adapters/describe.h"
 #include "harness/adapters/device_arrays.h"
 #include "harness/adapters/sample_view.h"
 #include "harness/adapters/sharded.h"
+#include "harness/contract/call_arrays.h"
 #include "harness/contract/usage_error.h"
 
 namespace fairdraw::harness {
@@ -29,6 +34,68 @@ using cuda::ShardedExchange;
 
 /// Of the shards' memory for blocks together. A million rows of two tokens would take 100 GB.
 constexpr std::int64_t kMostPeerBytes = std::int64_t{4} << 30;
+
+constexpr int kBitsOfWord = 32;
+
+/// Columns of a call's processing, from a word of masks on.
+void split_processing(std::int64_t first, LogitsProcessing& processing) {
+  if (processing.prompt_mask.given()) processing.prompt_mask.data += first / kBitsOfWord;
+  if (processing.output_counts.given()) processing.output_counts.data += first;
+}
+
+/// Where the vocabulary is split: at whole words of masks, as evenly as these are.
+std::vector<std::int64_t> word_boundaries(std::int64_t vocab, int shards) {
+  std::vector<std::int64_t> boundaries;
+  const std::int64_t words = words_for(vocab);
+  for (int shard = 0; shard <= shards; ++shard) {
+    boundaries.push_back(std::min(words * shard / shards * kBitsOfWord, vocab));
+  }
+  boundaries.back() = vocab;
+  return boundaries;
+}
+
+/// Calls with a device state for each shard, which are given back when the call is over. Returns
+/// the message of the first error.
+std::string on_devices(int shards,
+                       const std::function<Error(const std::vector<DeviceState*>&)>& call) {
+  std::vector<DeviceState*> states;
+  const std::function<std::string()> with_states = [&] {
+    std::string message;
+    const std::string failed = on_device([&](DeviceState& state) -> Error {
+      states.push_back(&state);
+      if (static_cast<int>(states.size()) == shards) return call(states);
+      message = with_states();
+      return {};
+    });
+    return message.empty() ? failed : message;
+  };
+  return with_states();
+}
+
+/// A call whose results are arrays of its own, with what the caller's hold.
+class OwnResults {
+ public:
+  explicit OwnResults(const fairdraw_batch& given) : call_(given) {
+    each_array(call_, [this](auto& pointer, const CallArray& array) {
+      using Value = std::remove_pointer_t<std::remove_reference_t<decltype(pointer)>>;
+      if constexpr (!std::is_const_v<Value>) {
+        if (pointer == nullptr) return;
+        const auto* bytes = reinterpret_cast<const std::byte*>(pointer);
+        arrays_.emplace_back(bytes, bytes + array.bytes());
+        pointer = reinterpret_cast<Value*>(arrays_.back().data());
+      }
+    });
+  }
+  OwnResults(const OwnResults&) = delete;
+  OwnResults& operator=(const OwnResults&) = delete;
+
+  fairdraw_batch& call() { return call_; }
+  const std::deque<std::vector<std::byte>>& arrays() const { return arrays_; }
+
+ private:
+  fairdraw_batch call_;
+  std::deque<std::vector<std::byte>> arrays_;
+};
 
 /// One shard of a call.
 class Shard {
@@ -117,12 +184,38 @@ class Shard {
     return place - static_cast<const std::byte*>(state_.workspace.data());
   }
 
-  OwnResults<fairdraw_batch> results_;
+  OwnResults results_;
   DeviceCall<fairdraw_batch> device_;
   DeviceState& state_;
   cuda::DeviceBuffer memory_;
   cuda::ShardedCall call_;
 };
+
+/// Copies the results of the first shard into those of a call, if all shards have the same. Arrays
+/// for which is_of_columns(place) holds are left to the caller: each shard has its columns of them.
+template <class IsOfColumns>
+Error copy_agreed_results(const std::deque<Shard>& shards, const fairdraw_batch& call,
+                          const IsOfColumns& is_of_columns) {
+  std::size_t number = 0;
+  Error disagreement;
+  each_array(call, [&](const auto& pointer, const CallArray& array) {
+    using Value = std::remove_pointer_t<std::remove_reference_t<decltype(pointer)>>;
+    if constexpr (!std::is_const_v<Value>) {
+      if (pointer == nullptr) return;
+      const std::size_t mine = number++;
+      if (is_of_columns(static_cast<const void*>(pointer))) return;
+      const std::vector<std::byte>& first = shards.front().arrays()[mine];
+      for (const Shard& shard : shards) {
+        if (shard.arrays()[mine] == first) continue;
+        disagreement.code = ErrorCode::unsupported;
+        disagreement.message = "shards disagree about ";
+        disagreement.message += array.name;
+      }
+      std::memcpy(pointer, first.data(), first.size());
+    }
+  });
+  return disagreement;
+}
 
 class CudaShardedSampler final : public Sampler {
  public:
@@ -133,8 +226,6 @@ class CudaShardedSampler final : public Sampler {
     description_.processing = description_.scripted_words = true;
     description_.reports_raw = description_.reports_processed = true;
     description_.ranks_position = description_.ranks_at_least = true;
-    description_.speculation = description_.draft_trees = description_.draft_tree_laws = true;
-    description_.speculation_processing = true;
   }
 
   const SamplerDescription& description() const override { return description_; }
@@ -142,18 +233,6 @@ class CudaShardedSampler final : public Sampler {
   std::string run(const fairdraw_batch& batch) override {
     return on_devices(
         shards_, [&](const std::vector<DeviceState*>& states) { return run_on(states, batch); });
-  }
-
-  std::string run_chain(const fairdraw_chain& chain) override {
-    return on_devices(shards_, [&](const std::vector<DeviceState*>& states) {
-      return verify_in_shards(states, chain);
-    });
-  }
-
-  std::string run_speculation(const fairdraw_verification& call) override {
-    return on_devices(shards_, [&](const std::vector<DeviceState*>& states) {
-      return verify_in_shards(states, call);
-    });
   }
 
  private:

@@ -101,6 +101,35 @@ class Shard {
   std::vector<float> logprob_, logprob_filtered_, values_, top_values_;
 };
 
+/// Moves the blocks of shards until all calls are done.
+Error exchange_all(const std::vector<std::unique_ptr<Shard>>& shards, const ShardFaults& faults,
+                   ShardTraffic& sent) {
+  while (shards.front()->call.block_bytes() > 0) {
+    const std::int64_t bytes = shards.front()->call.block_bytes();
+    std::vector<std::byte> gathered;
+    gathered.reserve(shards.size() * static_cast<std::size_t>(bytes));
+    for (const auto& shard : shards) {
+      if (shard->call.block_bytes() != bytes) {
+        return {ErrorCode::invalid_argument, "shards send blocks of different sizes"};
+      }
+      gathered.insert(gathered.end(), shard->call.block(), shard->call.block() + bytes);
+    }
+    sent.bytes += static_cast<std::int64_t>(gathered.size());
+    std::vector<std::byte> spoilt;
+    for (const auto& shard : shards) {
+      const std::byte* got = gathered.data();
+      if (faults.blocks) {
+        spoilt = gathered;
+        faults.blocks(shard->request, sent.exchanges, spoilt.data(), bytes);
+        got = spoilt.data();
+      }
+      if (Error error = shard->call.receive(got)) return error;
+    }
+    ++sent.exchanges;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<std::int64_t> equal_boundaries(std::int64_t vocab, int shards) {
@@ -123,7 +152,7 @@ Error sample_in_shards(const ShardedRequest& whole, const SampleResult& result,
     if (Error error = shard.call.begin(shard.request, shard.result, execution)) return error;
   }
   ShardTraffic sent;
-  if (Error error = exchange_all(shards, sent, faults.blocks)) return error;
+  if (Error error = exchange_all(shards, faults, sent)) return error;
   const std::int64_t outputs = request.indices.given() ? request.indices.size : request.logits.rows;
   for (int s = 0; s < static_cast<int>(shards.size()); ++s) {
     const Shard& shard = *shards[static_cast<std::size_t>(s)];

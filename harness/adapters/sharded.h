@@ -32,40 +32,7 @@ struct ShardFaults {
       blocks;
   /// At the end: changes the shard's results, of outputs.
   std::function<void(const ShardedRequest& request, const SampleResult& result)> result;
-  /// Of calls of speculation: after each exchange, changes what the shard got.
-  std::function<void(std::int32_t shard, int exchange, std::byte* blocks, std::int64_t block_bytes)>
-      speculation;
 };
-
-/// Moves the blocks of shards, which have a request and a call, until all calls are done. Changes
-/// what each one gets by `spoil`, where that is given.
-template <class Shards, class Spoil>
-Error exchange_all(const Shards& shards, ShardTraffic& sent, const Spoil& spoil) {
-  while (shards.front()->call.block_bytes() > 0) {
-    const std::int64_t bytes = shards.front()->call.block_bytes();
-    std::vector<std::byte> gathered;
-    gathered.reserve(shards.size() * static_cast<std::size_t>(bytes));
-    for (const auto& shard : shards) {
-      if (shard->call.block_bytes() != bytes) {
-        return {ErrorCode::invalid_argument, "shards send blocks of different sizes"};
-      }
-      gathered.insert(gathered.end(), shard->call.block(), shard->call.block() + bytes);
-    }
-    sent.bytes += static_cast<std::int64_t>(gathered.size());
-    std::vector<std::byte> spoilt;
-    for (const auto& shard : shards) {
-      const std::byte* got = gathered.data();
-      if (spoil) {
-        spoilt = gathered;
-        spoil(shard->request, sent.exchanges, spoilt.data(), bytes);
-        got = spoilt.data();
-      }
-      if (Error error = shard->call.receive(got)) return error;
-    }
-    ++sent.exchanges;
-  }
-  return {};
-}
 
 /// Equal shards, as near as the vocabulary has it.
 std::vector<std::int64_t> equal_boundaries(std::int64_t vocab, int shards);

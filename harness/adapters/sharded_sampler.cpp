@@ -10,8 +10,6 @@
 #include "harness/adapters/operation_view.h"
 #include "harness/adapters/sample_view.h"
 #include "harness/adapters/sharded.h"
-#include "harness/adapters/sharded_speculation.h"
-#include "harness/adapters/speculation_view.h"
 #include "harness/contract/usage_error.h"
 
 namespace fairdraw::harness {
@@ -34,8 +32,7 @@ class ShardedSampler final : public Sampler {
     description_.processing = true;
     description_.reports_raw = description_.reports_processed = true;
     description_.ranks_position = description_.ranks_at_least = true;
-    description_.speculation = description_.draft_trees = description_.draft_tree_laws = true;
-    description_.speculation_processing = description_.keeps_state = true;
+    description_.keeps_state = true;
     declare_operations(description_);
     description_.min_p_mask_logits = true;
   }
@@ -54,32 +51,6 @@ class ShardedSampler final : public Sampler {
     if (error) return error.message;
     write_statuses(statuses, batch.statuses);
     return {};
-  }
-
-  std::string run_chain(const fairdraw_chain& chain) override {
-    ShardedChainSamplingRequest whole;
-    whole.chain = chain_sampling_request_of(chain);
-    const std::int64_t drafts = chain.batch * chain.num_draft_tokens;
-    whole.accept_words = view_or_none(chain.accept_words, drafts);
-    whole.recover_words = view_or_none(chain.recover_words, drafts);
-    whole.bonus_words = view_or_none(chain.bonus_words, chain.batch);
-    return speculate(whole, chain, [&chain](View<RowStatus> statuses) {
-      return chain_sampling_result_of(chain, statuses);
-    });
-  }
-
-  std::string run_speculation(const fairdraw_verification& call) override {
-    if (call.parents == nullptr) {
-      ShardedChainRequest whole;
-      whole.chain = chain_request_of(call);
-      return speculate(whole, call, [&call](View<RowStatus> statuses) {
-        return chain_result_of(call, statuses);
-      });
-    }
-    ShardedTreeRequest whole;
-    whole.tree = tree_request_of(call);
-    return speculate(whole, call,
-                     [&call](View<RowStatus> statuses) { return tree_result_of(call, statuses); });
   }
 
   std::string run_event(const fairdraw_event& event) override {
@@ -146,20 +117,6 @@ class ShardedSampler final : public Sampler {
 
   std::vector<std::int64_t> boundaries_of(std::int64_t vocab) const {
     return faults_.boundaries ? faults_.boundaries(vocab) : equal_boundaries(vocab, shards_);
-  }
-
-  /// A call of speculation over whole rows, in shards. `result_with`: its result, with statuses.
-  template <class Request, class Call, class ResultWith>
-  std::string speculate(Request& whole, const Call& call, const ResultWith& result_with) const {
-    const std::vector<std::int64_t> boundaries = boundaries_of(call.vocab);
-    whole.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
-    std::vector<RowStatus> statuses(
-        static_cast<std::size_t>(call.statuses != nullptr ? call.batch : 0));
-    const Error error = speculate_in_shards(whole, result_with(view_of(statuses)), execution_,
-                                            nullptr, faults_.speculation);
-    if (error) return error.message;
-    write_statuses(statuses, call.statuses);
-    return {};
   }
 
   /// A call over whole rows, in shards.

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "common/arguments.h"
+
 namespace fairdraw::sharded {
 
 void CallBlocks::begin(int shards, std::uint64_t fingerprint) {
@@ -38,11 +40,10 @@ Error CallBlocks::take(const std::byte* blocks) {
   return {};
 }
 
-std::vector<const std::byte*> CallBlocks::parts(const std::byte* blocks, std::size_t offset) const {
+std::vector<const std::byte*> CallBlocks::parts(const std::byte* blocks) const {
   std::vector<const std::byte*> found;
   for (int shard = 0; shard < shards_; ++shard) {
-    found.push_back(blocks + static_cast<std::size_t>(shard) * block_.size() + sizeof(BlockHeader) +
-                    offset);
+    found.push_back(blocks + static_cast<std::size_t>(shard) * block_.size() + sizeof(BlockHeader));
   }
   return found;
 }

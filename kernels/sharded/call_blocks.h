@@ -1,13 +1,11 @@
-// The blocks of a call in progress: this shard's, and those that came; and what the handles of
-// public headers do with a call.
+// The blocks of a call in progress: this shard's, and those that came.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
-#include "common/arguments.h"
+#include "fairdraw/types.h"
 #include "sharded/exchange.h"
 
 namespace fairdraw::sharded {
@@ -22,8 +20,8 @@ class CallBlocks {
 
   /// No error, or a shard's block is no block of this exchange of this call. They count as taken.
   Error take(const std::byte* blocks);
-  /// What follows the header in each shard's block, from `offset` on.
-  std::vector<const std::byte*> parts(const std::byte* blocks, std::size_t offset = 0) const;
+  /// What follows the header in each shard's block.
+  std::vector<const std::byte*> parts(const std::byte* blocks) const;
 
   /// Exchanges so far.
   std::int32_t exchanges() const { return static_cast<std::int32_t>(exchange_); }
@@ -34,44 +32,5 @@ class CallBlocks {
   std::uint32_t exchange_ = 0;
   std::vector<std::byte> block_;
 };
-
-// --- Handles
-// --------------------------------------------------------------------------------------
-// A call has begin(...), receive(blocks), done() and blocks().
-
-template <class Call, class... Arguments>
-Error begin_call(std::unique_ptr<Call>& call, const Arguments&... arguments) {
-  call = std::make_unique<Call>();
-  Error error = call->begin(arguments...);
-  if (error) call.reset();
-  return error;
-}
-
-template <class Call>
-std::int64_t block_bytes_of(const std::unique_ptr<Call>& call) {
-  if (call == nullptr || call->done()) return 0;
-  return static_cast<std::int64_t>(call->blocks().block().size());
-}
-
-template <class Call>
-const std::byte* block_of(const std::unique_ptr<Call>& call) {
-  return call == nullptr ? nullptr : call->blocks().block().data();
-}
-
-template <class Call>
-Error receive_in(std::unique_ptr<Call>& call, const void* blocks) {
-  if (call == nullptr || call->done()) {
-    return {ErrorCode::invalid_argument, "receive: there is no call in progress"};
-  }
-  if (blocks == nullptr) return out_of_range("blocks", "null", "the blocks of all shards");
-  Error error = call->receive(static_cast<const std::byte*>(blocks));
-  if (error) call.reset();
-  return error;
-}
-
-template <class Call>
-std::int32_t exchanges_of(const std::unique_ptr<Call>& call) {
-  return call == nullptr ? 0 : call->blocks().exchanges();
-}
 
 }  // namespace fairdraw::sharded

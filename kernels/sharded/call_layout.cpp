@@ -5,7 +5,6 @@
 
 #include "common/arguments.h"
 #include "common/parameters.h"
-#include "cpu/drafted_requests.h"
 
 namespace fairdraw::sharded {
 namespace {
@@ -64,10 +63,8 @@ bool any_filtered(const SampleRequest& request, const CallRules& rules, ArraysLi
   return false;
 }
 
-}  // namespace
-
-Error check_boundaries(const View<const std::int64_t>& boundaries, std::int32_t shard,
-                       std::int64_t columns, const char* vocab_name) {
+Error check_boundaries(const ShardedRequest& request) {
+  const View<const std::int64_t>& boundaries = request.boundaries;
   if (!boundaries.given()) return out_of_range("boundaries", "null", "an array");
   if (boundaries.size < 2 || boundaries.size > kMaxShards + 1) {
     return out_of_range("length of boundaries", std::to_string(boundaries.size),
@@ -90,24 +87,39 @@ Error check_boundaries(const View<const std::int64_t>& boundaries, std::int32_t 
     return out_of_range("boundaries[" + std::to_string(shards) + "]", "0",
                         "1 to " + std::to_string(kMaxVocab) + ": the vocabulary");
   }
-  if (shard < 0 || shard >= shards) {
-    return out_of_range("shard", std::to_string(shard), "0 to " + std::to_string(shards - 1));
+  if (request.shard < 0 || request.shard >= shards) {
+    return out_of_range("shard", std::to_string(request.shard),
+                        "0 to " + std::to_string(shards - 1));
   }
-  const std::int64_t wanted = boundaries.data[shard + 1] - boundaries.data[shard];
-  if (columns == wanted) return {};
-  return out_of_range(vocab_name, std::to_string(columns),
-                      std::to_string(wanted) + ", the columns of shard " + std::to_string(shard));
+  const std::int64_t columns = boundaries.data[request.shard + 1] - boundaries.data[request.shard];
+  if (request.rows.logits.vocab == columns) return {};
+  return out_of_range(
+      "logits.vocab", std::to_string(request.rows.logits.vocab),
+      std::to_string(columns) + ", the columns of shard " + std::to_string(request.shard));
 }
 
+/// A matrix without columns, as if it had one: what else there is to check is the same.
+template <class Rows>
+void widen(Rows& rows) {
+  rows.row_stride = std::max<std::int64_t>(rows.row_stride, 1);
+}
+
+/// Of each shard, where rows are filtered.
+std::int64_t candidates_of(const Partition& partition) {
+  return std::clamp(kCandidatesOfAll / partition.shards(), kFewestCandidates, kMostCandidates);
+}
+
+}  // namespace
+
 Error check_sharded(const ShardedRequest& request, const SampleResult& result) {
-  if (Error error = check_boundaries(request.boundaries, request.shard, request.rows.logits.vocab,
-                                     "logits.vocab")) {
-    return error;
-  }
+  if (Error error = check_boundaries(request)) return error;
   SampleRequest rows = request.rows;
   SampleResult results = result;
   if (rows.logits.vocab == 0) {
-    widen_rows(rows.logits);
+    static constexpr float kNoColumns = 0;
+    rows.logits.vocab = 1;
+    if (rows.logits.data == nullptr) rows.logits.data = &kNoColumns;
+    widen(rows.logits);
     widen(rows.allowed);
     widen(rows.processing.prompt_mask);
     widen(rows.processing.output_counts);
@@ -130,48 +142,9 @@ Error check_sharded(const ShardedRequest& request, const SampleResult& result) {
   return check_logprobs(rows, results.logprobs);
 }
 
-void widen_rows(RowsView& rows) {
-  static constexpr float kNoColumns = 0;
-  rows.vocab = 1;
-  if (rows.data == nullptr) rows.data = &kNoColumns;
-  widen(rows);
-}
-
 void use(CpuTarget target, CallRules& rules) {
   rules.target = target == CpuTarget::best ? best_target() : target;
   rules.tile_passes = &cpu::tile_passes_for(rules.target);
-}
-
-namespace {
-
-/// Of each shard, where rows are filtered.
-std::int64_t candidates_of(const Partition& partition) {
-  return std::clamp(kCandidatesOfAll / partition.shards(), kFewestCandidates, kMostCandidates);
-}
-
-}  // namespace
-
-CallRules rules_of_survivors(const View<const std::int64_t>& boundaries, TileInput input,
-                             const LawFilters& filters, std::int64_t requests) {
-  CallRules rules;
-  rules.partition = Partition({boundaries.data, boundaries.data + boundaries.size});
-  rules.from_probs = input == TileInput::probs;
-  rules.tie_rule = filters.tie_rule;
-  rules.filter_order = filters.filter_order;
-  rules.layout.cut_values = static_cast<std::size_t>(rules.partition.most_cut_values());
-  for (std::int64_t b = 0; b < requests; ++b) {
-    const RowParameters parameters = cpu::parameters_of(filters, b);
-    if (check(parameters) != RowStatus::ok || !rules.filters(parameters)) continue;
-    // No more than there are; one at least, which says that there are filters.
-    std::int64_t most = 1;
-    for (int shard = 0; shard < rules.partition.shards(); ++shard) {
-      most = std::max(most, rules.partition.whole_tiles(shard).size());
-    }
-    rules.layout.candidates =
-        static_cast<std::size_t>(std::min(most, candidates_of(rules.partition)));
-    break;
-  }
-  return rules;
 }
 
 CallRules rules_of(const ShardedRequest& request, const SampleResult& result, ArraysLie arrays) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "fairdraw/logits_processing.h"
-#include "fairdraw/speculative.h"
 #include "fairdraw/types.h"
 
 namespace fairdraw::sharded {
@@ -39,14 +38,6 @@ class Fingerprint {
     add(lists.size);
     add(lists.begins);
     add(lists.lengths);
-  }
-  void add(const LawFilters& filters) {
-    add(filters.temperature);
-    add(filters.top_k);
-    add(filters.top_p);
-    add(filters.min_p);
-    add(filters.tie_rule);
-    add(filters.filter_order);
   }
   /// What is not of columns.
   void add(const LogitsProcessing& processing) {

@@ -43,7 +43,7 @@ void RowExchange::for_each_active(const Work& work) {
 ShardRow RowExchange::shard_row(std::int64_t i, cpu::Worker& worker) const {
   thread_local ShardBuffers buffers;
   const RowInCall& row = rows_[at(i)].in_call;
-  return {request_, *rules_, shard_, row.row, row.parameters, worker, buffers};
+  return {request_, *rules_, shard_, i, row.parameters, worker, buffers};
 }
 
 void RowExchange::write(std::byte* part) {

@@ -1,6 +1,5 @@
 // Rows on their way from summaries to survivors and tokens: the exchanges of one matrix of logits
-// or probabilities. Calls have one of these (ShardedSample), or one a matrix (ShardedChain), and
-// put the parts of all into one block.
+// or probabilities.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +13,8 @@
 
 namespace fairdraw::sharded {
 
-/// What is decided of one row. Several may be of the same row of the matrix.
+/// What is decided of one row.
 struct RowInCall {
-  std::int64_t row = 0;  ///< of the logits, of `allowed` and of processing
   bool active = true;    ///< else it is padding: its part of a block is zeros
   RowParameters parameters;
   std::vector<std::uint64_t> words;  ///< one a token
@@ -25,6 +23,7 @@ struct RowInCall {
 class RowExchange {
  public:
   /// `rows`: of this shard's columns; its parameters and seeds are not used. `rules` stay alive.
+  /// `in_call`: one for each row.
   void begin(const SampleRequest& rows, const CallRules& rules, int shard,
              const Execution& execution, std::vector<RowInCall> in_call);
 
@@ -36,7 +35,6 @@ class RowExchange {
   void take(const std::vector<const std::byte*>& parts);
 
   std::int64_t size() const { return static_cast<std::int64_t>(rows_.size()); }
-  const RowInCall& in_call(std::int64_t i) const { return rows_[at(i)].in_call; }
   /// Of an active row.
   const MergedRow& merged(std::int64_t i) const { return rows_[at(i)].merged; }
   /// What this shard has of row i.

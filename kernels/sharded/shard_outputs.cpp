@@ -49,21 +49,4 @@ void ShardRow::write_probabilities(const MergedRow& row, float* probabilities) {
   }
 }
 
-void ShardRow::weigh(const MergedRow& row, cpu::DistributionWeights& weights) {
-  weights.total = 0;
-  if (read() != RowStatus::ok) return;  // the shard has no columns
-  const std::size_t n = columns();
-  weights.make_room(n);
-  if (!row.is_greedy_row()) {
-    weights.total =
-        cpu::write_weights_of(*worker_.tile_passes, values_, n, row.rule(), row.max(), row.low(),
-                              ids_in_front(row.tie_end()), weights.weight.data());
-    return;
-  }
-  std::fill_n(weights.weight.begin(), n, std::uint64_t{0});
-  const std::int64_t token = row.tie_end() - 1;
-  if (!all_.holds(token)) return;
-  weights.weight[static_cast<std::size_t>(token - all_.begin)] = weights.total = 1;
-}
-
 }  // namespace fairdraw::sharded

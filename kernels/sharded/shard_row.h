@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "cpu/batch.h"
-#include "cpu/distribution_weights.h"
 #include "sharded/exchange.h"
 #include "sharded/merged_row.h"
 
@@ -51,9 +50,6 @@ class ShardRow {
   // Results of the shard's columns (shard_outputs.cpp).
   void write_mask(const MergedRow& row, std::uint32_t* words);
   void write_probabilities(const MergedRow& row, float* probabilities);
-  /// Weights for speculation (speculative.h) of the shard's columns, and their sum. The token of a
-  /// greedy row weighs 1, and all others 0. Reads the row.
-  void weigh(const MergedRow& row, cpu::DistributionWeights& weights);
 
  private:
   struct Tile {

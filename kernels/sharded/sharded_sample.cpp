@@ -1,5 +1,5 @@
 // A sharded call (fairdraw/sharded.h): blocks of all rows, exchange by exchange, and the results.
-#include <string>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -64,7 +64,6 @@ Error ShardedSample::Call::begin(const ShardedRequest& request, const SampleResu
   std::vector<RowInCall> in_call(static_cast<std::size_t>(rows.logits.rows));
   for (std::int64_t row = 0; row < rows.logits.rows; ++row) {
     in_call[static_cast<std::size_t>(row)] = {
-        row,
         is_active(row),
         {rows.temperature.at(row), rows.top_k.at(row), rows.top_p.at(row), rows.min_p.at(row)},
         words_of_row(row)};
@@ -139,12 +138,34 @@ ShardedSample& ShardedSample::operator=(ShardedSample&&) noexcept = default;
 
 Error ShardedSample::begin(const ShardedRequest& request, const SampleResult& result,
                            const Execution& execution) {
-  return sharded::begin_call(call_, request, result, execution);
+  call_ = std::make_unique<Call>();
+  Error error = call_->begin(request, result, execution);
+  if (error) call_.reset();
+  return error;
 }
-std::int64_t ShardedSample::block_bytes() const { return sharded::block_bytes_of(call_); }
-const std::byte* ShardedSample::block() const { return sharded::block_of(call_); }
-Error ShardedSample::receive(const void* blocks) { return sharded::receive_in(call_, blocks); }
-std::int32_t ShardedSample::exchanges() const { return sharded::exchanges_of(call_); }
+
+std::int64_t ShardedSample::block_bytes() const {
+  if (call_ == nullptr || call_->done()) return 0;
+  return static_cast<std::int64_t>(call_->blocks().block().size());
+}
+
+const std::byte* ShardedSample::block() const {
+  return call_ == nullptr ? nullptr : call_->blocks().block().data();
+}
+
+Error ShardedSample::receive(const void* blocks) {
+  if (call_ == nullptr || call_->done()) {
+    return {ErrorCode::invalid_argument, "receive: there is no call in progress"};
+  }
+  if (blocks == nullptr) return out_of_range("blocks", "null", "the blocks of all shards");
+  Error error = call_->receive(static_cast<const std::byte*>(blocks));
+  if (error) call_.reset();
+  return error;
+}
+
+std::int32_t ShardedSample::exchanges() const {
+  return call_ == nullptr ? 0 : call_->blocks().exchanges();
+}
 
 std::int64_t sharded_block_bytes(const ShardedRequest& request, const SampleResult& result) {
   if (sharded::check_sharded(request, result)) return 0;

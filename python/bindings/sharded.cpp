@@ -1,6 +1,6 @@
-// Sharded calls in host memory (fairdraw/sharded.h, fairdraw/sharded_speculation.h), for
-// fairdraw/sharded.py. Each function takes the boundaries and the shard's number, then what the
-// function of the whole rows takes, and gives a call whose blocks the caller moves.
+// Sharded calls in host memory (fairdraw/sharded.h), for fairdraw/sharded.py. Each function takes
+// the boundaries and the shard's number, then what the function of the whole rows takes, and gives
+// a call whose blocks the caller moves.
 #include "fairdraw/sharded.h"
 
 #include <cstddef>
@@ -9,17 +9,14 @@
 #include <limits>
 #include <memory>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "fairdraw/sharded_speculation.h"
 #include "harness/inputs/narrow_floats.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/processing_argument.h"
 #include "python/bindings/row_operation_arguments.h"
 #include "python/bindings/sample_arguments.h"
 #include "python/bindings/sharded_cuda.h"
-#include "python/bindings/speculation_arguments.h"
 
 namespace fairdraw::python {
 
@@ -38,29 +35,22 @@ class ShardedCall {
  public:
   /// `arrays` keeps alive what `request` and `result` are views of. `finish` is called when the
   /// results are written.
-  template <class Request, class Result>
   ShardedCall(const nb::list& boundaries, std::int32_t shard, std::shared_ptr<const void> arrays,
-              const Place& place, Request request, const Result& result,
+              const Place& place, ShardedRequest request, const SampleResult& result,
               std::function<void()> finish = {})
       : boundaries_(boundaries_of(boundaries)),
         arrays_(std::move(arrays)),
         finish_(std::move(finish)) {
     if (place.on_cuda()) throw_type_error("rows are on a GPU; ShardedCudaCall is for those");
-    if constexpr (!std::is_same_v<Request, ShardedRequest>) call_.emplace<ShardedSpeculation>();
     request.boundaries = {boundaries_.data(), static_cast<std::int64_t>(boundaries_.size())};
     request.shard = shard;
-    run_on_host([&] { return begin(request, result, place.cpu); });
+    run_on_host([&] { return call_.begin(request, result, place.cpu); });
   }
 
-  std::int64_t block_bytes() const {
-    return std::visit([](const auto& call) { return call.block_bytes(); }, call_);
-  }
-  std::int32_t exchanges() const {
-    return std::visit([](const auto& call) { return call.exchanges(); }, call_);
-  }
+  std::int64_t block_bytes() const { return call_.block_bytes(); }
+  std::int32_t exchanges() const { return call_.exchanges(); }
   nb::bytes block() const {
-    const std::byte* block = std::visit([](const auto& call) { return call.block(); }, call_);
-    return nb::bytes(block, static_cast<std::size_t>(block_bytes()));
+    return nb::bytes(call_.block(), static_cast<std::size_t>(block_bytes()));
   }
   void receive(Handle blocks) {
     const Input<std::uint8_t> bytes("blocks", blocks, Place());
@@ -68,26 +58,15 @@ class ShardedCall {
     if (bytes.view.size != needed) {
       throw_value_error(fmt::format("blocks has {} bytes; {} are needed", bytes.view.size, needed));
     }
-    run_on_host([&] {
-      return std::visit([&](auto& call) { return call.receive(bytes.view.data); }, call_);
-    });
+    run_on_host([&] { return call_.receive(bytes.view.data); });
     if (block_bytes() == 0 && finish_) finish_();
   }
 
  private:
-  Error begin(const ShardedRequest& request, const SampleResult& result,
-              const Execution& execution) {
-    return std::get<ShardedSample>(call_).begin(request, result, execution);
-  }
-  template <class Request, class Result>
-  Error begin(const Request& request, const Result& result, const Execution& execution) {
-    return std::get<ShardedSpeculation>(call_).begin(request, result, execution);
-  }
-
   std::vector<std::int64_t> boundaries_;
   std::shared_ptr<const void> arrays_;
   std::function<void()> finish_;
-  std::variant<ShardedSample, ShardedSpeculation> call_;
+  ShardedSample call_;
 };
 
 /// A shard without columns has empty arrays, whose views would mean that nothing is asked for.
@@ -218,42 +197,6 @@ ShardedCall top_k_mask_columns(const nb::list& boundaries, std::int32_t shard, H
       boundaries, shard, given, given->place, request, result, [given] { given->write_masked(); }};
 }
 
-ShardedCall chain_columns(const nb::list& boundaries, std::int32_t shard, Handle target,
-                          std::int64_t max_draft, Handle draft_tokens, Handle draft_lengths,
-                          Handle draft, Handle tokens, Handle accepted, Handle statuses, Handle) {
-  const auto given = std::make_shared<const ChainArguments>(
-      target, max_draft, draft_tokens, draft_lengths, draft, tokens, accepted, statuses);
-  ShardedChainRequest request;
-  request.chain = given->request;
-  return {boundaries, shard, given, given->place(), request, given->result};
-}
-
-ShardedCall tree_columns(const nb::list& boundaries, std::int32_t shard, Handle target,
-                         std::int64_t max_draft, std::int64_t max_depth, Handle draft_tokens,
-                         Handle parents, Handle draft_lengths, Handle draft,
-                         SiblingSampling siblings, Handle tokens, Handle nodes, Handle accepted,
-                         Handle statuses, Handle) {
-  const auto given = std::make_shared<const TreeArguments>(
-      target, max_draft, max_depth, draft_tokens, parents, draft_lengths, draft, siblings, tokens,
-      nodes, accepted, statuses);
-  ShardedTreeRequest request;
-  request.tree = given->request;
-  return {boundaries, shard, given, given->place(), request, given->result};
-}
-
-ShardedCall chain_sampling_columns(const nb::list& boundaries, std::int32_t shard,
-                                   Handle draft_probs, Handle draft_tokens, Handle target_probs,
-                                   Handle seed, Handle offset, Handle tokens, Handle accepted,
-                                   Handle emitted, Handle statuses, std::uint64_t stream,
-                                   Handle workspace) {
-  const auto given = std::make_shared<const ChainSamplingArguments>(
-      draft_probs, draft_tokens, target_probs, seed, offset, tokens, accepted, emitted, statuses,
-      stream, workspace);
-  ShardedChainSamplingRequest request;
-  request.chain = given->request;
-  return {boundaries, shard, given, given->place(), request, given->result};
-}
-
 }  // namespace
 
 void bind_sharded(nb::module_& module) {
@@ -292,15 +235,6 @@ void bind_sharded(nb::module_& module) {
          "top_k", "masked", "statuses", "stream", "workspace");
   define(module, "sharded_renorm_probs", &renorm_columns, "boundaries", "shard", "by_top_k",
          "probs", "parameter", "renormalised", "statuses", "stream", "workspace");
-  define(module, "sharded_verify_chain", &chain_columns, "boundaries", "shard", "target",
-         "max_draft", "draft_tokens", "draft_lengths", "draft", "tokens", "accepted", "statuses",
-         "allocate");
-  define(module, "sharded_verify_tree", &tree_columns, "boundaries", "shard", "target", "max_draft",
-         "max_depth", "draft_tokens", "parents", "draft_lengths", "draft", "siblings", "tokens",
-         "nodes", "accepted", "statuses", "allocate");
-  define(module, "sharded_chain_speculative_sampling", &chain_sampling_columns, "boundaries",
-         "shard", "draft_probs", "draft_tokens", "target_probs", "seed", "offset", "tokens",
-         "accepted", "emitted", "statuses", "stream", "workspace");
   bind_sharded_on_gpu(module);
 }
 

@@ -1,44 +1,25 @@
-"""Exchanges of sharded calls on GPUs (fairdraw/cuda_sharded.h, fairdraw/cuda_sharded_speculation.h):
-which of them a call makes, and how their blocks travel.
+"""Exchanges of sharded calls on GPUs (fairdraw/cuda_sharded.h): which of them a call makes, and how
+their blocks travel.
 
-A call, of rows that are sampled or of drafted tokens, decides its rows in a summary, as many
-thresholds as are wanted or needed, and tokens; a few more exchanges follow that only it has.
+A call decides its rows in a summary, as many thresholds as are wanted or needed, and tokens; their
+ranks follow, where they are wanted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.distributed
 
-
-class GpuCall(Protocol):
-    """ShardedCudaCall and its relatives. An exchange is a member of `exchange_kind`; bytes are from
-    the beginning of the call's workspace on."""
-
-    @property
-    def exchange_kind(self) -> Any: ...
-    @property
-    def last_exchanges(self) -> Sequence[Any]: ...
-    @property
-    def undecided_at(self) -> int: ...
-    def send(self, exchange: Any, /) -> None: ...
-    def receive(self, exchange: Any, /) -> None: ...
-    def sent_at(self, exchange: Any, /) -> int: ...
-    def received_at(self, exchange: Any, /) -> int: ...
-    def block_bytes(self, exchange: Any, /) -> int: ...
-    def finish(self) -> None: ...
-    def use_peers(self, memory: list[int], bytes: int, most_rows: int, /) -> None: ...
-    def run(self, rounds: int, /) -> None: ...
-    def narrow_on(self, rounds: int, /) -> None: ...
+from ._core import ShardedCudaCall, ShardedExchange
 
 
 class Exchanges:
-    """Those of one call. `rounds`: None is as many as rows need, which waits for the GPU."""
+    """Those of one call. `rounds`: None is as many as rows need, which waits for the GPU. Bytes of a
+    call are from the beginning of its workspace on."""
 
-    def __init__(self, call: GpuCall, workspace: Any, rounds: int | None) -> None:
+    def __init__(self, call: ShardedCudaCall, workspace: Any, rounds: int | None) -> None:
         self._call = call
         self._workspace = workspace
         self._rounds = rounds
@@ -49,9 +30,9 @@ class Exchanges:
 
     def through_group(self, group: Any, ranks: int) -> None:
         """Blocks lie in the workspace, and a process group moves them there."""
-        call, what = self._call, self._call.exchange_kind
+        call, what = self._call, ShardedExchange
 
-        def exchange(kind: Any) -> None:
+        def exchange(kind: ShardedExchange) -> None:
             size, sent, received = (
                 call.block_bytes(kind),
                 call.sent_at(kind),
@@ -81,9 +62,7 @@ class Exchanges:
             while left > 0 and (left := self._left()) > 0:
                 exchange(what.threshold)
                 exchange(what.tokens)
-        for kind in call.last_exchanges:
-            exchange(kind)
-        call.finish()
+        exchange(what.ranks)
 
     def through_peers(self, addresses: list[int], size: int, most_rows: int) -> None:
         """Through memory of all ranks. Tokens that a row asks one rank for are exchanged as it is

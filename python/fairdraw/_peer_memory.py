@@ -26,8 +26,6 @@ class PeerLimits:
     rows: int  #: and outputs, of calls with indices
     num_samples: int = 1
     logprobs: int | None = None  #: None: no call has log-probabilities
-    #: Whether drafted tokens are verified, over as many rows of the target as `rows` says.
-    drafts: bool = False
 
     def __post_init__(self) -> None:
         self._expect("rows", self.rows, 1, 2**31 - 1)
@@ -54,17 +52,6 @@ class PeerLimits:
         if logprobs is not None and logprobs > (-1 if self.logprobs is None else self.logprobs):
             allowed = "None" if self.logprobs is None else f"None, 0 to {self.logprobs}"
             raise ValueError(f"logprobs is {logprobs}; allowed: {allowed} {through}")
-
-    def expect_drafts(self, name: str, rows: int) -> None:
-        """The same for drafted tokens over so many rows of the target."""
-        if not self.drafts:
-            raise ValueError(
-                "drafts: are verified; allowed: none, through peers without drafts (PeerLimits)"
-            )
-        if rows > self.rows:
-            raise ValueError(
-                f"{name} has {rows} rows; allowed: 0 to {self.rows} through peers (PeerLimits)"
-            )
 
 
 @contextmanager
@@ -106,7 +93,7 @@ class PeerMemory:
         rank = torch.distributed.get_rank(group)
         self.bytes = _core.sharded_peer_bytes(
             list(boundaries), rank, limits.rows, limits.num_samples,
-            -1 if limits.logprobs is None else limits.logprobs, limits.drafts, self._allocate,
+            -1 if limits.logprobs is None else limits.logprobs, self._allocate,
         )  # fmt: skip
         sizes = gathered(torch.tensor([self.bytes], dtype=torch.int64)).tolist()
         if len(set(sizes)) > 1:

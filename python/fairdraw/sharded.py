@@ -1,9 +1,8 @@
-"""Sampling and speculation of vocabularies that are split over ranks: what a tensor-parallel engine
-calls on its local logits (fairdraw/sharded.h has the exchange and why it is exact).
+"""Sampling of vocabularies that are split over ranks: what a tensor-parallel engine calls on its local
+logits (fairdraw/sharded.h has the exchange and why it is exact).
 
     sampler = fairdraw.torch.ShardedSampler(group)     # once; a torch.distributed process group
     tokens = sampler(local_logits, temperature, top_k, top_p, seed=seeds, offset=offsets)
-    found = sampler.verify_chain(local_logits, draft_ids, temperature=0.7, seed=seeds, offset=offsets)
 
 Every rank makes the same call with its own columns of the logits, and gets the same tokens: those
 of `fairdraw.sample` over the whole rows, bit for bit, whatever the number of ranks. No row is
@@ -18,7 +17,6 @@ exchange blocks themselves, and nothing else runs.
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
@@ -41,7 +39,7 @@ from ._arguments import (
     _seed_and_offset,
 )
 from ._arrays import Backend, TorchBackend, length, width
-from ._gpu_exchanges import Exchanges, GpuCall
+from ._gpu_exchanges import Exchanges
 from ._operations import over
 from ._peer_memory import PeerLimits as PeerLimits
 from ._peer_memory import PeerMemory
@@ -53,8 +51,7 @@ from .row_operations import (
     top_k_renorm_probs,
     top_p_renorm_probs,
 )
-from .sampling import SampleDetails, _detail_arrays, chain_speculative_sampling
-from .speculative import verify_chain, verify_tree
+from .sampling import SampleDetails, _detail_arrays
 
 RowsHold = Literal["logits", "probs"]
 
@@ -63,16 +60,6 @@ _OVER_COLUMNS = {
     _core.softmax: _core.sharded_softmax,
     _core.top_k_mask_logits: _core.sharded_top_k_mask_logits,
     _core.renorm_probs: _core.sharded_renorm_probs,
-    _core.verify_chain: _core.sharded_verify_chain,
-    _core.verify_tree: _core.sharded_verify_tree,
-    _core.chain_speculative_sampling: _core.sharded_chain_speculative_sampling,
-}
-
-#: Those of them that are there on GPUs, too.
-_ON_GPUS: dict[Any, Callable[..., GpuCall]] = {
-    _core.verify_chain: _core.ShardedCudaChain,
-    _core.verify_tree: _core.ShardedCudaTree,
-    _core.chain_speculative_sampling: _core.ShardedCudaChainSampling,
 }
 
 _Arguments = ParamSpec("_Arguments")
@@ -85,7 +72,6 @@ class _ColumnsBackend(TorchBackend):
     def __init__(self, sampler: ShardedSampler, rows: Any, rounds: int | None) -> None:
         super().__init__(rows)
         self._sampler = sampler
-        self._rounds = rounds
         if rounds is not None and (rounds < 0 or not self.on_gpu):
             raise ValueError(f"rounds is {rounds}; allowed: >= 0, of logits on a GPU")
         if rounds is None and self.is_captured():
@@ -100,14 +86,6 @@ class _ColumnsBackend(TorchBackend):
     def call(self, operation: Any, *arguments: Any) -> Any:
         if operation not in _OVER_COLUMNS:
             return super().call(operation, *arguments)
-        if self.on_gpu:
-            if operation not in _ON_GPUS:
-                raise ValueError(
-                    f"rows are on {self.device}; allowed: host memory, of this operation over columns"
-                )
-            *given, _ = arguments  # the workspace is looked into here
-            run = self._sampler._run_on_gpu
-            return super().call(run, self, _ON_GPUS[operation], tuple(given), self._rounds)
         return self._sampler._exchange(_OVER_COLUMNS[operation], *arguments)
 
 
@@ -130,22 +108,6 @@ def _expect_columns(rows: Any, name: str) -> None:
         raise TypeError(f"{name}: a tensor [..., columns] is needed")
 
 
-def _describe(
-    method: Any, public: Callable[..., Any], where: str, *more: inspect.Parameter
-) -> None:
-    """Gives a method the signature of the function of whole rows, and `more`."""
-    signature = inspect.signature(public)
-    myself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    vars(method)["__signature__"] = signature.replace(
-        parameters=[myself, *signature.parameters.values(), *more]
-    )
-    method.__name__ = public.__name__
-    method.__doc__ = (
-        f"`fairdraw.{public.__name__}`, its arguments and results, bit for bit, of which those with a "
-        f"value a token are of this rank's columns. {where}\n\n{public.__doc__}"
-    )
-
-
 def _over_columns(
     public: Callable[_Arguments, _Result],
 ) -> Callable[Concatenate[ShardedSampler, _Arguments], _Result]:
@@ -156,39 +118,21 @@ def _over_columns(
     ) -> _Result:
         return over(self._backend_for, public)(*args, **kwargs)
 
-    _describe(method, public, "In host memory.")
-    return method
-
-
-def _over_columns_anywhere(public: Callable[..., _Result]) -> Callable[..., _Result]:
-    """One of drafted tokens, over columns in host memory or on a GPU. (What types do not say: it has
-    the arguments of `public`, and `rounds`.)"""
-
-    def method(
-        self: ShardedSampler, /, *args: Any, rounds: int | None = None, **kwargs: Any
-    ) -> _Result:
-        if "allowed" in kwargs:
-            kwargs["allowed"] = _given_words(kwargs["allowed"])
-
-        def backend_for(rows: Any, name: str) -> Backend:
-            return self._backend_for_drafts(rows, name, rounds)
-
-        return over(backend_for, public)(*args, **kwargs)
-
-    rounds = inspect.Parameter(
-        "rounds", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="int | None"
+    signature = inspect.signature(public)
+    myself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    vars(method)["__signature__"] = signature.replace(
+        parameters=[myself, *signature.parameters.values()]
     )
-    _describe(
-        method,
-        public,
-        "In host memory, or on a GPU; `rounds` and `undecided` as of a call.",
-        rounds,
+    method.__name__ = public.__name__
+    method.__doc__ = (
+        f"`fairdraw.{public.__name__}`, its arguments and results, bit for bit, of which those with a "
+        f"value a token are of this rank's columns. In host memory.\n\n{public.__doc__}"
     )
     return method
 
 
 class ShardedSampler:
-    """`sample`, speculation and operations on rows, over the columns that the ranks of a group have.
+    """`sample` and operations on rows, over the columns that the ranks of a group have.
 
     Rank r has the columns in front of those of rank r + 1, in the order of the group; they need not
     be as many on each, and a rank may have none. Columns that only pad a weight matrix are to be
@@ -253,21 +197,11 @@ class ShardedSampler:
         return self._boundaries
 
     def _backend_for(self, rows: Any, name: str) -> Backend:
-        """Of an operation that is there in host memory alone."""
+        """Of an operation, which is there in host memory alone."""
         _expect_columns(rows, name)
         backend = _ColumnsBackend(self, rows, None)
         if backend.on_gpu:
             raise ValueError(f"{name} is on {rows.device}; allowed: host memory, over columns")
-        self._agreed_boundaries(width(rows))
-        return backend
-
-    def _backend_for_drafts(self, rows: Any, name: str, rounds: int | None) -> Backend:
-        """Of drafted tokens; `rows` are the target's."""
-        _expect_columns(rows, name)
-        backend = _ColumnsBackend(self, rows, rounds)
-        if backend.on_gpu and self._peers is not None:
-            self._peers.expect_device(name, rows.device)
-            self._peers.limits.expect_drafts(name, math.prod(rows.shape[:-1]))
         self._agreed_boundaries(width(rows))
         return backend
 
@@ -285,7 +219,6 @@ class ShardedSampler:
     def _run_on_gpu(
         self,
         backend: TorchBackend,
-        operation: Callable[..., GpuCall],
         arguments: tuple[Any, ...],
         rounds: int | None,
     ) -> None:
@@ -297,7 +230,7 @@ class ShardedSampler:
             workspace = backend.empty((max(size, 1),), "uint8")
             return backend.lend(workspace)
 
-        call = operation(self._boundaries, self._rank, *arguments, allocate)
+        call = _core.ShardedCudaCall(self._boundaries, self._rank, *arguments, allocate)
         exchanges = Exchanges(call, workspace, rounds)
         self.undecided = exchanges.undecided
         if self._peers is None:
@@ -412,7 +345,7 @@ class ShardedSampler:
         results = (backend.lend(tokens), *(backend.lend(array) for array in details), reports)
         if backend.on_gpu:
             given = (hold, *arguments, processed, *results, backend.stream)
-            backend.call(self._run_on_gpu, backend, _core.ShardedCudaCall, given, rounds)
+            backend.call(self._run_on_gpu, backend, given, rounds)
         else:
             self._exchange(_core.sharded_sample, hold, *arguments, processed, *results)
         if return_details:
@@ -436,9 +369,6 @@ class ShardedSampler:
             self._peers.expect_device("logits", logits.device)
             self._peers.limits.expect(len(logits), outputs, num_samples, logprobs)
 
-    verify_chain = _over_columns_anywhere(verify_chain)
-    verify_tree = _over_columns_anywhere(verify_tree)
-    chain_speculative_sampling = _over_columns_anywhere(chain_speculative_sampling)
     softmax = _over_columns(softmax)
     top_k_mask_logits = _over_columns(top_k_mask_logits)
     top_k_renorm_probs = _over_columns(top_k_renorm_probs)

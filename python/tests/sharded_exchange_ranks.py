@@ -1,36 +1,24 @@
 """What one rank of test_sharded.py does with the exchanges of calls on GPUs, without a GPU: the calls are
 plans of exchanges whose blocks lie in host memory, and a group with gloo moves them."""
 
-import enum
-
 import torch
 import torch.distributed as distributed
 
+from fairdraw._core import ShardedExchange as Kind
 from fairdraw._gpu_exchanges import Exchanges
-
-
-class Kind(enum.Enum):
-    summary = 0
-    threshold = 1
-    tokens = 2
-    weights = 3
-    last = 4
 
 
 class PlannedCall:
     """A call whose rows are decided after so many exchanges of tokens. A block says who sent it, of
     which exchange, and as which one of the call."""
 
-    exchange_kind = Kind
-    last_exchanges = (Kind.weights, Kind.last)
     undecided_at = 4
 
     def __init__(self, rank, ranks, needed, missing=()):
         self.rank, self.ranks, self.needed, self.missing = rank, ranks, needed, missing
-        self.workspace = torch.full((8 + 5 * 64 * (1 + ranks),), 0xCD, dtype=torch.uint8)
+        self.workspace = torch.full((8 + 4 * 64 * (1 + ranks),), 0xCD, dtype=torch.uint8)
         self._set_undecided(77)
         self.made = []
-        self.finished = 0
 
     def _set_undecided(self, rows):
         self.workspace[4:8].view(torch.int32).fill_(rows)
@@ -62,9 +50,6 @@ class PlannedCall:
         if kind is Kind.tokens:
             self._set_undecided(max(int(self.workspace[4:8].view(torch.int32)) - 1, 0))
 
-    def finish(self):
-        self.finished += 1
-
     def use_peers(self, memory, size, most_rows):
         self.made.append(("peers", memory, size, most_rows))
 
@@ -78,7 +63,6 @@ class PlannedCall:
 
 
 def check_group(rank, ranks):
-    last = ["weights", "last"]
     rounds = ["threshold", "tokens"]
     for needed, asked, expected in [
         (0, None, []),
@@ -90,12 +74,11 @@ def check_group(rank, ranks):
         call = PlannedCall(rank, ranks, needed)
         exchanges = Exchanges(call, call.workspace, asked)
         exchanges.through_group(None, ranks)
-        assert call.made == ["summary", *expected, *last], (needed, asked, call.made)
-        assert call.finished == 1
+        assert call.made == ["summary", *expected, "ranks"], (needed, asked, call.made)
         assert exchanges.count == len(call.made)
         assert exchanges.bytes == ranks * sum(call.block_bytes(Kind[name]) for name in call.made)
         assert int(exchanges.undecided) == max(needed - expected.count("tokens"), 0)
-    call = PlannedCall(rank, ranks, 1, missing=(Kind.weights, Kind.last))
+    call = PlannedCall(rank, ranks, 1, missing=(Kind.ranks,))
     Exchanges(call, call.workspace, 1).through_group(None, ranks)
     assert call.made == ["summary", *rounds]
 

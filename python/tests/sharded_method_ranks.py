@@ -3,7 +3,7 @@ columns, compared bit for bit with the package's function over the whole rows.""
 
 import torch
 import torch.distributed as distributed
-from sharded_ranks import columns_of, same
+from sharded_ranks import same
 
 import fairdraw
 import fairdraw.torch
@@ -20,10 +20,6 @@ class Columns:
 
     def of(self, whole):
         return whole[..., self.begin : self.end]
-
-    def of_packed(self, words):
-        mine = columns_of(words.flatten(0, -2), self.begin, self.end)
-        return mine.unflatten(0, words.shape[:-1])
 
 
 def bits(tensor):
@@ -111,150 +107,6 @@ def check_probs(sampler, columns):
             raise AssertionError(f"{refused} of probabilities was not refused")
 
 
-def same_results(name, mine, whole):
-    for part, each, expected in zip(whole._fields, mine, whole, strict=True):
-        same(f"{name} {part}", each, expected)
-
-
-def on_device(call, device):
-    """Arguments of a call, of which tensors are on a device."""
-    return {
-        name: value.to(device) if isinstance(value, torch.Tensor) else value
-        for name, value in call.items()
-    }
-
-
-class Chains:
-    """Chains of drafted tokens, the same on every rank, and this rank's columns of them."""
-
-    def __init__(self, columns, device):
-        numbers = torch.Generator().manual_seed(8)
-        batch, n, vocab = 6, 3, columns.vocab
-        # A draft that is near the target: some tokens are accepted and some are not.
-        logits = torch.randn(batch, n + 1, vocab, generator=numbers) * 2
-        draft_logits = logits[:, :n] + torch.randn(batch, n, vocab, generator=numbers)
-        ids = fairdraw.sample(draft_logits.flatten(0, 1), seed=5, purpose="draft")
-        self.columns = columns
-        self.batch = batch
-        self.logits = logits.to(device)
-        self.ids = ids.unflatten(0, (batch, n)).to(device)
-        self.seeds = (torch.arange(batch) + 7).to(device)
-        self.draft_probs = fairdraw.softmax(draft_logits).to(device)
-        packed = torch.randint(-(2**31), 2**31 - 1, (batch, n + 1, (vocab + 31) // 32),
-                               generator=numbers).to(torch.int32)  # fmt: skip
-        processing = [
-            fairdraw.RequestProcessing(repetition_penalty=1.2, prompt=[1, vocab - 1], bias={3: 1.0})
-        ] * batch
-        wide = {"temperature": 0.8, "top_k": 200, "top_p": 0.95}
-        probs = {"draft_probs": self.draft_probs}
-        calls = [
-            {},
-            {"top_k": 5, "draft_lengths": torch.tensor([3, 2, 1, 0, 3, 3])},
-            {"temperature": torch.tensor([0.0, 1.0, 0.5, 0.7, 1.0, 2.0])},
-            probs,
-            {**probs, **wide, "active": torch.tensor([1, 1, 0, 1, 1, 1]).bool()},
-            {"draft_logits": draft_logits, **wide, "draft_filters": fairdraw.LawFilters(top_k=50)},
-            {**probs, "min_p": 0.01, "tie_rule": "lowest_id", "top_k": 30},
-            {**probs, "allowed": packed},
-            {"processing": processing},
-            {**probs, "processing": processing, "top_p": 0.9},
-        ]
-        self.calls = [on_device(call, device) for call in calls]
-
-    def of(self, call):
-        """This rank's part of the arguments."""
-        parts = {name: self.columns.of(call[name]) for name in ("draft_probs", "draft_logits")
-                 if name in call}  # fmt: skip
-        if "allowed" in call:
-            words = call["allowed"]
-            parts["allowed"] = self.columns.of_packed(words.cpu()).to(words.device)
-        return call | parts
-
-
-def check_chains(sampler, columns, device="cpu", **rounds):
-    """`rounds`: of calls on a GPU, or nothing."""
-    chains = Chains(columns, device)
-    logits, ids, seeds = chains.logits, chains.ids, chains.seeds
-    seen = set()
-    for call in chains.calls:
-        expected = fairdraw.verify_chain(logits, ids, **call, seed=seeds, offset=2)
-        got = sampler.verify_chain(
-            columns.of(logits), ids, **chains.of(call), seed=seeds, offset=2, **rounds
-        )
-        same_results(f"verify_chain {list(call)}", got, expected)
-        seen |= set(expected.accepted.tolist())
-    assert 0 in seen and max(seen) > 0, seen  # else no draft was rejected, or none accepted
-    begins = torch.tensor([0, 4, 5, 9]).to(device)
-    few = {"row_begins": begins, "max_draft": 3, "top_p": 0.9, "seed": 3}
-    rows, drafted = logits.flatten(0, 1)[:9], ids.flatten()[:6]
-    same_results("packed", sampler.verify_chain(columns.of(rows), drafted, **few, **rounds),
-                 fairdraw.verify_chain(rows, drafted, **few))  # fmt: skip
-    none = sampler.verify_chain(columns.of(logits[:0]), ids[:0], seed=1, **rounds)
-    assert none.tokens.shape == (0, 4)
-
-
-def check_chain_sampling(sampler, columns, device="cpu", **rounds):
-    """`rounds`: of calls on a GPU, or nothing."""
-    chains = Chains(columns, device)
-    target = fairdraw.softmax(chains.logits)
-    counts = [torch.ones(chains.batch, dtype=torch.int32, device=device) for _ in range(4)]
-    expected = fairdraw.chain_speculative_sampling(
-        chains.draft_probs, chains.ids, target, *counts[:2], seed=chains.seeds, offset=1
-    )
-    got = sampler.chain_speculative_sampling(
-        columns.of(chains.draft_probs), chains.ids, columns.of(target), *counts[2:],
-        seed=chains.seeds, offset=1, **rounds,
-    )  # fmt: skip
-    for name, mine, whole in zip(("tokens", "accepted", "emitted"), got, expected, strict=True):
-        same(name, mine, whole)
-    same("counts", counts[2], counts[0])
-
-
-def check_trees(sampler, columns, device="cpu", **rounds):
-    """`rounds`: of calls on a GPU, or nothing."""
-    numbers = torch.Generator().manual_seed(9)
-    batch, vocab = 6, columns.vocab
-    parents = torch.tensor([-1, -1, -1, 0, 0, 1, 3]).expand(batch, -1)
-    n = parents.shape[1]
-    logits = torch.randn(batch, n + 1, vocab, generator=numbers) * 2
-    draft_logits = logits + torch.randn(batch, n + 1, vocab, generator=numbers)
-    draft_probs = fairdraw.softmax(draft_logits)
-    by_node = fairdraw.sample(
-        draft_logits.flatten(0, 1), num_samples=n, seed=5, purpose="draft"
-    ).unflatten(0, (batch, n + 1))
-    # Child j is draw j of its parent's row.
-    rows = parents[0] + 1
-    ids = torch.stack([by_node[:, rows[j], j] for j in range(n)], dim=1)
-    seeds = (torch.arange(batch) + 70).to(device)
-    logits, ids, parents = logits.to(device), ids.to(device), parents.contiguous().to(device)
-    calls = [
-        {},
-        {"draft_probs": draft_probs},
-        {"draft_logits": draft_logits, "top_k": 300, "draft_filters": fairdraw.LawFilters(top_p=0.9)},
-        {"draft_probs": draft_probs, "siblings": "without_replacement", "top_p": 0.9},
-        {"max_depth": 2, "temperature": 0.5,
-         "processing": [fairdraw.RequestProcessing(frequency_penalty=0.5)] * batch},
-    ]  # fmt: skip
-    seen = set()
-    for call in (on_device(call, device) for call in calls):
-        local = {name: columns.of(value) if name in ("draft_probs", "draft_logits") else value
-                 for name, value in call.items()}  # fmt: skip
-        expected = fairdraw.verify_tree(logits, ids, parents, **call, seed=seeds)
-        got = sampler.verify_tree(columns.of(logits), ids, parents, **local, seed=seeds, **rounds)
-        same_results(f"verify_tree {list(call)}", got, expected)
-        seen |= set(expected.accepted.tolist())
-    assert 0 in seen and max(seen) > 0, seen
-
-
-def check_fresh_seeds(sampler, columns):
-    """Without a seed all ranks verify with the same fresh one."""
-    logits = torch.zeros(4, 2, columns.vocab)
-    found = sampler.verify_chain(columns.of(logits), torch.zeros(4, 1, dtype=torch.int32))
-    told = [torch.empty_like(found.tokens) for _ in columns.widths]
-    distributed.all_gather(told, found.tokens)
-    assert all(torch.equal(each, found.tokens) for each in told)
-
-
 def run(rank, ranks, folder):
     distributed.init_process_group(
         "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks
@@ -267,9 +119,5 @@ def run(rank, ranks, folder):
             sampler = fairdraw.torch.ShardedSampler(columns=widths)
             check_rows(sampler, columns)
             check_probs(sampler, columns)
-            check_chains(sampler, columns)
-            check_chain_sampling(sampler, columns)
-            check_trees(sampler, columns)
-            check_fresh_seeds(sampler, columns)
     finally:
         distributed.destroy_process_group()

@@ -1,6 +1,5 @@
 """What one rank of test_sharded.py does on a GPU of its own, whose kernels exchange blocks through memory
-of all ranks: tokens are those of `fairdraw.sample`, `fairdraw.verify_chain` and `fairdraw.verify_tree` over the whole
-rows on one GPU. With NCCL drafted tokens are verified through the group, too.
+of all ranks: tokens are those of `fairdraw.sample` over the whole rows on one GPU.
 
 It is a program, too, for machines without pytest: all GPUs, or 2 where there are more than 8.
 
@@ -13,20 +12,12 @@ from itertools import accumulate
 
 import torch
 import torch.distributed as distributed
-from sharded_method_ranks import (
-    Chains,
-    Columns,
-    check_chain_sampling,
-    check_chains,
-    check_trees,
-    same_results,
-)
 from sharded_ranks import columns_of, same, same_reports
 
 import fairdraw
 import fairdraw.torch
 
-LIMITS = fairdraw.torch.PeerLimits(rows=48, num_samples=3, logprobs=20, drafts=True)
+LIMITS = fairdraw.torch.PeerLimits(rows=48, num_samples=3, logprobs=20)
 ROUNDS = 8  # a threshold takes about three, and top_k with top_p has two
 CALLS = [
     {},
@@ -143,33 +134,6 @@ def check_graphs(sampler, rows):
             same("tokens between graphs", eager, fairdraw.sample(whole, top_p=0.95, seed=seeds))
 
 
-def check_graph_of_chains(sampler, columns):
-    """Replayed with other seeds, between calls of sampled rows in the same memory, or group."""
-    chains = Chains(columns, "cuda")
-    local = columns.of(chains.logits)
-    for call in chains.calls[3:7]:
-        mine = chains.of(call)
-        seeds = chains.seeds.clone()
-        arguments = {**mine, "seed": seeds, "offset": 2, "rounds": ROUNDS}
-        sampler.verify_chain(local, chains.ids, **arguments)
-        torch.cuda.synchronize()
-        distributed.barrier()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            found = sampler.verify_chain(local, chains.ids, **arguments)
-        undecided = sampler.undecided
-        for turn in range(3):
-            seeds += 100
-            graph.replay()
-            whole = call | {"seed": seeds, "offset": 2}
-            same_results(f"graph of {list(call)}, turn {turn}", found,
-                         fairdraw.verify_chain(chains.logits, chains.ids, **whole))  # fmt: skip
-            assert int(undecided) == 0
-            rows = chains.logits[:, 0]
-            same("tokens between graphs", sampler(columns.of(rows), top_k=50, seed=seeds),
-                 fairdraw.sample(rows, top_k=50, seed=seeds))  # fmt: skip
-
-
 def refused(kind, part, call):
     try:
         call()
@@ -188,10 +152,6 @@ def check_refusals(sampler, rows, rank):
             lambda: sampler(few, num_samples=4, seed=1))  # fmt: skip
     refused(ValueError, "logprobs is 21; allowed: None, 0 to 20 through peers",
             lambda: sampler(few, logprobs=21, seed=1))  # fmt: skip
-    refused(ValueError, "logits has 49 rows; allowed: 0 to 48 through peers",
-            lambda: sampler.verify_chain(
-                rows.of(whole)[None], torch.zeros(1, LIMITS.rows).int(), seed=1
-            ))  # fmt: skip
     refused(ValueError, "allowed: host memory", lambda: sampler.softmax(few))
     refused(ValueError, "ranks disagree", lambda: sampler(few, seed=rank))
     # And the memory goes on as it was.
@@ -213,24 +173,7 @@ def run(rank, ranks, folder, backend):
             rows = Rows(widths, rank)
             check_batches(sampler, rows)
             check_graphs(sampler, rows)
-            columns = Columns(widths, rank)
-            check_chains(sampler, columns, "cuda")
-            assert sampler.exchanged_bytes == 0
-            check_chains(sampler, columns, "cuda", rounds=ROUNDS)
-            check_trees(sampler, columns, "cuda")
-            check_chain_sampling(sampler, columns, "cuda")
-            check_trees(sampler, columns, "cuda", rounds=ROUNDS)
-            check_graph_of_chains(sampler, columns)
             check_refusals(sampler, rows, rank)
-            if backend == "nccl":
-                through_group = fairdraw.torch.ShardedSampler(columns=widths)
-                check_chains(through_group, columns, "cuda")
-                assert through_group.exchanged_bytes > 0
-                check_chains(through_group, columns, "cuda", rounds=ROUNDS)
-                check_trees(through_group, columns, "cuda")
-                check_chain_sampling(through_group, columns, "cuda", rounds=0)
-                check_trees(through_group, columns, "cuda", rounds=ROUNDS)
-                check_graph_of_chains(through_group, columns)
             torch.cuda.synchronize()
             distributed.barrier()  # no rank frees what another one still reads
             if rank == 0:

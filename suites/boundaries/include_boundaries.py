@@ -71,7 +71,7 @@ ROOMS = {
     _CUDA + "processing": _TILES,
     _CUDA + "outputs": _TILES,
     _CUDA + "speculation": _TILES,
-    _CUDA + "sharded": _TILES | {_CUDA + "outputs", _CUDA + "speculation"},
+    _CUDA + "sharded": _TILES | {_CUDA + "outputs"},
     _CUDA + "beams": _TILES | {_CUDA + "outputs"},
     _CUDA + "calls": _TILES
     | {_CUDA + room for room in ("processing", "outputs", "sharded", "speculation", "beams")},

@@ -9,7 +9,6 @@
 #include "fairdraw/cuda_kept_sets.h"
 #include "fairdraw/cuda_memory.h"
 #include "fairdraw/cuda_sharded.h"
-#include "fairdraw/cuda_sharded_speculation.h"
 #include "fairdraw/cuda_stop_criteria.h"
 #include "fairdraw/cuda_tile_index.h"
 
@@ -124,54 +123,6 @@ std::int64_t peer_bytes(const ShardedCall&, std::int64_t) { return 0; }
 Error use_peers(ShardedCall&, const ShardedPeers&) { return no_cuda(); }
 Error continue_sharded(const ShardedCall&, const ShardedPlan&) { return no_cuda(); }
 Error sample_sharded(const ShardedCall&, const ShardedPlan&) { return no_cuda(); }
-
-std::int64_t workspace_bytes(const ShardedChainRequest&, const VerifyChainResult&) noexcept {
-  return 0;
-}
-
-std::int64_t workspace_bytes(const ShardedTreeRequest&, const VerifyTreeResult&) noexcept {
-  return 0;
-}
-
-std::int64_t workspace_bytes(const ShardedChainSamplingRequest&,
-                             const ChainSpeculativeResult&) noexcept {
-  return 0;
-}
-
-struct ShardedChain::Parts {};
-
-ShardedChain::ShardedChain() = default;
-ShardedChain::~ShardedChain() = default;
-ShardedChain::ShardedChain(ShardedChain&&) noexcept = default;
-ShardedChain& ShardedChain::operator=(ShardedChain&&) noexcept = default;
-int ShardedChain::exchanges(int) const { return 0; }
-ChainExchange ShardedChain::exchange(int number, int rounds) const {
-  return chain_exchange(number, rounds);
-}
-std::byte* ShardedChain::send(ChainExchange) const { return nullptr; }
-std::byte* ShardedChain::receive(ChainExchange) const { return nullptr; }
-std::int64_t ShardedChain::bytes(ChainExchange) const { return 0; }
-const std::int32_t* ShardedChain::undecided() const { return nullptr; }
-
-Error make_sharded_chain(const ShardedChainRequest&, const VerifyChainResult&, const Execution&,
-                         ShardedChain&) {
-  return no_cuda();
-}
-Error make_sharded_tree(const ShardedTreeRequest&, const VerifyTreeResult&, const Execution&,
-                        ShardedChain&) {
-  return no_cuda();
-}
-Error make_sharded_chain_sampling(const ShardedChainSamplingRequest&, const ChainSpeculativeResult&,
-                                  const Execution&, ShardedChain&) {
-  return no_cuda();
-}
-Error sharded_send(const ShardedChain&, ChainExchange) { return no_cuda(); }
-Error sharded_receive(const ShardedChain&, ChainExchange) { return no_cuda(); }
-Error finish_sharded(const ShardedChain&) { return no_cuda(); }
-std::int64_t peer_bytes(const ShardedChain&, std::int64_t) { return 0; }
-Error use_peers(ShardedChain&, const ShardedPeers&) { return no_cuda(); }
-Error continue_sharded(const ShardedChain&, const ShardedPlan&) { return no_cuda(); }
-Error verify_sharded(const ShardedChain&, const ShardedPlan&) { return no_cuda(); }
 
 Error log_probabilities(const SampleRequest&, View<const std::int32_t>, const LogprobsResult&,
                         View<RowStatus>, const Execution&) {

@@ -13,7 +13,6 @@
 #include <string>
 
 #include "common/speculative_arguments.h"
-#include "cuda/calls/drafted_calls.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/calls/workspace.h"
 #include "cuda/device/device_pointers.h"
@@ -24,6 +23,17 @@
 
 namespace fairdraw::cuda {
 namespace {
+
+/// Room for the parameters of rows.
+RowSettings place_settings(BumpAllocator& memory, std::int64_t rows) {
+  RowSettings settings;
+  memory.allocate(settings.temperature, rows);
+  memory.allocate(settings.top_k, rows);
+  memory.allocate(settings.top_p, rows);
+  memory.allocate(settings.min_p, rows);
+  memory.allocate(settings.active, rows);
+  return settings;
+}
 
 /// The workspace of a call.
 struct DraftWorkspace {
@@ -99,6 +109,32 @@ std::int64_t bytes_of(const Request& request, bool has_kept) {
   BumpAllocator memory(nullptr);
   workspace_of(request, has_kept, memory);
   return memory.bytes();
+}
+
+void check_filters(DevicePointers& pointers, const LawFilters& filters, const std::string& prefix) {
+  pointers.check(prefix + "temperature", filters.temperature);
+  pointers.check(prefix + "top_k", filters.top_k);
+  pointers.check(prefix + "top_p", filters.top_p);
+  pointers.check(prefix + "min_p", filters.min_p);
+}
+
+void check_target(DevicePointers& pointers, const TargetRows& target) {
+  pointers.check("target.logits", target.logits);
+  check_filters(pointers, target.filters, "target.filters.");
+  pointers.check("target.allowed", target.allowed);
+  pointers.check(target.processing);
+  pointers.check("target.row_begins", target.row_begins);
+  pointers.check("target.active", target.active);
+  pointers.check("target.seed", target.seed);
+  pointers.check("target.offset", target.offset);
+}
+
+/// Rows and requests are blocks of launches, eight at most each.
+Error check_sizes(const TargetRows& target) {
+  if (Error error = check_batch(target.logits, "target.logits")) return error;
+  if (target.batch <= kMaxRows) return {};
+  return out_of_range("target.batch", std::to_string(target.batch),
+                      "0 to " + std::to_string(kMaxRows));
 }
 
 template <class Request, class Result>
@@ -225,41 +261,6 @@ FilteredRows weighed_draft(const Request& request, const DraftWorkspace& workspa
 }
 
 }  // namespace
-
-RowSettings place_settings(BumpAllocator& memory, std::int64_t rows) {
-  RowSettings settings;
-  memory.allocate(settings.temperature, rows);
-  memory.allocate(settings.top_k, rows);
-  memory.allocate(settings.top_p, rows);
-  memory.allocate(settings.min_p, rows);
-  memory.allocate(settings.active, rows);
-  return settings;
-}
-
-void check_filters(DevicePointers& pointers, const LawFilters& filters, const std::string& prefix) {
-  pointers.check(prefix + "temperature", filters.temperature);
-  pointers.check(prefix + "top_k", filters.top_k);
-  pointers.check(prefix + "top_p", filters.top_p);
-  pointers.check(prefix + "min_p", filters.min_p);
-}
-
-void check_target(DevicePointers& pointers, const TargetRows& target) {
-  pointers.check("target.logits", target.logits);
-  check_filters(pointers, target.filters, "target.filters.");
-  pointers.check("target.allowed", target.allowed);
-  pointers.check(target.processing);
-  pointers.check("target.row_begins", target.row_begins);
-  pointers.check("target.active", target.active);
-  pointers.check("target.seed", target.seed);
-  pointers.check("target.offset", target.offset);
-}
-
-Error check_sizes(const TargetRows& target) {
-  if (Error error = check_batch(target.logits, "target.logits")) return error;
-  if (target.batch <= kMaxRows) return {};
-  return out_of_range("target.batch", std::to_string(target.batch),
-                      "0 to " + std::to_string(kMaxRows));
-}
 
 std::int64_t workspace_bytes(const VerifyChainRequest& request) noexcept {
   return bytes_of(request, false);

@@ -8,8 +8,8 @@
 
 namespace fairdraw::cuda {
 
-/// How a position ends. `open`: its totals decide. `waits`: a row of it is not decided (of shards).
-enum class Ending : std::uint32_t { goes_on, fails, stops, open, waits };
+/// How a position ends. `open`: its totals decide.
+enum class Ending : std::uint32_t { goes_on, fails, stops, open };
 
 struct Position {
   std::int64_t number;

@@ -81,9 +81,8 @@ __device__ void prepare_request(const DraftTask& task, std::int64_t b) {
     __syncwarp();  // the depths are there for all lanes
   }
   const RowParameters parameters = parameters_of(task.target.filters, b);
-  const bool knows =
-      task.draft_law != DraftLaw::none && request.drafts > 0 && !is_greedy(parameters);
-  state.by_distribution = task.tests_all || knows ? 1 : 0;
+  state.by_distribution =
+      task.draft_law != DraftLaw::none && request.drafts > 0 && !is_greedy(parameters) ? 1 : 0;
   if (lane_of_thread() == 0) task.requests[b] = state;
   if (state.status != RowStatus::ok) return;
   const std::uint64_t seed = task.target.seed.at(b);
@@ -93,11 +92,6 @@ __device__ void prepare_request(const DraftTask& task, std::int64_t b) {
     const std::int64_t row = request.row + i;
     write_settings(task.of_target, row, parameters);
     const std::int64_t position = is_tree && i > 0 ? task.depths[request.place + i - 1] : i;
-    if (task.draws.words != nullptr) {
-      task.draws.words[row] = task.word(b, position, Purpose::draw);
-      task.draws.owner[row] = static_cast<std::int32_t>(b);
-      continue;
-    }
     task.draws.seed[row] = seed;
     task.draws.offset[row] = offset + static_cast<std::uint64_t>(position);
     task.draws.index[row] = index;

@@ -36,8 +36,6 @@ struct RowDraws {
   std::uint64_t* seed = nullptr;
   std::uint64_t* offset = nullptr;
   std::uint32_t* index = nullptr;  ///< of the random word
-  std::uint64_t* words = nullptr;  ///< the word itself; given: in place of these three
-  std::int32_t* owner = nullptr;   ///< the request that has the row; given where words are
   std::int32_t* tokens = nullptr;
   RowStatus* statuses = nullptr;
 };
@@ -53,7 +51,6 @@ struct DraftTask {
   SiblingSampling siblings{};        ///< of a tree
   View<const std::int32_t> parents;  ///< of a tree; absent in chains
   std::int64_t max_depth = 0;        ///< of a tree
-  bool tests_all = false;            ///< every request needs the distribution, without drafts too
 
   // In the workspace.
   DraftedState* requests = nullptr;  ///< [batch]

@@ -4,9 +4,6 @@
 //   if (Error error = make_sharded_call(request, result, execution, call)) return error;
 //   if (Error error = sample_sharded(call, plan, communicator, stream)) return error;
 //
-// and likewise make_sharded_chain or one of its relatives, and verify_sharded
-// (fairdraw/cuda_sharded_speculation.h).
-//
 // Ranks of the communicator are the shards. Everything is enqueued, nothing is waited for, and the
 // stream may be captured. A header alone, so that the library needs no NCCL: a program that
 // includes it brings <nccl.h> and links libnccl (CMake: FAIRDRAW_NCCL, target fairdraw::nccl).
@@ -19,14 +16,12 @@
 #include <string>
 
 #include "fairdraw/cuda_sharded.h"
-#include "fairdraw/cuda_sharded_speculation.h"
 
 namespace fairdraw::cuda {
 
-/// One exchange of a ShardedCall, or of a ShardedChain.
-template <class Call, class Exchange>
-Error exchange_sharded(const Call& call, Exchange exchange, ncclComm_t communicator,
-                       cudaStream_t stream) {
+/// One exchange of a call.
+inline Error exchange_sharded(const ShardedCall& call, ShardedExchange exchange,
+                              ncclComm_t communicator, cudaStream_t stream) {
   if (Error error = sharded_send(call, exchange)) return error;
   const ncclResult_t gathered = ncclAllGather(call.send(exchange), call.receive(exchange),
                                               static_cast<std::size_t>(call.bytes(exchange)),
@@ -59,29 +54,6 @@ inline Error continue_sharded(const ShardedCall& call, const ShardedPlan& plan,
 inline Error sample_sharded(const ShardedCall& call, const ShardedPlan& plan,
                             ncclComm_t communicator, cudaStream_t stream) {
   if (Error error = exchange_sharded(call, ShardedExchange::summary, communicator, stream)) {
-    return error;
-  }
-  return continue_sharded(call, plan, communicator, stream);
-}
-
-/// More rounds of a call of drafted chains or trees whose summary has been received, the tokens
-/// that rows wait for, the exchanges of drafts whose distribution is known, and the results. The
-/// same on all ranks.
-inline Error continue_sharded(const ShardedChain& call, const ShardedPlan& plan,
-                              ncclComm_t communicator, cudaStream_t stream) {
-  for (int number = 1; number < call.exchanges(plan.rounds); ++number) {
-    const ChainExchange exchange = call.exchange(number, plan.rounds);
-    if (exchange == ChainExchange::tokens && !plan.tokens) continue;
-    if (Error error = exchange_sharded(call, exchange, communicator, stream)) return error;
-  }
-  return finish_sharded(call);
-}
-
-/// A call of drafted chains or trees (fairdraw/cuda_sharded_speculation.h). `stream` is the
-/// execution's.
-inline Error verify_sharded(const ShardedChain& call, const ShardedPlan& plan,
-                            ncclComm_t communicator, cudaStream_t stream) {
-  if (Error error = exchange_sharded(call, ChainExchange::summary, communicator, stream)) {
     return error;
   }
   return continue_sharded(call, plan, communicator, stream);

@@ -270,52 +270,6 @@ void add_calls_of_serving(std::vector<ApiFunction>& all) {
         },
         by_mask ? "prompt as bits" : "prompt as lists");
   }
-  // The number of boundaries is that of the shards.
-  const auto begin_speculation = [](const auto&... x) {
-    ShardedSpeculation call;
-    return call.begin(x...);
-  };
-  for (const bool is_packed : {false, true}) {
-    add_call(
-        all, "sharded_speculation.h begin",
-        [is_packed, begin_speculation](const Shared& s, Arrays& a) {
-          return call_of(s, ",result,execution", {"boundaries"}, begin_speculation,
-                         ShardedChainRequest{chain_request(a, is_packed),
-                                             a.range<std::int64_t>(2, 0, kVocab), 0},
-                         VerifyChainResult{a.out<std::int32_t>(2 * kRows),
-                                           a.out<std::int32_t>(kRows), a.out<RowStatus>(kRows)},
-                         Execution{CpuTarget::best, 1});
-        },
-        is_packed ? "chains, packed" : "chains");
-    add_call(
-        all, "sharded_speculation.h begin",
-        [is_packed, begin_speculation](const Shared& s, Arrays& a) {
-          return call_of(
-              s, ",result,execution", {"boundaries"}, begin_speculation,
-              ShardedTreeRequest{tree_request(a, is_packed), a.range<std::int64_t>(2, 0, kVocab),
-                                 0},
-              VerifyTreeResult{a.out<std::int32_t>(2 * kRows), a.out<std::int32_t>(kRows),
-                               a.out<std::int32_t>(kRows), a.out<RowStatus>(kRows)},
-              Execution{CpuTarget::best, 1});
-        },
-        is_packed ? "trees, packed" : "trees");
-  }
-  add_call(
-      all, "sharded_speculation.h begin",
-      [begin_speculation](const Shared& s, Arrays& a) {
-        return call_of(
-            s, ",result,execution", {"boundaries"}, begin_speculation,
-            ShardedChainSamplingRequest{
-                ChainSpeculativeRequest{
-                    a.rows(kRows, kVocab), a.in<std::int32_t>(kRows, 1), a.rows(2 * kRows, kVocab),
-                    kRows, 1, a.each<std::uint64_t>(kRows, 7), a.each<std::uint64_t>(kRows, 9)},
-                a.range<std::int64_t>(2, 0, kVocab), 0, a.in<std::uint64_t>(kRows, 7),
-                a.in<std::uint64_t>(kRows, 8), a.in<std::uint64_t>(kRows, 9)},
-            ChainSpeculativeResult{a.out<std::int32_t>(2 * kRows), a.out<std::int32_t>(kRows),
-                                   a.out<std::int32_t>(kRows), a.out<RowStatus>(kRows)},
-            Execution{CpuTarget::best, 1});
-      },
-      "chain sampling");
   add_call(all, "parallel_sampling.h child_seeds", [](const Shared& s, Arrays& a) {
     return call_of(
         s, "seeds,n,children,rule", {}, [](const auto&... x) { return child_seeds(x...); },

@@ -17,7 +17,6 @@
 #include "fairdraw/sample.h"
 #include "fairdraw/sampling.h"
 #include "fairdraw/sharded.h"
-#include "fairdraw/sharded_speculation.h"
 #include "fairdraw/speculative.h"
 #include "fairdraw/stop_criteria.h"
 #include "fairdraw/tile_index.h"
@@ -74,10 +73,6 @@ FAIRDRAW_FIELDS(VerifyChainResult, tokens, accepted, statuses);
 FAIRDRAW_FIELDS(VerifyTreeRequest, target, max_draft, max_depth, draft_tokens, parents,
                 draft_lengths, draft_law, siblings, draft, draft_filters);
 FAIRDRAW_FIELDS(VerifyTreeResult, tokens, nodes, accepted, statuses);
-FAIRDRAW_FIELDS(ShardedChainRequest, chain, boundaries, shard);
-FAIRDRAW_FIELDS(ShardedTreeRequest, tree, boundaries, shard);
-FAIRDRAW_FIELDS(ShardedChainSamplingRequest, chain, boundaries, shard, accept_words, recover_words,
-                bonus_words);
 
 FAIRDRAW_FIELDS(BeamParameters, width, length_penalty, early_stopping, diversity_rate, max_tokens,
                 end_ids);

@@ -56,20 +56,10 @@ const std::map<std::string, std::string>& exempt() {
       {"cuda_sharded.h sharded_receive", kNeedsGpu},
       {"cuda_sharded.h sharded_send", kNeedsGpu},
       {"cuda_sharded.h use_peers", kNeedsGpu},
-      {"cuda_sharded_speculation.h continue_sharded", kNeedsGpu},
-      {"cuda_sharded_speculation.h finish_sharded", kNeedsGpu},
-      {"cuda_sharded_speculation.h make_sharded_chain", kNeedsGpu},
-      {"cuda_sharded_speculation.h make_sharded_chain_sampling", kNeedsGpu},
-      {"cuda_sharded_speculation.h make_sharded_tree", kNeedsGpu},
-      {"cuda_sharded_speculation.h sharded_receive", kNeedsGpu},
-      {"cuda_sharded_speculation.h sharded_send", kNeedsGpu},
-      {"cuda_sharded_speculation.h use_peers", kNeedsGpu},
-      {"cuda_sharded_speculation.h verify_sharded", kNeedsGpu},
       {"fused_sampling_processor.h operator", "is step()"},
       {"fused_sampling_processor.h start_async_token_copy", kNoArrays},
       {"sharded_nccl.h ", "is for programs with NCCL, which this is not"},
       {"sharded.h receive", "takes blocks of the size that block_bytes() says"},
-      {"sharded_speculation.h receive", "takes blocks of the size that block_bytes() says"},
   };
   return names;
 }

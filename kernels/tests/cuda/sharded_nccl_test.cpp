@@ -20,7 +20,6 @@
 #include "fairdraw/cuda_sharded.h"
 #include "harness/adapters/sharded.h"
 #include "harness/inputs/dice.h"
-#include "tests/cuda/device_chains.h"
 #include "tests/cuda/device_shard.h"
 #include "tests/cuda/graphs.h"
 
@@ -196,47 +195,6 @@ TEST(CudaShardedNccl, GraphsOfACallAreReplayed) {
   });
 }
 
-/// Drafted chains and trees of every kind, and what verify_chain and verify_tree make of them.
-struct Chains {
-  static constexpr std::int64_t kVocab = 5000;
-
-  Chains() {
-    for (std::uint64_t number = 0; number < 40; ++number) {
-      calls.push_back(random_speculation_call(number, kVocab, /*trees=*/number % 2 != 0));
-      expected.push_back(expected_of(calls.back()));
-      most_rows = std::max(most_rows, calls.back().target.rows);
-    }
-  }
-
-  std::vector<std::int64_t> boundaries = {0, 2300, kVocab};
-  std::vector<SpeculationCall> calls;
-  std::vector<SpeculationOutputs> expected;
-  std::int64_t most_rows = 1;
-};
-
-TEST(CudaShardedNccl, ChainsAndTreesAreThoseOfWholeRows) {
-  FAIRDRAW_SKIP_WITHOUT_TWO_GPUS();
-  const Chains chains;
-  run_on_ranks([&](const Rank& rank) {
-    for (std::size_t number = 0; number < chains.calls.size(); ++number) {
-      DeviceChain shard(chains.calls[number], chains.boundaries, rank.number);
-      const Error begun = shard.begin(rank.stream.get());
-      ASSERT_FALSE(begun) << begun.message;
-      const Error error =
-          cuda::verify_sharded(shard.call, {}, rank.communicator, rank.stream.get());
-      ASSERT_FALSE(error) << error.message;
-      constexpr int kMost = 8;
-      for (int more = 0; more < kMost && shard.undecided() > 0; ++more) {
-        ASSERT_FALSE(cuda::continue_sharded(shard.call, {.rounds = 1}, rank.communicator,
-                                            rank.stream.get()));
-      }
-      shard.fetch();
-      EXPECT_EQ(difference(chains.expected[number], shard.outputs), "")
-          << "call " << number << ", rank " << rank.number;
-    }
-  });
-}
-
 // --- Through each other's memory -----------------------------------------------------------------
 
 /// Memory of both ranks that both address.
@@ -352,43 +310,6 @@ TEST(CudaShardedPeers, GraphsOfACallAreReplayed) {
     memory.meet();
     shard.fetch();
     EXPECT_EQ(shard.tokens, rows.expected) << "rank " << rank.number;
-    memory.meet();
-  });
-}
-
-/// All calls are there before the first one begins: memory is not taken while kernels may wait.
-TEST(CudaShardedPeers, ChainsAndTreesAreThoseOfWholeRows) {
-  FAIRDRAW_SKIP_WITHOUT_TWO_GPUS();
-  const Chains chains;
-  PeerMemory memory;
-  run_on_ranks([&](const Rank& rank) {
-    std::vector<std::unique_ptr<DeviceChain>> shards;
-    std::int64_t bytes = 0;
-    for (const SpeculationCall& call : chains.calls) {
-      shards.push_back(std::make_unique<DeviceChain>(call, chains.boundaries, rank.number));
-      const Error begun = shards.back()->begin(rank.stream.get());
-      ASSERT_FALSE(begun) << begun.message;
-      bytes = std::max(bytes, cuda::peer_bytes(shards.back()->call, chains.most_rows));
-    }
-    const cuda::ShardedPeers peers = memory.make(rank, bytes, chains.most_rows);
-    for (const auto& shard : shards) {
-      ASSERT_FALSE(cuda::use_peers(shard->call, peers));
-      const Error error = cuda::verify_sharded(shard->call, {});
-      ASSERT_FALSE(error) << error.message;
-    }
-    require(cudaStreamSynchronize(rank.stream.get()), "cudaStreamSynchronize");
-    constexpr int kMost = 8;
-    for (const auto& shard : shards) {
-      for (int more = 0; more < kMost && shard->undecided() > 0; ++more) {
-        ASSERT_FALSE(cuda::continue_sharded(shard->call, {.rounds = 1}));
-      }
-    }
-    memory.meet();
-    for (std::size_t number = 0; number < shards.size(); ++number) {
-      shards[number]->fetch();
-      EXPECT_EQ(difference(chains.expected[number], shards[number]->outputs), "")
-          << "call " << number << ", rank " << rank.number;
-    }
     memory.meet();
   });
 }

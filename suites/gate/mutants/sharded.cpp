@@ -225,19 +225,6 @@ ShardFaults dropped_cut_tiles() {
       });
 }
 
-/// Of calls of speculation, after the rows and the weights of drafted tokens.
-ShardFaults deaf_to_what_is_left() {
-  ShardFaults faults;
-  faults.speculation = [](std::int32_t, int exchange, std::byte* blocks, std::int64_t block_bytes) {
-    constexpr int kRowsAndWeights = 2;
-    if (exchange < kRowsAndWeights) return;
-    for (int s = 1; s < kShards; ++s) {
-      std::fill_n(blocks + s * block_bytes + kHeader, block_bytes - kHeader, std::byte{0});
-    }
-  };
-  return faults;
-}
-
 }  // namespace
 
 Twin sharded_twin() {
@@ -271,9 +258,6 @@ std::vector<Mutant> sharded_mutants() {
       sharded("shard-drops-cut-tiles",
               "the values of a tile that a boundary cuts are in no shard's sums",
               {"tokens/gaussian_wide/v1000/unfiltered", "tokens/*"}, dropped_cut_tiles),
-      sharded("shard-recovers-from-one-rank",
-              "what a rejected draft leaves of the target is taken from the first rank alone",
-              {"chain/gaussian_wide/v301/none/t1/b1", "chain/*"}, deaf_to_what_is_left),
   };
 }
 
