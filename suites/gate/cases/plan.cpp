@@ -292,6 +292,7 @@ Plan make_plan(const PlanOptions& options) {
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (shard_of[i] != options.shard - 1) continue;
     plan.places.push_back(i);
+    plan.seconds.push_back(seconds[i]);
     const Judged& judged = *entries[i].sampler;
     const std::string name = judged.name;
     const auto factory = [&options](const std::string& of) {
