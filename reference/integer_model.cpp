@@ -1,8 +1,8 @@
 // Every token is weighed by itself: first its tile's octave is found, then the row's, then its
-// weight. A row is ranked once (largest first, lowest id among equals). Every filter of the
-// specification is a threshold on the value, so each keeps a prefix of that ranking, and their
-// intersection is the shortest prefix. Nothing here is clever, and nothing is shared with the
-// kernels.
+// weight. A row with something to filter is ranked once (largest first, lowest id among equals).
+// Every filter of the specification is a threshold on the value, so each keeps a prefix of that
+// ranking, and their intersection is the shortest prefix. Nothing here is clever, and nothing is
+// shared with the kernels.
 #include "reference/integer_model.h"
 
 #include <algorithm>
@@ -22,6 +22,7 @@ using boost::multiprecision::uint256_t;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr double kNoOctave = -std::numeric_limits<double>::infinity();
 constexpr int kSignificandBits = 23;
+constexpr double kSignificandUnits = 0x1p23;  // of a significand in [1, 2)
 constexpr int kBitsInTile = 32;  // by which a weight in a tile is finer than a significand
 constexpr int kBitsInRow = 48;   // by which a weight in a row is finer than one in the first tile
 constexpr int kBitsInSpeculation = 16;  // by which one in speculation is finer than a significand
@@ -94,31 +95,37 @@ IntegerRow failed_row(std::size_t vocab, RowStatus status) {
 // what a value is worth.
 template <typename OctavesOf>
 void weigh(IntegerRow& row, std::span<const Ranked> tokens, OctavesOf octaves_of) {
+  std::vector<TokenOctaves> octaves;
+  octaves.reserve(tokens.size());
   for (const Ranked& token : tokens) {
+    octaves.push_back(octaves_of(token.value));
     TileOfRow& tile = row.tiles[static_cast<std::size_t>(token.id) / kIdsOfATile];
     tile.key = std::max(tile.key, key_of(token.value));
-    tile.octave = std::max(tile.octave, octaves_of(token.value).whole);
+    tile.octave = std::max(tile.octave, octaves.back().whole);
     row.octave = std::max(row.octave, tile.octave);
   }
-  for (const Ranked& token : tokens) {
-    const auto id = static_cast<std::size_t>(token.id);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const auto id = static_cast<std::size_t>(tokens[i].id);
     TileOfRow& tile = row.tiles[id / kIdsOfATile];
-    const TokenOctaves octaves = octaves_of(token.value);
-    const std::uint64_t weight = weight_in_tile(octaves, tile.octave);
+    const std::uint64_t weight = weight_in_tile(octaves[i], tile.octave);
     tile.sum += weight;
     row.weight[id] = weight_in_row(weight, tile.octave, row.octave);
-    row.speculation_weight[id] = weight_in_speculation(octaves, row.octave);
+    row.speculation_weight[id] = weight_in_speculation(octaves[i], row.octave);
     row.total_unfiltered += row.weight[id];
   }
 }
 
 // No two places are equal, so every sort gives the same ranking. By their digits it takes a third
 // of the time of a comparison sort, which was half of what a run of the gate waited for.
-void rank(std::vector<Ranked>& tokens) {
-  boost::sort::spreadsort::integer_sort(
-      tokens.begin(), tokens.end(),
-      [](const Ranked& token, unsigned bits) { return token.place() >> bits; },
-      [](const Ranked& a, const Ranked& b) { return a.place() < b.place(); });
+void rank(std::vector<Ranked>& tokens, std::span<const float> values) {
+  std::vector<std::uint64_t> places;
+  places.reserve(tokens.size());
+  for (const Ranked& token : tokens) places.push_back(token.place());
+  boost::sort::spreadsort::integer_sort(places.begin(), places.end());
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const auto id = static_cast<std::uint32_t>(places[i]);
+    tokens[i] = {values[id], static_cast<std::int32_t>(id)};
+  }
 }
 
 // Number of ranked tokens that top_k keeps.
@@ -183,9 +190,16 @@ void keep(IntegerRow& row, std::span<const Ranked> kept) {
   row.support_size = static_cast<std::int32_t>(kept.size());
 }
 
-void keep_greedy(IntegerRow& row, std::span<const Ranked> ranked) {
-  row.greedy_token = ranked.front().id;
-  keep(row, ranked.first(1));
+// The largest value, and the lowest id among equals.
+void keep_greedy(IntegerRow& row, std::span<const Ranked> tokens) {
+  const Ranked first = std::ranges::min(tokens, {}, &Ranked::place);
+  row.greedy_token = first.id;
+  keep(row, std::span(&first, 1));
+}
+
+// Then no ranking is needed, which takes most of the time of a row.
+bool keeps_all(const RowParameters& parameters) {
+  return parameters.top_k <= 0 && parameters.top_p >= 1 && parameters.min_p == 0;
 }
 
 }  // namespace
@@ -202,8 +216,7 @@ std::uint32_t octave_significand(float r) {
   p = std::fma(p, r, 0x1.62e42ap-1F);
   // One half more than 2^r: in [1, 2), so a multiple of 2^-23.
   const float raised = std::fma(p, r, 1.5F);
-  return static_cast<std::uint32_t>(
-      std::ldexp(static_cast<double>(raised) - 0.5, kSignificandBits));
+  return static_cast<std::uint32_t>((static_cast<double>(raised) - 0.5) * kSignificandUnits);
 }
 
 TokenOctaves octaves_of_logit(float logit, float scale) {
@@ -252,8 +265,10 @@ std::int32_t key_of(float value) {
 
 double to_nearest_double(RowWeight weight) {
   // Half of an even number of units more or less is a tie; what is below the 54th bit decides it.
-  int shift = 0;
-  while ((weight >> shift) >= (RowWeight{1} << 53)) ++shift;
+  const auto upper = static_cast<std::uint64_t>(weight >> 64);
+  const auto lower = static_cast<std::uint64_t>(weight);
+  const int zeros = upper != 0 ? std::countl_zero(upper) : 64 + std::countl_zero(lower);
+  const int shift = std::max(0, 128 - zeros - 53);
   auto significand = static_cast<std::uint64_t>(weight >> shift);
   const RowWeight rest = weight - (static_cast<RowWeight>(significand) << shift);
   const RowWeight half = shift > 0 ? RowWeight{1} << (shift - 1) : 1;
@@ -271,7 +286,7 @@ IntegerRow integer_model(std::span<const float> logits, std::span<const std::uin
   IntegerRow row = failed_row(logits.size(), status);
   if (status != RowStatus::ok) return row;
 
-  std::vector<Ranked> ranked;
+  std::vector<Ranked> ranked;  // by id until there is something to filter
   ranked.reserve(logits.size());
   for (std::size_t id = 0; id < logits.size(); ++id) {
     if (is_allowed(allowed, id) && logits[id] != -kInfinity) {
@@ -282,7 +297,6 @@ IntegerRow integer_model(std::span<const float> logits, std::span<const std::uin
     row.status = RowStatus::no_allowed_token;
     return row;
   }
-  rank(ranked);
 
   // Temperature 0 reports probabilities at temperature 1.
   const float scale = octaves_per_logit(parameters.temperature == 0 ? 1 : parameters.temperature);
@@ -291,6 +305,11 @@ IntegerRow integer_model(std::span<const float> logits, std::span<const std::uin
     keep_greedy(row, ranked);
     return row;
   }
+  if (keeps_all(parameters)) {
+    keep(row, ranked);
+    return row;
+  }
+  rank(ranked, logits);
 
   // min_p looks at the distance to the maximum, by float32. It does not grow along the ranking.
   const float threshold = parameters.min_p == 0 ? -kInfinity : min_p_threshold(parameters.min_p);
@@ -317,7 +336,7 @@ IntegerRow integer_model_from_probs(std::span<const float> probs, const RowParam
   IntegerRow row = failed_row(probs.size(), status);
   if (status != RowStatus::ok) return row;
 
-  std::vector<Ranked> ranked;
+  std::vector<Ranked> ranked;  // by id until there is something to filter
   ranked.reserve(probs.size());
   for (std::size_t id = 0; id < probs.size(); ++id) {
     if (probs[id] > 0) ranked.push_back({probs[id], static_cast<std::int32_t>(id)});
@@ -326,12 +345,16 @@ IntegerRow integer_model_from_probs(std::span<const float> probs, const RowParam
     row.status = RowStatus::no_allowed_token;
     return row;
   }
-  rank(ranked);
   weigh(row, ranked, octaves_of_prob);
   if ((parameters.top_k == 1 && !top_k_1_keeps_ties) || parameters.top_p == 0) {
     keep_greedy(row, ranked);
     return row;
   }
+  if (keeps_all(parameters)) {
+    keep(row, ranked);
+    return row;
+  }
+  rank(ranked, probs);
 
   // A product of two float32 values is exact in float64.
   const double least =
@@ -353,7 +376,7 @@ std::vector<std::uint8_t> top_k_mask(std::span<const float> logits, std::int32_t
   for (std::size_t id = 0; id < logits.size(); ++id) {
     if (logits[id] != -kInfinity) ranked.push_back({logits[id], static_cast<std::int32_t>(id)});
   }
-  rank(ranked);
+  rank(ranked, logits);
   const std::size_t kept = top_k_prefix(ranked, top_k, logits.size(), TieRule::keep_all);
   for (const Ranked& token : std::span(ranked).first(kept)) {
     mask[static_cast<std::size_t>(token.id)] = 1;

@@ -34,22 +34,25 @@ void set_logprobs(RealLogprobs& row, double temperature, const WeightBound& weig
   };
   const long double largest = logit(row.order.front());
   CompensatedSum sum;
+  std::vector<long double> weight;
   for (const std::int32_t token : row.order) {
-    sum.add(std::exp((logit(token) - largest) / temperature));
+    weight.push_back(std::exp((logit(token) - largest) / temperature));
+    sum.add(weight.back());
   }
   // E: relative error of a sampler's sum, each term off by its bound, and by no more than itself.
   CompensatedSum error;
-  for (const std::int32_t token : row.order) {
-    const long double distance = (logit(token) - largest) / temperature;
+  for (std::size_t i = 0; i < row.order.size(); ++i) {
+    const long double distance = (logit(row.order[i]) - largest) / temperature;
     const double octaves = static_cast<double>(-distance) / kLn2;
-    error.add(std::exp(distance) / sum.value() * std::min(1.0, weight_bound.at(octaves)));
+    error.add(weight[i] / sum.value() * std::min(1.0, weight_bound.at(octaves)));
   }
   // The sum is taken in units of the largest weight, which has its own error.
   const double of_sum =
       -std::log1p(-static_cast<double>(error.value())) - std::log1p(-weight_bound.at(0));
+  const long double log_of_sum = std::log(sum.value());
   for (const std::int32_t token : row.order) {
     const auto at = static_cast<std::size_t>(token);
-    const long double value = (logit(token) - largest) / temperature - std::log(sum.value());
+    const long double value = (logit(token) - largest) / temperature - log_of_sum;
     row.value[at] = static_cast<double>(
         std::max(value, -static_cast<long double>(std::numeric_limits<float>::max())));
     row.bound[at] = of_sum + (0x1p-24 + 0x1p-50) * std::fabs(row.value[at]) + 0x1p-47;

@@ -137,6 +137,15 @@ std::vector<std::string> builtin_sampler_names() {
   return names;
 }
 
+std::vector<std::string> distinct_sampler_names() {
+  std::vector<std::string> names = builtin_sampler_names();
+  for (const Builtin& builtin : builtins()) {
+    if (builtin.target == best_target()) std::erase(names, builtin.name);
+  }
+  std::erase(names, "model");
+  return names;
+}
+
 std::unique_ptr<Sampler> make_builtin_sampler(const std::string& name) {
   for (const Builtin& builtin : builtins()) {
     if (builtin.name == name) return std::make_unique<CpuSampler>(name, builtin.target);

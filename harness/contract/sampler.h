@@ -124,6 +124,10 @@ class Sampler {
 /// `model`, the integer model itself: slow, and right by definition.
 std::vector<std::string> builtin_sampler_names();
 
+/// Those that are judged where none is named: each code once, so without the instruction set that
+/// `cpu` is on this machine, and without `model`, which the others are compared with.
+std::vector<std::string> distinct_sampler_names();
+
 /// The built-in sampler `name`. Throws UsageError (with the closest name) when there is none.
 std::unique_ptr<Sampler> make_builtin_sampler(const std::string& name);
 

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "fairdraw/types.h"
 #include "harness/run/calls/kept_answers.h"
 #include "harness/run/calls/kept_float_environment.h"
 #include "harness/run/evidence/suspects.h"
@@ -126,6 +127,7 @@ std::map<std::string, std::string> host_environment() {
   std::map<std::string, std::string> environment;
   environment["started"] = utc_now();
   environment["cpu"] = cpu_name();
+  environment["instruction_set"] = to_string(best_target());  // that of the sampler `cpu`
   environment["hardware_threads"] = std::to_string(std::thread::hardware_concurrency());
 #if defined(__clang__)
   environment["compiler"] = "clang " __clang_version__;

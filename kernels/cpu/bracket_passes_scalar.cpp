@@ -8,10 +8,6 @@
 namespace fairdraw::cpu {
 namespace {
 
-std::uint64_t weight_by(const TileRule& rule, float x, float maximum) {
-  return tile_weight(octaves_by(rule, x), octaves_by(rule, maximum).whole);
-}
-
 Measured measure(const float* x, std::size_t n, const TileRule& rule, const BracketBounds& bounds,
                  const MeasuredTiles& out) {
   const float smallest = rule.from_probs ? std::numeric_limits<float>::denorm_min()
@@ -27,10 +23,11 @@ Measured measure(const float* x, std::size_t n, const TileRule& rule, const Brac
     out.sums[tile] = out.above[tile] = 0;
     out.run_begin[tile] = static_cast<std::uint32_t>(listed);
     const bool infinite = maximum > std::numeric_limits<float>::max();
+    const double top = empty || infinite ? 0 : octaves_by(rule, maximum).whole;
     for (std::size_t i = begin; !empty && !infinite && i < end; ++i) {
       const float value = x[i];
       if (!(value >= bounds.from)) continue;
-      const std::uint64_t weight = weight_by(rule, value, maximum);
+      const std::uint64_t weight = tile_weight(octaves_by(rule, value), top);
       out.sums[tile] += weight;
       if (value > bounds.high) {
         out.above[tile] += weight;
@@ -44,9 +41,11 @@ Measured measure(const float* x, std::size_t n, const TileRule& rule, const Brac
 
 void probabilities(const float* x, std::size_t n, const TileRule& rule, float maximum, float low,
                    int shift, double total, float* out) {
+  const double top = maximum >= low ? octaves_by(rule, maximum).whole : 0;
+  const double unit = std::ldexp(1.0, shift);  // a product with it is exact
   for (std::size_t i = 0; i < n; ++i) {
-    const std::uint64_t weight = x[i] >= low ? weight_by(rule, x[i], maximum) : 0;
-    out[i] = static_cast<float>(std::ldexp(static_cast<double>(weight), shift) / total);
+    const std::uint64_t weight = x[i] >= low ? tile_weight(octaves_by(rule, x[i]), top) : 0;
+    out[i] = static_cast<float>(static_cast<double>(weight) * unit / total);
   }
 }
 

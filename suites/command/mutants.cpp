@@ -291,10 +291,12 @@ int run(const MutantOptions& options) {
           seed.source);
     flush_out();
   }
-  RunProgress progress(suites::judged_count(mutants), options.verbosity, "wrong");
+  const std::size_t judged = suites::judged_count(mutants);
+  RunProgress progress(judged, {static_cast<double>(judged), kill.threads}, options.verbosity,
+                       "wrong");
   const KillMatrix matrix = suites::run_kill_matrix(
       mutants, kill,
-      {.begun = [&progress](const std::string& name) { progress.begun(name); },
+      {.begun = [&progress](const std::string& name) { progress.begun(name, 1); },
        .ended = [&progress](const std::string& name, const std::string& line,
                             bool wrong) { progress.ended(name, line, wrong); }});
   progress.close();

@@ -58,25 +58,29 @@ void expect_one_verbosity(const Verbosity& verbosity) {
   throw harness::UsageError("--quiet and --verbose exclude each other; leave one of them out");
 }
 
-RunProgress::RunProgress(std::size_t all, Verbosity verbosity, std::string red_word)
+RunProgress::RunProgress(std::size_t all, const suites::TimeLeft& left, Verbosity verbosity,
+                         std::string red_word)
     : all_(all),
       verbosity_(verbosity),
       red_word_(std::move(red_word)),
-      terminal_(isatty(STDERR_FILENO) != 0) {
+      terminal_(isatty(STDERR_FILENO) != 0),
+      left_(left) {
   if (verbosity.quiet || (verbosity.verbose && !terminal_)) return;
   shows_ = std::thread([this] { show_until_closed(); });
 }
 
 RunProgress::~RunProgress() { close(); }
 
-void RunProgress::begun(const std::string& what) {
+void RunProgress::begun(const std::string& what, double expected) {
   const std::lock_guard lock(mutex_);
+  left_.begun(what, expected, elapsed());
   running_.push_back(what);
 }
 
 void RunProgress::ended(const std::string& what, const std::string& line, bool red) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
+  left_.ended(what, elapsed());
   const auto found = std::ranges::find(running_, what);
   if (found != running_.end()) running_.erase(found);
   ++done_;
@@ -126,14 +130,15 @@ void RunProgress::erase() {
   drawn_ = false;
 }
 
+double RunProgress::elapsed() const { return seconds_of(Clock::now() - start_); }
+
 std::string RunProgress::line() const {
-  const double elapsed = seconds_of(Clock::now() - start_);
+  const double now = elapsed();
   std::string text = fmt::format("[{}/{}] ", done_, all_);
   if (red_ > 0) text += fmt::format("{} {}, ", red_, red_word_);
-  text += time_text(elapsed);
+  text += time_text(now);
   if (done_ > 0 && done_ < all_) {
-    const double each = elapsed / static_cast<double>(done_);
-    text += fmt::format(", about {} left", time_text(each * static_cast<double>(all_ - done_)));
+    text += fmt::format(", about {} left", time_text(left_.seconds(now)));
   }
   if (running_.empty()) return text;
   text += ": " + reports::terminal_text(running_.front());

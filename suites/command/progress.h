@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "suites/gate/cases/time_left.h"
+
 namespace fairdraw::cli {
 
 class App;
@@ -26,21 +28,24 @@ void add_verbosity(App& app, Verbosity& verbosity, const std::string& each);
 /// Throws harness::UsageError where both are given.
 void expect_one_verbosity(const Verbosity& verbosity);
 
-/// "[12/3676] 1 failed, 34 s, about 2 min 50 s left: mask/gaussian/v31/top_k on cpu" to stderr. The
-/// remaining time is that of the rate so far. On a terminal the line is redrawn, elsewhere a new
+/// "[12/3676] 1 failed, 34 s, about 2 min 50 s left: mask/gaussian/v31/top_k on cpu" to stderr. On
+/// a terminal the line is redrawn, elsewhere a new
 /// one is written every kLogPause; not where the verbosity is quiet, nor in a log that has a line
 /// for each case already. All functions may be called by several threads.
 class RunProgress {
  public:
   static constexpr std::chrono::seconds kLogPause{5};
 
-  /// `red_word` says what the red ones did: "failed".
-  RunProgress(std::size_t all, Verbosity verbosity, std::string red_word);
+  /// `left` knows what all of them are expected to take. `red_word` says what the red ones did:
+  /// "failed".
+  RunProgress(std::size_t all, const suites::TimeLeft& left, Verbosity verbosity,
+              std::string red_word);
   ~RunProgress();
   RunProgress(const RunProgress&) = delete;
   RunProgress& operator=(const RunProgress&) = delete;
 
-  void begun(const std::string& what);
+  /// `expected`: what it may take, in the unit of `left`.
+  void begun(const std::string& what, double expected);
   /// `line` is what a line for each case says. It goes to stdout.
   void ended(const std::string& what, const std::string& line, bool red);
   /// Takes the line away. What comes later is not shown.
@@ -52,6 +57,7 @@ class RunProgress {
   void show_until_closed();
   void show();
   void erase();
+  double elapsed() const;
   std::string line() const;
 
   const std::size_t all_;
@@ -61,6 +67,7 @@ class RunProgress {
   const Clock::time_point start_ = Clock::now();
   std::mutex mutex_;
   std::condition_variable changed_;
+  suites::TimeLeft left_;
   std::size_t done_ = 0, red_ = 0;
   std::vector<std::string> running_;  ///< the one that was begun first is shown
   bool drawn_ = false, closed_ = false;

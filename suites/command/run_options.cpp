@@ -32,7 +32,7 @@ void add_run_options(App& app, RunOptions& options) {
                  "Samplers to judge, separated by commas: names of `fairdraw list samplers`, "
                  "plugin:PATH for one in a shared library, profile:NAME for one made of a profile, "
                  "mutant:NAME for a wrong one (`fairdraw mutants --list`) "
-                 "(default: all built-in ones)")
+                 "(default: the built-in ones, each instruction set once)")
       ->delimiter(',')
       ->type_name("NAME");
   add_plugin_options(app, options.plugins);
@@ -92,10 +92,7 @@ suites::PlanOptions plan_options(const RunOptions& options) {
   if (options.device) use_device(*options.device);
   suites::PlanOptions plan;
   plan.samplers = options.samplers;
-  if (plan.samplers.empty()) {
-    plan.samplers = harness::builtin_sampler_names();
-    std::erase(plan.samplers, "model");  // it is what the others are compared with
-  }
+  if (plan.samplers.empty()) plan.samplers = harness::distinct_sampler_names();
   plan.make_sampler = sampler_maker(options.plugins);
   plan.replay_options += replay_text(options.plugins);
   plan.case_seconds = options.case_seconds;

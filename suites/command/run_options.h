@@ -32,7 +32,8 @@ struct RunOptions {
 
 void add_run_options(App& app, RunOptions& options);
 
-/// Resolves seed, samplers (default: all built-in ones) and files into a plan's options.
+/// Resolves seed, samplers (default: harness::distinct_sampler_names()) and files into a plan's
+/// options.
 suites::PlanOptions plan_options(const RunOptions& options);
 
 /// What verify and merge ask of a run besides that nothing fails.

@@ -6,6 +6,7 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 
 #include "harness/contract/usage_error.h"
@@ -53,6 +54,14 @@ struct VerifyOptions {
 
 std::string name_of(const harness::CaseRecord& record) {
   return fmt::format("{} on {}", record.id, record.sampler);
+}
+
+std::map<std::string, double> expected_by_name(const suites::Plan& plan) {
+  std::map<std::string, double> expected;
+  for (std::size_t i = 0; i < plan.jobs.size(); ++i) {
+    expected[name_of(plan.jobs[i].record)] = plan.seconds[i];
+  }
+  return expected;
 }
 
 bool has_failed(const harness::CaseRecord& record) {
@@ -131,10 +140,11 @@ int verify(const VerifyOptions& options) {
     flush_out();
   }
   // Threads that are left over use it too.
-  const auto progress =
-      std::make_shared<RunProgress>(plan.jobs.size(), options.verbosity, "failed");
-  planned.begun = [progress](const harness::CaseRecord& record) {
-    progress->begun(name_of(record));
+  const double expected_in_all = std::reduce(plan.seconds.begin(), plan.seconds.end());
+  const auto progress = std::make_shared<RunProgress>(
+      plan.jobs.size(), suites::TimeLeft(expected_in_all, threads), options.verbosity, "failed");
+  planned.begun = [progress, expected = expected_by_name(plan)](const harness::CaseRecord& record) {
+    progress->begun(name_of(record), expected.at(name_of(record)));
   };
   const auto failed = std::make_shared<std::atomic<bool>>(false);
   if (options.fail_fast) {
@@ -173,7 +183,7 @@ Verb add_verify(App& app) {
   options->command = app.command();
   add_run_options(app, options->run);
   app.add_option("--suite", options->suite,
-                 "smoke (seconds), gate (two minutes), nightly (hours) (default: gate, or that of "
+                 "smoke (seconds), gate (a minute), nightly (hours) (default: gate, or that of "
                  "the report of --rerun-failed)")
       ->type_name("SUITE");
   app.add_option("--case", options->case_glob,

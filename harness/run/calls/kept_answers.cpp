@@ -51,6 +51,15 @@ std::size_t bytes_of(const reference::ChainOutcome& outcome) {
   return outcome.tokens.size() * sizeof(outcome.tokens[0]);
 }
 
+std::size_t bytes_of(const reference::ResultIntervals& intervals) {
+  return (intervals.low.size() + intervals.high.size()) * sizeof(double);
+}
+
+std::size_t bytes_of(const reference::RealLogprobs& row) {
+  return row.logits.size() * sizeof(float) + row.order.size() * sizeof(row.order[0]) +
+         (row.value.size() + row.bound.size()) * sizeof(double);
+}
+
 reference::IntegerRow model_of_logits(std::span<const float> logits,
                                       std::span<const std::uint32_t> allowed,
                                       const reference::RowParameters& parameters, TieRule tie_rule,

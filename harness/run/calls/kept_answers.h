@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "reference/integer_model.h"
+#include "reference/log_probabilities.h"
+#include "reference/operation_bound.h"
 #include "reference/real_oracle.h"
 
 namespace fairdraw::harness {
@@ -49,6 +51,8 @@ class KeptAnswers {
 std::size_t bytes_of(const reference::IntegerRow& row);
 std::size_t bytes_of(const reference::RealDistribution& distribution);
 std::size_t bytes_of(const reference::ChainOutcome& outcome);
+std::size_t bytes_of(const reference::ResultIntervals& intervals);
+std::size_t bytes_of(const reference::RealLogprobs& row);
 
 /// All that an answer depends on, byte by byte: two are equal only where the answers are.
 class Question {

@@ -56,6 +56,29 @@ TEST(Results, AWriteUpToTheLongestRowAwayIsSeen) {
   }
 }
 
+// Changes one logit that it may only read.
+struct Meddler : ModelSampler {
+  explicit Meddler(std::int64_t logit) : at(logit) {}
+  std::string run(const fairdraw_batch& batch) override {
+    std::string refused = ModelSampler::run(batch);
+    static_cast<float*>(const_cast<void*>(batch.logits))[at] += 1;
+    return refused;
+  }
+  std::int64_t at;
+};
+
+// 1 to 35 logits: whole turns of the four states of a hash, of 8 logits each, and all rests.
+TEST(Inputs, AChangeOfAnyLogitIsSeen) {
+  for (std::int64_t vocab = 1; vocab <= 35; ++vocab) {
+    for (std::int64_t logit = 0; logit < vocab; ++logit) {
+      Meddler meddler(logit);
+      EXPECT_EQ(run_request(meddler, request_of(1, vocab), {}).damage,
+                "changed logits, which it may only read")
+          << logit << " of " << vocab;
+    }
+  }
+}
+
 // One call's pages are no other's damage, whatever their sizes.
 TEST(Results, RightCallsOfAllSizesAreNotBlamed) {
   ModelSampler sampler;

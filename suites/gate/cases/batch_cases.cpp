@@ -45,8 +45,14 @@ void add(std::vector<NamedCase>& cases, Case entry, const std::string& name,
   cases.push_back({std::move(entry), name});
 }
 
+// At 1000 ids every sampler meets every number of rows.
+constexpr std::int64_t kVocabOfEach = 1000;
+
 Case batches(Suite suite, const Input& input) {
-  return {.suite = suite, .check = Check::batches, .input = input};
+  return {.suite = suite,
+          .check = Check::batches,
+          .input = input,
+          .once_a_processor = input.vocab > kVocabOfEach};
 }
 
 void add_sizes(std::vector<NamedCase>& cases) {
@@ -105,6 +111,7 @@ void add_sizes(std::vector<NamedCase>& cases) {
 // too. More than 256 ids, and no multiple of 32: no kernel has whole tiles only.
 void add_other_checks(std::vector<NamedCase>& cases) {
   constexpr std::int64_t kVocab = 301;
+  constexpr std::int64_t kRowsOfEach = 65;
   struct Row {
     Check check;
     std::int64_t calls = 1;     // that share the rows of a case
@@ -125,7 +132,8 @@ void add_other_checks(std::vector<NamedCase>& cases) {
                .check = row.check,
                .input = family_input(Family::gaussian_wide, kVocab),
                .operations = std::move(operations),
-               .rows = size * row.calls};
+               .rows = size * row.calls,
+               .once_a_processor = size > kRowsOfEach};
     cases.push_back({std::move(entry), fmt::format("{}/b{}", name, size)});
   };
   for (const Row& row : rows) {

@@ -55,6 +55,8 @@ struct Case {
   std::uint64_t draws = 0;
   double declared_discrepancy = 0;  ///< what a statistical check must find
   bool once = false;  ///< many draws: judged for one of several samplers that are bit-identical
+  bool once_a_processor = false;  ///< many rows: judged for one instruction set of a processor,
+                                  ///< since all share the code that goes from row to row
 };
 
 /// All cases of `suite`, the ones on captured logits last. Ids are unique.

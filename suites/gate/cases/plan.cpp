@@ -57,15 +57,28 @@ std::string_view family(std::string_view sampler) {
 }
 
 // Cases of many draws are judged for one of several samplers whose exact cases prove that they
-// give the same bits: "cpu" represents "cpu:avx2" then.
-bool stands_for(const std::vector<Judged>& samplers, std::size_t at) {
+// give the same bits: "cpu" represents "cpu:scalar" then. Null: nobody does.
+const Judged* represented_by(const std::vector<Judged>& samplers, std::size_t at) {
   const Judged& judged = samplers[at];
-  if (!judged.description.exact_integer) return false;
-  return std::any_of(samplers.begin(), samplers.begin() + static_cast<std::ptrdiff_t>(at),
-                     [&judged](const Judged& earlier) {
-                       return earlier.description.exact_integer &&
-                              family(earlier.name) == family(judged.name);
-                     });
+  if (!judged.description.exact_integer) return nullptr;
+  const auto end = samplers.begin() + static_cast<std::ptrdiff_t>(at);
+  const auto found = std::find_if(samplers.begin(), end, [&judged](const Judged& earlier) {
+    return earlier.description.exact_integer && family(earlier.name) == family(judged.name);
+  });
+  return found == end ? nullptr : &*found;
+}
+
+// A plain call on the CPU: only what is done with one row differs.
+bool is_instruction_set(const Judged& judged) {
+  const std::vector<std::string> names = harness::builtin_sampler_names();
+  return family(judged.name) == "cpu" && std::ranges::find(names, judged.name) != names.end();
+}
+
+std::string note_of_represented(std::uint64_t cases, const Judged& by) {
+  return fmt::format(
+      "{} case{} of many draws or rows {} judged for {} alone: exact cases compare the masks, "
+      "statuses and tokens of both with the integer model.",
+      cases, cases == 1 ? "" : "s", cases == 1 ? "is" : "are", by.name);
 }
 
 bool matches(const std::string& glob, const std::string& id) {
@@ -205,12 +218,17 @@ Plan make_plan(const PlanOptions& options) {
   };
   std::vector<Entry> entries;
   std::uint64_t statistical = 0;
+  std::vector<std::uint64_t> represented(samplers.size(), 0);  // cases that others are judged by
   auto failed_left =
       options.failed_before.value_or(std::set<std::pair<std::string, std::string>>());
   for (const Case& entry : table) {
     if (options.against && !is_comparable(entry)) continue;
     for (std::size_t i = 0; i < samplers.size(); ++i) {
-      if (entry.once && stands_for(samplers, i)) continue;
+      const bool once = entry.once || (entry.once_a_processor && is_instruction_set(samplers[i]));
+      if (once && represented_by(samplers, i) != nullptr) {
+        if (!options.against && is_chosen(options, entry.id)) ++represented[i];
+        continue;
+      }
       if (is_statistical(entry.check)) ++statistical;
       const std::pair key(entry.id, samplers[i].name);
       failed_left.erase(key);
@@ -245,9 +263,14 @@ Plan make_plan(const PlanOptions& options) {
                                                          : std::max(kStatisticalCases, statistical);
   const double share =
       statistics::ErrorLedger(plan.statistical_cases).case_share() * share_of_night(options.night);
-  for (const Judged& judged : samplers) {
+  for (std::size_t i = 0; i < samplers.size(); ++i) {
+    const Judged& judged = samplers[i];
     plan.samplers.push_back({judged.name, judged.description.version, judged.semantics.name,
                              harness::allowances_of(judged.semantics)});
+    if (represented[i] > 0) {
+      plan.samplers.back().notes.push_back(
+          note_of_represented(represented[i], *represented_by(samplers, i)));
+    }
     if (options.part) {
       plan.samplers.back().abilities = harness::plugin::ability_bits(judged.description);
       plan.samplers.back().promises = harness::plugin::promise_bits(judged.description);
@@ -269,6 +292,7 @@ Plan make_plan(const PlanOptions& options) {
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (shard_of[i] != options.shard - 1) continue;
     plan.places.push_back(i);
+    plan.seconds.push_back(seconds[i]);
     const Judged& judged = *entries[i].sampler;
     const std::string name = judged.name;
     const auto factory = [&options](const std::string& of) {

@@ -7,6 +7,8 @@
 #include <set>
 #include <string>
 
+#include "fairdraw/types.h"
+#include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
 #include "harness/run/tests/mutants.h"
 #include "suites/gate/cases/case.h"
@@ -171,6 +173,58 @@ TEST(Plan, BulkCasesRunOnceForBitIdenticalSamplers) {
   EXPECT_GT(bulk["model"], 0U);
   EXPECT_EQ(bulk["model:second"], 0U);
   EXPECT_EQ(bulk["other"], bulk["model"]);
+}
+
+TEST(Plan, NotesWhatIsJudgedForAnother) {
+  PlanOptions options = options_for(Suite::gate);
+  options.samplers = {"model", "model:second", "other"};
+  const Plan plan = make_plan(options);
+  const std::vector<Case> table = case_table(Suite::gate);
+  const auto bulk = std::ranges::count_if(table, [](const Case& entry) { return entry.once; });
+  ASSERT_EQ(plan.samplers.size(), 3U);
+  EXPECT_TRUE(plan.samplers[0].notes.empty());
+  EXPECT_TRUE(plan.samplers[2].notes.empty());
+  ASSERT_EQ(plan.samplers[1].notes.size(), 1U);
+  EXPECT_TRUE(plan.samplers[1].notes[0].starts_with(
+      std::to_string(bulk) + " cases of many draws or rows are judged for model alone"))
+      << plan.samplers[1].notes[0];
+  options.samplers = {"model:second"};
+  EXPECT_EQ(make_plan(options).jobs.size(), table.size());  // alone it is judged whole
+  options.samplers = {"model", "model:second"};
+  options.case_glob = "mask/*";
+  EXPECT_TRUE(make_plan(options).samplers[1].notes.empty());
+}
+
+// Instruction sets differ in what they do with one row. Kernels of a GPU are chosen by the rows.
+TEST(Plan, ManyRowsAreJudgedForOneInstructionSet) {
+  PlanOptions options = options_for(Suite::gate);
+  options.samplers = {"cpu", "cpu:scalar", "cuda", "cuda:cluster"};
+  std::map<std::string, std::size_t> small, large;
+  for (const harness::Job& job : make_plan(options).jobs) {
+    if (job.record.check != "batches") continue;
+    ++(job.record.vocab <= 1000 ? small : large)[job.record.sampler];
+  }
+  EXPECT_GT(small["cpu"], 0U);
+  EXPECT_GT(large["cpu"], 0U);
+  EXPECT_EQ(small["cpu:scalar"], small["cpu"]);
+  EXPECT_EQ(large["cpu:scalar"], 0U);
+  EXPECT_EQ(large["cuda:cluster"], large["cuda"]);
+  EXPECT_EQ(large["cuda"], large["cpu"]);
+}
+
+TEST(Plan, WithoutANameEachCodeIsJudgedOnce) {
+  const std::vector<std::string> names = harness::distinct_sampler_names();
+  const auto has = [&names](const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  EXPECT_EQ(names.front(), "cpu");
+  EXPECT_FALSE(has("model"));
+  EXPECT_FALSE(has(std::string("cpu:") + to_string(best_target())));
+  for (const CpuTarget target :
+       {CpuTarget::scalar, CpuTarget::avx2, CpuTarget::avx512, CpuTarget::neon}) {
+    EXPECT_EQ(has(std::string("cpu:") + to_string(target)),
+              is_available(target) && target != best_target());
+  }
 }
 
 TEST(Plan, RefusesWhatItDoesNotKnow) {

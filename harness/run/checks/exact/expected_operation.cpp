@@ -240,7 +240,9 @@ OperationTrouble ExpectedRow::compare_logarithms(std::span<const float> result) 
 
 const reference::ResultIntervals& ExpectedRow::intervals(std::span<const std::uint8_t> kept) const {
   if (!intervals_ || !std::ranges::equal(kept, kept_)) {
-    intervals_ = computed_intervals(kept);
+    intervals_ = kept_answer(
+        "operation_intervals", [&] { return computed_intervals(kept); }, kind_, values_,
+        parameters_, kept, semantics_, integers_, bound_, result_);
     kept_.assign(kept.begin(), kept.end());
   }
   return *intervals_;

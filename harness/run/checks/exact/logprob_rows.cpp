@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "harness/run/calls/kept_answers.h"
+
 namespace fairdraw::harness {
 namespace {
 
@@ -213,8 +215,17 @@ LogprobsRow logprobs_row(const CheckInput& input, const Request& request, std::i
 
 RealLogprobs logprobs_of(const LogprobsRow& row, LogprobsMode mode,
                          const reference::WeightBound& bound) {
-  if (is_raw(mode)) return reference::real_log_probabilities(row.raw, {}, mode, 1, bound);
-  return reference::real_log_probabilities(row.processed, row.kept, mode, row.temperature, bound);
+  const auto kept_logprobs = [&](std::span<const float> logits, std::span<const std::uint8_t> kept,
+                                 float temperature) {
+    return kept_answer(
+        "real_log_probabilities",
+        [&] {
+          return reference::real_log_probabilities(logits, kept, mode, temperature, bound);
+        },
+        logits, kept, mode, temperature, bound);
+  };
+  return is_raw(mode) ? kept_logprobs(row.raw, {}, 1)
+                      : kept_logprobs(row.processed, row.kept, row.temperature);
 }
 
 ExpectedLogprobs with_slack(const CheckInput& input, const LogprobsRow& row, LogprobsMode mode,

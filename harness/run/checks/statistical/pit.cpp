@@ -82,13 +82,15 @@ Request call_of(const std::vector<TurnedRow>& rows, const DrawsOfARow& draws, st
   request.rows = static_cast<std::int64_t>(rows.size());
   request.num_samples = static_cast<std::int32_t>(draws.samples);
   request.with_indices = draws.outputs > 1;
-  request.logits.resize(rows.size() * static_cast<std::size_t>(first.vocab));
+  request.logits.clear();
+  request.logits.reserve(rows.size() * static_cast<std::size_t>(first.vocab));
   request.parameters.clear();
   request.seed.clear();
-  auto target = request.logits.begin();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::vector<float>& values = rows[i].base->request.logits;
-    target = std::rotate_copy(values.begin(), values.begin() + rows[i].shift, values.end(), target);
+    std::vector<float>& turned = request.logits;
+    turned.insert(turned.end(), values.begin() + rows[i].shift, values.end());
+    turned.insert(turned.end(), values.begin(), values.begin() + rows[i].shift);
     request.parameters.push_back(rows[i].base->request.parameters.front());
     for (std::int64_t output = 0; output < draws.outputs; ++output) {
       if (request.with_indices) request.indices.push_back(static_cast<std::int32_t>(i));
