@@ -169,7 +169,7 @@ def test_min_p_before_llama_cpps_temperature_keeps_the_same_tokens():
     request = fairdraw.LlamaCppRequest(temp=0.5, min_p=0.2, samplers=["min_p", "temperature"])
     parameters = fairdraw.from_llama_cpp(request, 13)
     assert parameters.differences == ()
-    _, details = fairdraw.sample(logits, **parameters.filters(), seed=1, return_details=True)
+    details = fairdraw.sample(logits, **parameters.filters(), seed=1, return_details=True)
     assert details.support_size.tolist() == [7]  # 0 to -1.5
 
 
