@@ -221,6 +221,8 @@ class CudaShardedSampler final : public Sampler {
  public:
   CudaShardedSampler(std::string name, int shards)
       : description_(describe(std::move(name))), shards_(shards) {
+    description_.chains = false;  // drafts are verified over whole rows
+    description_.acceptance_rule = AcceptanceRule::none_stated;
     description_.from_probs_all_filters = true;
     description_.reports_probs = false;
     description_.processing = description_.scripted_words = true;
