@@ -6,7 +6,9 @@ Usage: affected.py WHAT, which is one of
   targets  the targets whose tests run under sanitizers
   labels   these tests' labels, as a regular expression
   mutants  options of `fairdraw mutants`, a run each
-Nothing printed means that nothing is affected.
+Nothing printed means that nothing is affected. A wide change affects more than its run has time for:
+the run then takes the files and folders that changed most, the night takes all, and what is left to
+the night is named on stderr.
 
 A change is what differs from a base: FAIRDRAW_BASE, else the commit where HEAD left origin's main
 branch, else, on that branch, the commit 40 before HEAD. The names and messages of commits play no
@@ -27,6 +29,12 @@ import include_boundaries  # noqa: E402  (the line above says where it is)
 
 COMMITS = 40  # on the main branch itself
 PER_CLASS = 4  # mutants of each class, where all classes are affected
+
+# What a change has time for. Minutes of two cores that a folder's tests take under sanitizers, their
+# build included; clang-tidy reads some twenty sources a minute.
+SANITIZER_MINUTES = {"kernels": 20, "reference": 5, "harness": 15, "reports": 10, "suites": 20}
+SANITIZER_BUDGET = 20
+MAX_SOURCES = 150
 
 # Folders with tests of compiled code, by their targets. Tests of scripts run without sanitizers alone.
 SANITIZED = {
@@ -117,23 +125,49 @@ def is_of_the_build(path: str) -> bool:
     return path.startswith("cmake/") or path.endswith(("CMakeLists.txt", ".cmake", "CMakePresets.json"))
 
 
+def left_to_the_night(what: str, left: list[str]) -> None:
+    if left:
+        print(f"affected: left to the night: {what}: {' '.join(left)}", file=sys.stderr)
+
+
 def sources(root: Path, changed: set[str] | None) -> list[str]:
+    """Changed sources, then those that include a changed header, as many as a change has time for."""
     files = set(include_boundaries.source_files(root))
-    if changed is not None and ".clang-tidy" not in changed:
-        files &= with_includers(root, changed)
-    return sorted(file for file in files if file.endswith(".cpp"))
+    if changed is None or ".clang-tidy" in changed:
+        return sorted(file for file in files if file.endswith(".cpp"))
+    files &= with_includers(root, changed)
+    ordered = sorted(
+        (file for file in files if file.endswith(".cpp")), key=lambda file: (file not in changed, file)
+    )
+    left_to_the_night("clang-tidy", ordered[MAX_SOURCES:])
+    return ordered[:MAX_SOURCES]
 
 
 def folders(root: Path, changed: set[str] | None) -> list[str]:
     """Top-level folders, by what is compiled into their tests, or read by them."""
-    if changed is None or any(is_of_the_build(path) for path in changed):
+    if changed is None:
         return list(SANITIZED)
     affected = {
         path.split("/")[0]
         for path in with_includers(root, changed)
         if not path.endswith(".md") and not path.startswith(NOT_SANITIZED)
     }
-    return [folder for folder in SANITIZED if folder in affected]
+    if any(is_of_the_build(path) for path in changed):
+        affected |= set(SANITIZED)
+    changes = {
+        folder: sum(path.startswith(folder + "/") and is_source(path) for path in changed)
+        for folder in SANITIZED
+    }
+    chosen, left, minutes = [], [], 0
+    for folder in sorted(affected & set(SANITIZED), key=lambda name: (-changes[name], name)):
+        cost = SANITIZER_MINUTES[folder]
+        if chosen and minutes + cost > SANITIZER_BUDGET:
+            left.append(folder)
+        else:
+            chosen.append(folder)
+            minutes += cost
+    left_to_the_night("sanitizers", left)
+    return [folder for folder in SANITIZED if folder in chosen]
 
 
 def mutants(root: Path, changed: set[str] | None) -> list[str]:

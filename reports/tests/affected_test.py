@@ -81,7 +81,7 @@ class Files(AffectedCase):
         self.expect(
             "kernels/common/words.h",
             ["harness/run/plan.cpp", "harness/run/tests/plan_test.cpp", "kernels/common/words.cpp",
-             "suites/command/verify.cpp"], ["kernels", "harness", "suites"], [])
+             "suites/command/verify.cpp"], ["kernels"], [])
 
     def test_a_source_affects_itself(self):
         self.expect("kernels/common/words.cpp", ["kernels/common/words.cpp"], ["kernels"], [])
@@ -114,10 +114,28 @@ class Files(AffectedCase):
     def test_what_tests_read_affects_its_folder(self):
         self.expect("reports/page/page.js", [], ["reports"], [])
 
-    def test_the_build_affects_every_folder(self):
+    def test_the_build_affects_every_folder_and_a_change_tests_those_that_it_has_time_for(self):
+        self.assertEqual(list(affected.SANITIZER_MINUTES), EVERY_FOLDER)
         for path in ["CMakeLists.txt", "kernels/tests/CMakeLists.txt", "CMakePresets.json",
                      "cmake/cuda.cmake"]:
-            self.expect(path, [], EVERY_FOLDER, [])
+            self.expect(path, [], ["harness", "reference"][::-1], [])  # 15 and 5 of 20 minutes
+            self.expect({path, "kernels/common/words.cpp"}, ["kernels/common/words.cpp"],
+                        ["kernels"], [])
+
+    def test_the_folder_that_changed_most_comes_first(self):
+        self.assertEqual(affected.folders(
+            self.root, {"kernels/common/words.cpp", "suites/command/verify.cpp",
+                        "suites/gate/mutants/mask.cpp"}), ["suites"])
+        self.assertEqual(affected.folders(
+            self.root, {"reports/junit.cpp", "reference/filters.cpp"}), ["reference", "reports"])
+
+    def test_clang_tidy_reads_changed_sources_before_those_that_include_changed_headers(self):
+        kept = affected.MAX_SOURCES
+        self.addCleanup(setattr, affected, "MAX_SOURCES", kept)
+        affected.MAX_SOURCES = 2
+        self.assertEqual(
+            affected.sources(self.root, {"kernels/common/words.h", "suites/command/verify.cpp"}),
+            ["suites/command/verify.cpp", "harness/run/plan.cpp"])
 
     def test_the_rules_of_clang_tidy_affect_every_source(self):
         every = sorted(path for path in FILES if path.endswith(".cpp"))

@@ -13,6 +13,7 @@
 #include "harness/plugin/host.h"
 #include "suites/command/app.h"
 #include "suites/command/output.h"
+#include "suites/command/samplers.h"
 #include "suites/command/seed.h"
 #include "suites/command/signals.h"
 #include "suites/command/verbs.h"
@@ -48,7 +49,7 @@ int host_plugin(const std::vector<std::string>& words) {
                                       parse_uint64("memory", words[2]));
 }
 
-int run(int argc, char** argv) {
+int run(int argc, char** argv, const Additions& additions) {
   if (argc > 1 && argv[1] == kPluginHost) return host_plugin({argv + 2, argv + argc});
   CLI::App app(kDescription, "fairdraw");
   app.footer(kFooter);
@@ -65,12 +66,11 @@ int run(int argc, char** argv) {
   add("fuzz", "Search for a call that breaks a property, and shrink it", add_fuzz);
   add("list", "Show cases, samplers, families, operations or profiles", add_list);
   add("sample", "Draw tokens from a file of logits", add_sample);
-  add("bench", "Measure samplers", add_bench);
-  add("calibrate", "Show that the gate's statistics are right where the sampler is", add_calibrate);
   add("report", "Render a report.json again", add_report);
   add("compare", "Show what changed between two runs, or two benchmarks", add_compare);
   add("merge", "Join the shards of a run to one report", add_merge);
-  add("mutants", "Self-test of the gate: wrong samplers that it must find", add_mutants);
+  for (const AddedVerb& verb : additions.verbs) add(verb.name, verb.what, verb.add);
+  use_mutants(additions.make_mutant);
   // A first word that is no verb is a verb misspelt: CLI11 would only say that one is missing.
   if (argc > 1 && argv[1][0] != '-' && verbs.count(argv[1]) == 0) {
     std::vector<std::string> names;
@@ -100,11 +100,11 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int command_line(int argc, char** argv) {
+int command_line(int argc, char** argv, const Additions& additions) {
   const FailedWritesReturn writing;
   start_printing();
   try {
-    return end_of_output(run(argc, argv));
+    return end_of_output(run(argc, argv, additions));
   } catch (const std::exception& error) {
     print_error("fairdraw: {}\n", safe_text(error.what()));
     return end_of_output(kExitUsage);

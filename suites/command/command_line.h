@@ -1,11 +1,32 @@
-// The command line as a function: what the program `fairdraw` and `python -m fairdraw` both are.
+// The command line as a function: what the programs `fairdraw` and `python -m fairdraw` both are.
 #pragma once
 
+#include <functional>
+#include <vector>
+
+#include "suites/gate/cases/plan.h"
+
 namespace fairdraw::cli {
+
+class App;
+
+/// Verb that a program adds to those of the gate.
+struct AddedVerb {
+  const char* name;
+  const char* what;
+  std::function<int()> (*add)(App& app);
+};
+
+/// Verbs and samplers beside the gate's: its self-test and the benchmarks. They take a quarter of
+/// the time to compile, so that the program that only judges goes without.
+struct Additions {
+  std::vector<AddedVerb> verbs;
+  suites::SamplerMaker make_mutant;  ///< of `mutant:NAME`, by NAME; empty: there are none
+};
 
 /// Runs the verb that the arguments name; argv[0] is the program. Prints to stdout and stderr,
 /// never throws. Returns the exit code: 0 all passed; 1 a check failed; 2 bad usage or bad input; 3
 /// nothing was tested, or a case had too few draws.
-int command_line(int argc, char** argv);
+int command_line(int argc, char** argv, const Additions& additions = {});
 
 }  // namespace fairdraw::cli

@@ -3,15 +3,36 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <string_view>
+#include <utility>
 
+#include "harness/contract/usage_error.h"
 #include "harness/plugin/monitor.h"
 #include "harness/plugin/plugin_sampler.h"
 #include "suites/command/app.h"
 #include "suites/command/output.h"
 #include "suites/gate/identify/profile_sampler.h"
-#include "suites/gate/mutants/catalogue.h"
 
 namespace fairdraw::cli {
+namespace {
+
+constexpr std::string_view kMutantPrefix = "mutant:";
+
+suites::SamplerMaker& mutant_maker() {
+  static suites::SamplerMaker maker;
+  return maker;
+}
+
+std::unique_ptr<harness::Sampler> make_mutant(const std::string& name) {
+  if (!mutant_maker()) {
+    throw harness::UsageError(fmt::format(
+        "'{}': wrong samplers are in the program that `./fairdraw build` makes, not in this one",
+        name));
+  }
+  return mutant_maker()(name.substr(kMutantPrefix.size()));
+}
+
+}  // namespace
 
 using harness::plugin::Loader;
 using harness::plugin::Options;
@@ -43,11 +64,11 @@ int with_plugins(const Options& options, const std::vector<std::string>& sampler
                                     [&work] { return end_of_output(work()); });
 }
 
+void use_mutants(suites::SamplerMaker maker) { mutant_maker() = std::move(maker); }
+
 suites::SamplerMaker sampler_maker(const Options& options) {
   return [loader = std::make_shared<Loader>(options)](const std::string& name) {
-    if (name.starts_with(suites::kMutantPrefix)) {
-      return suites::make_mutant(name.substr(suites::kMutantPrefix.size()));
-    }
+    if (name.starts_with(kMutantPrefix)) return make_mutant(name);
     return harness::plugin::is_plugin(name) ? loader->make(name) : suites::make_named_sampler(name);
   };
 }

@@ -20,6 +20,9 @@ void add_plugin_options(App& app, harness::plugin::Options& options);
 int with_plugins(const harness::plugin::Options& options, const std::vector<std::string>& samplers,
                  const std::function<int()>& work);
 
+/// Says which samplers `mutant:NAME` names from now on: a program may have none.
+void use_mutants(suites::SamplerMaker maker);
+
 /// Makes the sampler that --sampler names. Throws harness::UsageError.
 suites::SamplerMaker sampler_maker(const harness::plugin::Options& options);
 

@@ -66,7 +66,7 @@ class NamedMutant : public harness::ForwardingSampler {
 
 }  // namespace
 
-std::unique_ptr<harness::Sampler> make_mutant(std::string_view name) {
+std::unique_ptr<harness::Sampler> make_mutant(const std::string& name) {
   std::vector<std::string> names;
   for (const Mutant& mutant : catalogue()) {
     if (mutant.name == name) {

@@ -50,7 +50,7 @@ inline constexpr std::string_view kMutantPrefix = "mutant:";
 /// The wrong sampler of that name (without the prefix), to look at what the gate says of it. It
 /// describes itself by its own name, and not as the sampler that it was made of. Throws
 /// harness::UsageError.
-std::unique_ptr<harness::Sampler> make_mutant(std::string_view name);
+std::unique_ptr<harness::Sampler> make_mutant(const std::string& name);
 
 /// What became of a documented bug.
 enum class EntryState {

@@ -1,0 +1,16 @@
+// The program `fairdraw` with the gate's self-test and the benchmarks.
+#include "suites/command/command_line.h"
+#include "suites/command/verbs.h"
+#include "suites/gate/mutants/catalogue.h"
+
+int main(int argc, char** argv) {
+  using namespace fairdraw;
+  const cli::Additions additions{
+      .verbs = {{"bench", "Measure samplers", cli::add_bench},
+                {"calibrate", "Show that the gate's statistics are right where the sampler is",
+                 cli::add_calibrate},
+                {"mutants", "Self-test of the gate: wrong samplers that it must find",
+                 cli::add_mutants}},
+      .make_mutant = suites::make_mutant};
+  return cli::command_line(argc, argv, additions);
+}
