@@ -9,10 +9,11 @@
 #include <bit>
 #include <boost/multiprecision/cpp_bin_float.hpp>
 #include <boost/multiprecision/cpp_int.hpp>
-#include <boost/sort/spreadsort/integer_sort.hpp>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
+
+#include "reference/sort_by_key.h"
 
 namespace fairdraw::reference {
 namespace {
@@ -115,13 +116,12 @@ void weigh(IntegerRow& row, std::span<const Ranked> tokens, OctavesOf octaves_of
   }
 }
 
-// No two places are equal, so every sort gives the same ranking. By their digits it takes a third
-// of the time of a comparison sort, which was half of what a run of the gate waited for.
+// No two places are equal, so every sort gives the same ranking. `tokens` come by id.
 void rank(std::vector<Ranked>& tokens, std::span<const float> values) {
   std::vector<std::uint64_t> places;
   places.reserve(tokens.size());
   for (const Ranked& token : tokens) places.push_back(token.place());
-  boost::sort::spreadsort::integer_sort(places.begin(), places.end());
+  sort_by_key(places);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const auto id = static_cast<std::uint32_t>(places[i]);
     tokens[i] = {values[id], static_cast<std::int32_t>(id)};

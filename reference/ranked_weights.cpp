@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <boost/sort/spreadsort/integer_sort.hpp>
 #include <cfloat>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "reference/float32_bound.h"
+#include "reference/sort_by_key.h"
 #include "reference/tile_bound.h"
 
 namespace fairdraw::reference {
@@ -36,7 +36,7 @@ void rank(RankedWeights& row) {
   for (std::size_t i = 0; i < row.size(); ++i) {
     order[i] = (static_cast<std::uint64_t>(falling_bits(row.value[i])) << 32) | i;
   }
-  boost::sort::spreadsort::integer_sort(order.begin(), order.end());
+  sort_by_key(order);
   const std::vector<float> value = std::move(row.value);
   const std::vector<std::int32_t> id = std::move(row.id);
   row.value.clear();

@@ -9,8 +9,11 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <random>
 #include <stdexcept>
 #include <vector>
+
+#include "reference/sort_by_key.h"
 
 namespace fairdraw::reference {
 namespace {
@@ -37,6 +40,23 @@ RowStatus status_of(std::vector<float> logits, RowParameters parameters = {},
 
 RowStatus probs_status_of(std::vector<float> probs, RowParameters parameters = {}) {
   return integer_model_from_probs(probs, parameters).status;
+}
+
+// Sizes on both sides of what counts as short; keys of three digits, and so few that they repeat.
+TEST(SortByKey, IsTheOrderOfKeysAndThenOfPlaces) {
+  std::mt19937_64 generator(11);
+  for (const std::size_t size : {0U, 1U, 2U, 1023U, 1024U, 5000U}) {
+    for (const std::uint64_t most : {3ULL, 0xffffffffULL}) {
+      std::vector<std::uint64_t> entries;
+      for (std::size_t place = 0; place < size; ++place) {
+        entries.push_back((generator() & most) << 32 | place);
+      }
+      std::vector<std::uint64_t> expected = entries;
+      std::sort(expected.begin(), expected.end());
+      sort_by_key(entries);
+      EXPECT_EQ(entries, expected) << size << " " << most;
+    }
+  }
 }
 
 TEST(IntegerModel, ValuesFailARowInOrder) {

@@ -1,0 +1,38 @@
+// Sorting by digits, for both oracles: rows are long, and sorting them was most of their time.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace fairdraw::reference {
+
+/// Sorts entries whose upper 32 bits are keys, and whose lower ones grow from entry to entry.
+inline void sort_by_key(std::vector<std::uint64_t>& entries) {
+  constexpr std::size_t kShort = 1024;  // where counting digits takes longer
+  if (entries.size() < kShort) {
+    std::sort(entries.begin(), entries.end());
+    return;
+  }
+  // Least digit first. Each pass keeps the order of equal digits, so that equal keys stay as they
+  // came.
+  constexpr unsigned kBits = 11, kFirst = 32, kEnd = 64;
+  constexpr std::uint64_t kDigit = (std::uint64_t{1} << kBits) - 1;
+  std::vector<std::uint64_t> sorted(entries.size());
+  for (unsigned shift = kFirst; shift < kEnd; shift += kBits) {
+    std::array<std::size_t, kDigit + 1> place{};
+    for (const std::uint64_t entry : entries) ++place[(entry >> shift) & kDigit];
+    std::size_t begin = 0;
+    for (std::size_t& one : place) {
+      const std::size_t count = one;
+      one = begin;
+      begin += count;
+    }
+    for (const std::uint64_t entry : entries) sorted[place[(entry >> shift) & kDigit]++] = entry;
+    entries.swap(sorted);
+  }
+}
+
+}  // namespace fairdraw::reference
