@@ -41,9 +41,11 @@ elif [ "$1" = --build ]; then
   FOLDER=$2
   shift 5
   echo "build $*" >>"CALLED"
-  mkdir -p "$FOLDER/suites"
-  printf '#!/bin/sh\\necho ran "$1"\\n' >"$FOLDER/suites/fairdraw"
-  chmod +x "$FOLDER/suites/fairdraw"
+  program="$FOLDER/suites/fairdraw"
+  [ "$*" != fairdraw_gate ] || program="$FOLDER/suites/gate/fairdraw"
+  mkdir -p "${program%/*}"
+  printf '#!/bin/sh\\necho ran "$1"\\n' >"$program"
+  chmod +x "$program"
 fi
 """
 
@@ -198,7 +200,7 @@ class Settings(BuildCase):
 
     def test_the_package_is_made_with_the_python_of_its_environment(self):
         python = self.tree / "build" / "python-venv" / "bin" / "python"
-        self.expect_calls(["verify"], ["configure release GPU", "build fairdraw_cli"], **NO_GPU)
+        self.expect_calls(["verify"], ["configure release GPU", "build fairdraw_gate"], **NO_GPU)
         self.assertNotIn(f"-DPython_EXECUTABLE={python}", self.settings())
         python.parent.mkdir()
         python.symlink_to(PYTHON)
@@ -221,21 +223,29 @@ class Cuda(BuildCase):
         self.stand_in("nvidia-smi", "#!/bin/sh\necho 'GPU 0: NVIDIA H200 (UUID: GPU-1)'\n")
 
     def test_a_verb_of_the_program_leaves_cuda_out_where_there_is_no_gpu(self):
-        first = self.expect_calls(["verify"], ["configure release GPU", "build fairdraw_cli"], **NO_GPU)
+        first = self.expect_calls(["verify"], ["configure release GPU", "build fairdraw_gate"], **NO_GPU)
         self.assertEqual(first.stdout, "ran verify\n")
         self.assertIn("fairdraw: CUDA is GPU\n", first.stderr)
-        for verb in ["bench", "sample", "fuzz", "replay", "mutants", "list"]:
-            again = self.expect_calls([verb], ["build fairdraw_cli"], **NO_GPU)
+        for verb in ["sample", "fuzz", "replay", "list", "identify"]:
+            again = self.expect_calls([verb], ["build fairdraw_gate"], **NO_GPU)
             self.assertEqual(again.stdout, f"ran {verb}\n")
             shutil.rmtree(self.cache.parent)
-            self.expect_calls([verb], ["configure release GPU", "build fairdraw_cli"], **NO_GPU)
+            self.expect_calls([verb], ["configure release GPU", "build fairdraw_gate"], **NO_GPU)
+
+    def test_the_self_test_and_the_benchmarks_build_the_whole_program(self):
+        for words in [["bench"], ["calibrate"], ["mutants"], ["verify", "--sampler", "mutant:x"],
+                      ["verify", "--sampler=cpu,mutant:x"]]:
+            shutil.rmtree(self.cache.parent, ignore_errors=True)
+            first = self.expect_calls(words, ["configure release GPU", "build fairdraw_cli"], **NO_GPU)
+            self.assertEqual(first.stdout, f"ran {words[0]}\n")
+            self.expect_calls(["verify"], ["build fairdraw_cli"], **NO_GPU)
 
     def test_replay_lines_begin_as_the_launcher_was_called(self):
-        made = """  printf '#!/bin/sh\\necho ran "$1"\\n' >"$FOLDER/suites/fairdraw"
-  chmod +x "$FOLDER/suites/fairdraw"
+        made = """  printf '#!/bin/sh\\necho ran "$1"\\n' >"$program"
+  chmod +x "$program"
 """
         self.assertIn(made, CMAKE)
-        self.stand_in("cmake", CMAKE.replace(made, f'  ln -sf "{BINARY}" "$FOLDER/suites/fairdraw"\n'))
+        self.stand_in("cmake", CMAKE.replace(made, f'  ln -sf "{BINARY}" "$program"\n'))
         words = ["verify", "--suite", "smoke", "--sampler", "mutant:lane-of-32-lost", "--case",
                  "scripted/masked/v1000/everyday", "--report", str(self.tree / "report")]
         for called in [["./fairdraw"], [str(self.tree / "fairdraw")], ["bash", "fairdraw"]]:
@@ -250,15 +260,15 @@ class Cuda(BuildCase):
         self.give_gpu()
         for devices in [{}, {"CUDA_VISIBLE_DEVICES": "0"}, {"CUDA_VISIBLE_DEVICES": "1,0"}]:
             shutil.rmtree(self.cache.parent, ignore_errors=True)
-            self.expect_calls(["verify"], ["configure release AUTO", "build fairdraw_cli"],
+            self.expect_calls(["verify"], ["configure release AUTO", "build fairdraw_gate"],
                               **devices)
-            self.expect_calls(["verify"], ["build fairdraw_cli"], **devices)
+            self.expect_calls(["verify"], ["build fairdraw_gate"], **devices)
 
     def test_a_gpu_that_cuda_programs_do_not_see_is_none(self):
         self.give_gpu()
         for devices in ["", "-1", "-1,0"]:
             shutil.rmtree(self.cache.parent, ignore_errors=True)
-            self.expect_calls(["verify"], ["configure release GPU", "build fairdraw_cli"],
+            self.expect_calls(["verify"], ["configure release GPU", "build fairdraw_gate"],
                               CUDA_VISIBLE_DEVICES=devices)
 
     def test_device_files_are_a_gpu_and_an_nvidia_smi_that_finds_none_is_not(self):
@@ -266,15 +276,17 @@ class Cuda(BuildCase):
         files = [*pathlib.Path("/dev").glob("nvidia[0-9]*"),
                  *pathlib.Path("/proc/driver/nvidia").glob("gpus/*")]
         self.expect_calls(["verify"], ["configure release " + ("AUTO" if files else "GPU"),
-                                       "build fairdraw_cli"])
+                                       "build fairdraw_gate"])
 
     def test_what_needs_everything_brings_cuda_back(self):
         for words, built in EVERYTHING:
             shutil.rmtree(self.cache.parent, ignore_errors=True)
-            self.expect_calls(["verify"], ["configure release GPU", "build fairdraw_cli"], **NO_GPU)
+            self.expect_calls(["verify"], ["configure release GPU", "build fairdraw_gate"], **NO_GPU)
             self.expect_calls(words, ["configure release AUTO", *built], **NO_GPU)
             self.expect_calls(words, built, **NO_GPU)
-            self.expect_calls(["verify"], ["build fairdraw_cli"], **NO_GPU)
+            # The whole program is kept up to date where it was built.
+            whole = "build fairdraw_cli" if built else "build fairdraw_gate"
+            self.expect_calls(["verify"], [whole], **NO_GPU)
 
     def test_what_needs_everything_never_leaves_cuda_out(self):
         for words, built in EVERYTHING:
@@ -282,16 +294,16 @@ class Cuda(BuildCase):
             self.expect_calls(words, ["configure release AUTO", *built], **NO_GPU)
 
     def test_a_gpu_that_comes_later_brings_cuda_back(self):
-        self.expect_calls(["verify"], ["configure release GPU", "build fairdraw_cli"], **NO_GPU)
+        self.expect_calls(["verify"], ["configure release GPU", "build fairdraw_gate"], **NO_GPU)
         self.give_gpu()
-        self.expect_calls(["verify"], ["configure release AUTO", "build fairdraw_cli"])
+        self.expect_calls(["verify"], ["configure release AUTO", "build fairdraw_gate"])
 
     def test_a_folder_keeps_what_it_has(self):
         for kept in ["AUTO", "ON", "OFF"]:
             self.cache.parent.mkdir(exist_ok=True)
             self.cache.write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={self.tree}\n"
                                   f"FAIRDRAW_CUDA:STRING={kept}\n", encoding="utf-8")
-            self.expect_calls(["verify"], [f"configure release {kept}", "build fairdraw_cli"], **NO_GPU)
+            self.expect_calls(["verify"], [f"configure release {kept}", "build fairdraw_gate"], **NO_GPU)
             self.assertNotIn("--fresh", self.settings())
             self.expect_calls(["build"], ["build all"], **NO_GPU)
             # A copy of another tree's is configured from nothing.
@@ -307,7 +319,7 @@ class Cuda(BuildCase):
         self.stand_in("cmake", "#!/bin/sh\nexit 1\n")
         self.assertEqual(self.launch("verify", **NO_GPU).returncode, 1)
         self.stand_in("cmake", CMAKE)
-        self.expect_calls(["verify"], ["configure release GPU", "build fairdraw_cli"], **NO_GPU)
+        self.expect_calls(["verify"], ["configure release GPU", "build fairdraw_gate"], **NO_GPU)
 
 
 class Program(BuildCase):
