@@ -27,7 +27,7 @@ class ShardedSampler final : public Sampler {
  public:
   ShardedSampler(std::string name, int shards, ShardFaults faults)
       : description_(describe(std::move(name))), shards_(shards), faults_(std::move(faults)) {
-    execution_.threads = 1;  // the runner has its own, one a case
+    execution_.threads = 1;       // the runner has its own, one a case
     description_.chains = false;  // drafts are verified over whole rows
     description_.acceptance_rule = AcceptanceRule::none_stated;
     description_.from_probs_all_filters = description_.scripted_words = true;

@@ -15,7 +15,7 @@ namespace fairdraw::sharded {
 
 /// What is decided of one row.
 struct RowInCall {
-  bool active = true;    ///< else it is padding: its part of a block is zeros
+  bool active = true;  ///< else it is padding: its part of a block is zeros
   RowParameters parameters;
   std::vector<std::uint64_t> words;  ///< one a token
 };

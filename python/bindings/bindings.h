@@ -15,11 +15,11 @@ void bind_cuda_fused_sampling_processor(nanobind::module_& module);  ///< the sa
 void bind_beam_search(nanobind::module_& module);                    ///< fairdraw/beam_search.py
 /// fairdraw/stop_criteria.py and fairdraw/parallel_sampling.py
 void bind_outputs_of_requests(nanobind::module_& module);
-void bind_kept_sets(nanobind::module_& module);           ///< fairdraw/kept_sets.py
-void bind_sharded(nanobind::module_& module);             ///< fairdraw/sharded.py
-void bind_speculative(nanobind::module_& module);         ///< fairdraw/speculative.py
-void bind_fuzz(nanobind::module_& module);                ///< fairdraw/fuzzing.py
-void bind_expected_row(nanobind::module_& module);        ///< fairdraw/engines/capsules.py
-void bind_verify(nanobind::module_& module);              ///< the gate, the command line, the model
+void bind_kept_sets(nanobind::module_& module);     ///< fairdraw/kept_sets.py
+void bind_sharded(nanobind::module_& module);       ///< fairdraw/sharded.py
+void bind_speculative(nanobind::module_& module);   ///< fairdraw/speculative.py
+void bind_fuzz(nanobind::module_& module);          ///< fairdraw/fuzzing.py
+void bind_expected_row(nanobind::module_& module);  ///< fairdraw/engines/capsules.py
+void bind_verify(nanobind::module_& module);        ///< the gate, the command line, the model
 
 }  // namespace fairdraw::python

@@ -35,9 +35,8 @@ class ShardedCudaCall {
     request.boundaries = {boundaries_.data(), static_cast<std::int64_t>(boundaries_.size())};
     request.shard = shard;
     bring_workspace(place_, allocate, cuda::workspace_bytes(request, arguments_.result));
-    run_on_host([&] {
-      return cuda::make_sharded_call(request, arguments_.result, place_.cuda, call_);
-    });
+    run_on_host(
+        [&] { return cuda::make_sharded_call(request, arguments_.result, place_.cuda, call_); });
   }
 
   void send(Exchange exchange) {

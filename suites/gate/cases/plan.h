@@ -80,7 +80,7 @@ double share_of_night(std::optional<std::uint64_t> night);
 struct Plan {
   std::vector<harness::Job> jobs;     ///< of this shard, in the order of the table
   std::vector<std::uint64_t> places;  ///< of each job in the whole run
-  std::vector<double> seconds;  ///< that each job is expected to take, by options.times
+  std::vector<double> seconds;        ///< that each job is expected to take, by options.times
   std::uint64_t planned = 0;          ///< jobs of all shards
   std::vector<harness::SamplerRecord> samplers;
   std::uint64_t statistical_cases = 0;  ///< that the error budget is shared out to

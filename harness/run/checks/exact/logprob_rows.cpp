@@ -219,9 +219,7 @@ RealLogprobs logprobs_of(const LogprobsRow& row, LogprobsMode mode,
                                  float temperature) {
     return kept_answer(
         "real_log_probabilities",
-        [&] {
-          return reference::real_log_probabilities(logits, kept, mode, temperature, bound);
-        },
+        [&] { return reference::real_log_probabilities(logits, kept, mode, temperature, bound); },
         logits, kept, mode, temperature, bound);
   };
   return is_raw(mode) ? kept_logprobs(row.raw, {}, 1)
