@@ -2,6 +2,7 @@
 #include "suites/gate/identify/identify.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,6 @@
 // sample: tokens from a file of logits, through the same contract that verify judges.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <memory>

@@ -1,6 +1,7 @@
 #include "suites/command/samplers.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 #include <string_view>

@@ -1,6 +1,7 @@
 #include "suites/gate/fuzz/strict_json.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
