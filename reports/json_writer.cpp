@@ -95,7 +95,7 @@ std::string with_lines(const Json& json, const std::string& key, const std::stri
 
 }  // namespace
 
-std::string to_json(const harness::RunRecord& record) {
+Json record_json(const harness::RunRecord& record) {
   const harness::Summary counts = record.summary();
   Json json = Json::object();
   json["schema_version"] = fmt::format("{}.{}", kSchemaMajor, kSchemaMinor);
@@ -151,7 +151,11 @@ std::string to_json(const harness::RunRecord& record) {
   if (Json coverage = coverage_json(record); !coverage.is_null()) {
     json["coverage"] = std::move(coverage);
   }
-  return with_lines(json, "cases", lines_of(record.cases));
+  return json;
+}
+
+std::string to_json(const harness::RunRecord& record) {
+  return with_lines(record_json(record), "cases", lines_of(record.cases));
 }
 
 std::string to_json(const std::vector<harness::BenchmarkRecord>& rows) {

@@ -35,8 +35,8 @@ std::string to_junit_xml(const harness::RunRecord& record);
 /// GitHub shows of a job.
 std::string to_markdown(const harness::RunRecord& record);
 
-/// index.html: one page that loads nothing. Its one script filters and sorts; without it, all is
-/// there to read.
+/// index.html: one page that loads nothing. Its one script draws it from the record that it holds.
+/// Without script it says how the run ended, and names summary.md.
 std::string to_html(const harness::RunRecord& record, const ReportExtras& extras = {});
 
 /// "failed   cpu:avx2  sample/gaussian: expected 3, observed 4", with what there is to watch at its

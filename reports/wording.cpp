@@ -23,38 +23,20 @@ std::string of_cases(std::uint64_t count, std::uint64_t total) {
 /// "1 was" or "3 were".
 std::string were(std::uint64_t count) { return grouped(count) + (count == 1 ? " was" : " were"); }
 
+/// How cases ended together: failed before error before underpowered before passed; skipped where
+/// none was run.
+Verdict verdict_of(const harness::Summary& counts) {
+  if (counts.failed > 0) return Verdict::failed;
+  if (counts.error > 0) return Verdict::error;
+  if (counts.underpowered > 0) return Verdict::underpowered;
+  return counts.passed > 0 ? Verdict::passed : Verdict::skipped;
+}
+
 }  // namespace
 
 bool is_red(const harness::CaseRecord& record) {
   return record.verdict == Verdict::failed || record.verdict == Verdict::error ||
          record.verdict == Verdict::underpowered;
-}
-
-void count(harness::Verdict verdict, harness::Summary& counts) {
-  switch (verdict) {
-    case Verdict::passed:
-      ++counts.passed;
-      break;
-    case Verdict::failed:
-      ++counts.failed;
-      break;
-    case Verdict::underpowered:
-      ++counts.underpowered;
-      break;
-    case Verdict::skipped:
-      ++counts.skipped;
-      break;
-    case Verdict::error:
-      ++counts.error;
-      break;
-  }
-}
-
-harness::Verdict verdict_of(const harness::Summary& counts) {
-  if (counts.failed > 0) return Verdict::failed;
-  if (counts.error > 0) return Verdict::error;
-  if (counts.underpowered > 0) return Verdict::underpowered;
-  return counts.passed > 0 ? Verdict::passed : Verdict::skipped;
 }
 
 harness::Verdict run_verdict(const harness::RunRecord& record) {
@@ -180,19 +162,6 @@ std::string seen_text(const harness::SamplerRecord& sampler) {
   }
   return fmt::format("closest to profile {}{}{}", sampler.seen->closest, text.empty() ? "" : ". ",
                      text);
-}
-
-std::vector<CheckOutcomes> outcomes_of_checks(const harness::RunRecord& record) {
-  std::vector<CheckOutcomes> checks;
-  for (const harness::CaseRecord& one : record.cases) {
-    auto known = std::find_if(checks.begin(), checks.end(), [&one](const CheckOutcomes& check) {
-      return check.check == one.check;
-    });
-    if (known == checks.end()) known = checks.insert(checks.end(), {one.check, 0, 0});
-    known->failed += one.verdict == harness::Verdict::failed;
-    known->passed += one.verdict == harness::Verdict::passed;
-  }
-  return checks;
 }
 
 std::vector<const harness::CaseRecord*> watched_cases(const harness::RunRecord& record) {

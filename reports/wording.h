@@ -19,13 +19,6 @@ std::string verdict_sentence(const harness::RunRecord& record);
 /// failed and the run is incomplete, or what it requires was not judged.
 harness::Verdict run_verdict(const harness::RunRecord& record);
 
-/// Counts a case by its verdict.
-void count(harness::Verdict verdict, harness::Summary& counts);
-
-/// How cases ended together: failed before error before underpowered before passed; skipped where
-/// none was run.
-harness::Verdict verdict_of(const harness::Summary& counts);
-
 /// The same in a word, for titles: "incomplete" comes before all others.
 std::string run_word(const harness::RunRecord& record);
 
@@ -57,15 +50,6 @@ std::string share_text(const FailureGroup& group, const harness::RunRecord& reco
 /// What `identify` saw of a sampler: which profile it follows, and where it does otherwise than the
 /// one that it is judged by. Empty where it was not asked.
 std::string seen_text(const harness::SamplerRecord& sampler);
-
-/// How the cases of one check ended.
-struct CheckOutcomes {
-  std::string check;
-  std::uint64_t failed = 0, passed = 0;
-};
-
-/// In the order in which checks first appear.
-std::vector<CheckOutcomes> outcomes_of_checks(const harness::RunRecord& record);
 
 /// Cases that hold something to watch, in the order of the record.
 std::vector<const harness::CaseRecord*> watched_cases(const harness::RunRecord& record);

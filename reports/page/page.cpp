@@ -1,79 +1,179 @@
-// index.html: the sections in their order, the contents that lead to them, and the frame of both.
-#include <fmt/format.h>
+// index.html: a frame that says how the run ended, and the record as JSON, from which the page's
+// script draws all else. Nothing is worded here that summary.md words too: wording.h, coverage.h.
+#include <map>
+#include <tuple>
 
 #include "harness/run/evidence/cause_texts.h"
+#include "reports/coverage.h"
 #include "reports/escape.h"
-#include "reports/page/parts.h"
+#include "reports/evidence_json.h"
+#include "reports/page/data.h"
 #include "reports/page/template.h"
 #include "reports/report.h"
+#include "reports/wording.h"
 
 namespace fairdraw::reports {
 namespace {
 
-struct Section {
-  std::string_view id, title;
-  std::string html;         ///< without its heading; empty: it is left out
-  std::uint64_t count = 0;  ///< of what it holds; 0: none is said
-  std::string contents;     ///< entries below its own
-};
+constexpr std::size_t kMaxEngines = 4, kMaxEnginesOfOthers = 2;  ///< of the first cause, of others
+/// Cases with their evidence: red ones, and others that have pictures.
+constexpr std::size_t kMaxRed = 1000, kMaxOthers = 40;
 
-std::string contents_entry(std::string_view anchor, const std::string& title, std::uint64_t count) {
-  return fmt::format("<li><a href=\"#{}\"><span>{}</span>{}</a>", anchor, title,
-                     count == 0 ? "" : "<b>" + grouped(count) + "</b>");
+/// JSON that cannot end the block that it is in, and in which no name hides or moves text.
+std::string script_json(const Json& json) {
+  if (json.is_string()) return script_string(json.get_ref<const std::string&>());
+  if (!json.is_structured()) return json.dump();
+  std::string text;
+  for (const auto& [key, value] : json.items()) {
+    if (!text.empty()) text += ',';
+    if (json.is_object()) text.append(script_string(key)).append(":");
+    text += script_json(value);
+  }
+  return json.is_object() ? "{" + text + "}" : "[" + text + "]";
 }
 
-std::string causes_contents(const harness::RunRecord& record) {
-  constexpr std::size_t kMost = 12;
-  std::string html;
-  std::size_t shown = 0;
+Json group_data(const FailureGroup& group, const harness::RunRecord& record, std::size_t most) {
+  Json places = Json::array(), engines = Json::array();
+  for (const harness::CaseRecord* const one : group.cases) {
+    places.push_back(one - record.cases.data());
+  }
+  const std::string& bug = group.bug.empty() ? group.name : group.bug;
+  // A name without details is that of many bugs.
+  bool is_same = bug.find(':') != bug.npos;
+  for (const harness::EngineBug& one : harness::engine_bugs_like(bug, most)) {
+    is_same = is_same && one.suspect == bug;
+    engines.push_back(Json::array({one.source, one.wrong}));
+  }
+  return {{"name", group.name},
+          {"bug", group.bug},
+          {"share", share_text(group, record)},
+          {"sentence", group.text.sentence},
+          {"reason", group.reason},
+          {"change", group.text.change},
+          {"engines", std::move(engines)},
+          {"same", is_same},
+          {"cases", std::move(places)}};
+}
+
+bool has_pictures(const harness::CaseRecord& record) {
+  const harness::Evidence& evidence = record.evidence;
+  return !evidence.profiles.empty() || !evidence.pit.empty() || !evidence.growth.empty() ||
+         !evidence.dependence.empty() || evidence.boundary ||
+         (evidence.power && record.min_discrepancy);
+}
+
+/// Places of the cases that the page has the evidence of.
+std::set<std::size_t> detailed_cases(const harness::RunRecord& record, const Json& groups) {
+  std::set<std::size_t> detailed;
+  for (const Json& group : groups) {
+    for (const Json& place : group["cases"]) {
+      if (detailed.size() < kMaxRed) detailed.insert(place.get<std::size_t>());
+    }
+  }
+  std::size_t others = 0;
+  for (std::size_t i = 0; i < record.cases.size() && others < kMaxOthers; ++i) {
+    if (is_red(record.cases[i]) || !has_pictures(record.cases[i])) continue;
+    detailed.insert(i);
+    ++others;
+  }
+  return detailed;
+}
+
+Json coverage_data(const harness::RunRecord& record) {
+  Json sentences = Json::array(), what = Json::object();
+  for (const harness::Coverage& coverage : harness::coverage_of(record)) {
+    sentences.push_back(coverage_sentence(coverage, record));
+    for (const harness::FeatureCoverage& one : coverage.features) {
+      what[one.name] = harness::what_is_judged(one.name);
+    }
+  }
+  return {{"unmet", harness::unmet_requirements(record)},
+          {"sentences", std::move(sentences)},
+          {"what", std::move(what)}};
+}
+
+Json unnoticed_data(const harness::RunRecord& record) {
+  Json lines = Json::array();
+  for (const Unnoticed& line : unnoticed(record)) {
+    lines.push_back(Json::array(
+        {line.sampler, line.check, line.cases, number_json(line.min_discrepancy)}));
+  }
+  return lines;
+}
+
+/// Cases of other runs, counted by sampler, semantics, check and verdict.
+Json conformance_data(const std::vector<harness::RunRecord>& records) {
+  Json counts = Json::array();
+  std::map<std::tuple<std::string, std::string, std::string, harness::Verdict>, std::size_t> known;
+  for (const harness::RunRecord& record : records) {
+    for (const harness::CaseRecord& one : record.cases) {
+      const auto [at, is_new] =
+          known.try_emplace({one.sampler, one.semantics, one.check, one.verdict}, counts.size());
+      if (is_new) {
+        counts.push_back({{"sampler", one.sampler},
+                          {"semantics", one.semantics},
+                          {"check", one.check},
+                          {"verdict", to_string(one.verdict)},
+                          {"cases", 0}});
+      }
+      Json& cases = counts[at->second]["cases"];
+      cases = cases.get<std::size_t>() + 1;
+    }
+  }
+  return counts;
+}
+
+std::string page_data(const harness::RunRecord& record, const ReportExtras& extras) {
+  Json groups = Json::array(), mutants = Json::array();
   for (const FailureGroup& group : failure_groups(record)) {
-    if (++shown > kMost) break;
-    html +=
-        contents_entry(html::cause_anchor(group.name), html_text(group.name), group.cases.size()) +
-        "</li>\n";
+    groups.push_back(
+        group_data(group, record, groups.empty() ? kMaxEngines : kMaxEnginesOfOthers));
   }
-  return html.empty() ? "" : "<ol>\n" + html + "</ol>";
-}
-
-std::string contents(const std::vector<Section>& sections) {
-  std::string html = "<nav class=\"contents\" aria-label=\"Contents\">\n<p>Contents</p>\n<ol>\n";
-  for (const Section& one : sections) {
-    if (one.html.empty()) continue;
-    html += contents_entry(one.id, std::string(one.title), one.count) + one.contents + "</li>\n";
+  for (const MutantRow& row : extras.mutants) {
+    mutants.push_back({{"name", row.name}, {"killed", row.killed}, {"checks", row.checks}});
   }
-  return html + "</ol>\n</nav>\n";
+  const std::set<std::size_t> detailed = detailed_cases(record, groups);
+  Json head = record_json(record);
+  head.erase("causes");  // "groups" have them, with places in place of names
+  head.erase("places");
+  const Json members = {{"record", std::move(head)},
+                        {"date", date_text(record)},
+                        {"duration", record.seconds > 0 ? duration_text(record.seconds) : ""},
+                        {"watch", kWatchSentence},
+                        {"mistakes", kSmallMistakesSentence},
+                        {"groups", std::move(groups)},
+                        {"coverage", coverage_data(record)},
+                        {"unnoticed", unnoticed_data(record)},
+                        {"history", page::history_data(record, extras)},
+                        {"conformance", conformance_data(extras.conformance)},
+                        {"mutants", std::move(mutants)},
+                        {"benchmark", Json::parse(to_json(extras.benchmark))}};
+  std::string text = "{";
+  for (const auto& [name, value] : members.items()) {
+    text += "\"" + name + "\":" + script_json(value) + ",\n";
+  }
+  text += "\"details\":{";
+  for (const std::size_t place : detailed) {
+    const harness::CaseRecord& one = record.cases[place];
+    Json detail = evidence_json(one.evidence);
+    detail["statistic"] = number_json(one.statistic);
+    detail["dof"] = number_json(one.dof);
+    text += (text.ends_with('{') ? "\n\"" : ",\n\"") + std::to_string(place) +
+            "\":" + script_json(detail);
+  }
+  return text + "},\n" + page::cases_data(record, detailed) + "}";
 }
 
 }  // namespace
 
 std::string to_html(const harness::RunRecord& record, const ReportExtras& extras) {
-  const std::vector<Section> sections = {
-      {"causes", "What went wrong", html::causes_section(record), red_cases(record).size(),
-       causes_contents(record)},
-      {"watch", "Watch", html::watch_section(record), watched_cases(record).size(), ""},
-      {"coverage", "What was judged", html::coverage_section(record), 0, ""},
-      {"checks", "Samplers and checks", html::heat_map_section(record), 0, ""},
-      {"history", "Earlier runs", html::history_section(record, extras), extras.history.size(), ""},
-      {"limits", "What could have gone unnoticed", html::limits_section(record), 0, ""},
-      {"overview", "The run as a whole", html::overview_section(record, extras), 0, ""},
-      {"cases", "All cases", html::cases_section(record), record.cases.size(), ""},
-      {"filters", "By sampler and filter", html::filters_section(record), 0, ""},
-      {"evidence", "A closer look at what passed", html::evidence_section(record), 0, ""},
-      {"environment", "Where it ran", html::environment_section(record), 0, ""}};
-  std::string body;
-  for (const Section& one : sections) {
-    if (one.html.empty()) continue;
-    body += fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n{}</section>\n", one.id, one.title,
-                        one.html);
-  }
-  // The policy is a second lock: escaping failed if it ever matters. It lets one script run, the
-  // page's own, named by its hash.
+  // The policy is a second lock: it lets one script run, the page's own, named by its hash.
   return page::filled(page::kPageHtml, {{"script_hash", std::string(page::kPageJsHash)},
                                         {"title", run_word(record)},
                                         {"style", std::string(page::kPageCss)},
-                                        {"verdict", html::verdict_header(record, extras)},
-                                        {"contents", contents(sections)},
-                                        {"sections", body},
+                                        {"verdict", to_string(run_verdict(record))},
+                                        {"sentence", html_text(verdict_sentence(record))},
+                                        {"data", page_data(record, extras)},
                                         {"script", std::string(page::kPageJs)}});
 }
 

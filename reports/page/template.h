@@ -1,6 +1,6 @@
 // The page's files (page/*.html, *.css, *.js), embedded when the program is built, and how they are
 // filled in. No package of Debian 12 has a template engine for C++; what the page needs of one is
-// replacing names, and parts that repeat are put together by the functions that know them.
+// replacing names.
 #pragma once
 
 #include <string>
@@ -10,8 +10,7 @@
 
 namespace fairdraw::reports::page {
 
-extern const std::string_view kPageHtml, kVerdictHtml, kCauseHtml, kCaseHtml, kCaseTableHtml,
-    kComparisonHtml, kPageCss, kPageJs;
+extern const std::string_view kPageHtml, kComparisonHtml, kPageCss, kPageJs;
 /// What the page's policy calls its script: the only one that a browser runs.
 extern const std::string_view kPageJsHash;
 

@@ -20,14 +20,13 @@ ALLOWED_ELEMENTS = set(
 )
 ALLOWED_ATTRIBUTES = set(
     "lang charset http-equiv content name class scope id href hidden open role tabindex type value"
-    " placeholder aria-label aria-hidden data-column data-name data-verdict data-sampler data-check"
-    " data-filter"
+    " placeholder aria-label aria-hidden aria-expanded aria-sort colspan"
     # of pictures
     " viewbox preserveaspectratio width height x y d cx cy r transform".split()
 )
 
 # A place of this page, or a page beside it: no scheme, so no script and no other host.
-LINK = re.compile(r"#[A-Za-z0-9_-]+|(\.\./)*[A-Za-z0-9._~%-][A-Za-z0-9/._~%-]*(#[A-Za-z0-9_-]+)?")
+LINK = re.compile(r"#[A-Za-z0-9_-]+|#cases\?[A-Za-z0-9_.*+&=%-]+|(\.\./)*[A-Za-z0-9._~%-][A-Za-z0-9/._~%-]*(#[A-Za-z0-9_-]+)?")
 
 # What readers of JUnit files share (a part of Jenkins' junit-10.xsd): attributes, those that must be
 # there, and children in their order.
@@ -105,29 +104,41 @@ class Page(HTMLParser):
             self.problems.append(f"not closed: {self.open}")
 
 
-def html_problems(html, report):
+def markup_problems(html):
+    """What is not of our pages, and text that hides or moves other text."""
     page = Page()
     page.feed(html)
     page.close()
     problems = list(page.problems)
-    problems += script_problems(html)
-    for marker in ("http:", "https:", "url(", "@import", "src="):
-        if marker in html.split("<body>")[0]:
-            problems.append(f"the head names {marker}")
-    pictures = "".join(re.findall(r"<svg.*?</svg>", html, re.DOTALL))
-    if "NaN" in pictures or "nan" in "".join(re.findall(r'd="[^"]*"', pictures)):
-        problems.append("a picture has no number")
-    for case in report["cases"]:
-        if case["check"].split('"')[0] not in page.text:
-            problems.append(f"the page lacks {case['check']!r}")
-    # Characters that hide or move text must not reach the page.
     for character in "\x1b\x07\x00\x7f\x9b\u202e\u2066\ufeff":
         if character in html:
             problems.append(f"character {character!r}")
     return problems
 
 
-def script_problems(html):
+def html_problems(html, report):
+    problems = markup_problems(html) + script_problems(html, report)
+    for marker in ("http:", "https:", "url(", "@import", "src="):
+        if marker in html.split("<body>")[0]:
+            problems.append(f"the head names {marker}")
+    return problems
+
+
+def drawn_problems(html, report):
+    """Of a page that its script has drawn."""
+    problems = markup_problems(html)
+    pictures = "".join(re.findall(r"<svg.*?</svg>", html, re.DOTALL))
+    if "NaN" in pictures or re.search(r' (d|x|y|cx|cy|width|height)="[^"]*(nan|inf)', pictures):
+        problems.append("a picture has no number")
+    page = Page()
+    page.feed(html)
+    for check in {case["check"] for case in report["cases"]}:
+        if check.split('"')[0] not in page.text:
+            problems.append(f"the page lacks {check!r}")
+    return problems
+
+
+def script_problems(html, report):
     """One script, which is the one that the page's policy names, and data that are JSON."""
     scripts = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
     if len(scripts) != 1 or html.count("<script") != 2:
@@ -137,9 +148,11 @@ def script_problems(html):
     if f"script-src 'sha256-{digest}'" not in html:
         problems.append(f"the policy does not name the script's hash: sha256-{digest}")
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+    if "<" in data.group(1):
+        problems.append("the data hold a <")
     cases = json.loads(data.group(1))["cases"]
-    if html.count("<tr><td>") < len(cases):
-        problems.append("a case is missing from the plain table")
+    if len(cases) != len(report["cases"]):
+        problems.append(f"{len(cases)} cases of {len(report['cases'])}")
     return problems
 
 
@@ -248,9 +261,11 @@ def main():
         if not html_problems(html, small):
             problems.append(f"a page with {spoiled!r} was accepted")
     for link in ("javascript:x", "//host/x", "https://host"):
-        html = samples["small"]["html"].replace('href="#cases"', f'href="{link}"', 1)
+        html = samples["small"]["html"].replace("</body>", f'<a href="{link}"></a></body>', 1)
         if not html_problems(html, small):
             problems.append(f"a link to {link} was accepted")
+    html = samples["small"]["html"].replace("</body>", '<a href="#cases?check=a%2Bb"></a></body>')
+    problems += [f"a right link: {p}" for p in html_problems(html, small)]
     html = samples["small"]["html"].replace('"use strict"', '"use sloppy"')
     if not html_problems(html, small):
         problems.append("a script that the policy does not name was accepted")

@@ -75,18 +75,6 @@ TEST(RedCases, show_each_check_before_any_twice) {
   EXPECT_EQ(red[2], &record.cases[1]);
 }
 
-TEST(OutcomesOfChecks, CountWhatFailedAndPassed) {
-  RunRecord record = record_of({Verdict::failed, Verdict::passed, Verdict::skipped});
-  for (harness::CaseRecord& one : record.cases) one.check = "mask";
-  record.cases[2].check = "bets";
-  const auto checks = outcomes_of_checks(record);
-  ASSERT_EQ(checks.size(), 2u);
-  EXPECT_EQ(checks[0].check, "mask");
-  EXPECT_EQ(checks[0].failed, 1u);
-  EXPECT_EQ(checks[0].passed, 1u);
-  EXPECT_EQ(checks[1].failed + checks[1].passed, 0u);
-}
-
 TEST(FailureGroups, hold_every_red_case_once_by_the_cause_that_explains_most) {
   RunRecord record =
       record_of({Verdict::failed, Verdict::failed, Verdict::failed, Verdict::failed, Verdict::error,
@@ -155,6 +143,21 @@ TEST(Watch, is_listed_whatever_the_verdict_is) {
   EXPECT_FALSE(is_red(record.cases.back()));
   record.cases[2].watch = "also";
   EXPECT_EQ(watched_cases(record).front(), &record.cases[2]);
+}
+
+TEST(Wording, durations_and_dates) {
+  EXPECT_EQ(duration_text(1.5), "1.5 s");
+  EXPECT_EQ(duration_text(192.4), "3 min 12 s");
+  EXPECT_EQ(duration_text(7500), "2 h 5 min");
+  harness::RunRecord record;
+  EXPECT_EQ(date_text(record), "");
+  record.environment["started"] = "2026-11-24T22:55:03Z";
+  EXPECT_EQ(date_text(record), "24 November 2026, 22:55 UTC");
+  // Of merged shards, the first that began.
+  record.environment["started"] = "2026-11-24T22:55:03Z; 2026-11-24T09:05:00Z";
+  EXPECT_EQ(date_text(record), "24 November 2026, 09:05 UTC");
+  record.environment["started"] = "yesterday";
+  EXPECT_EQ(date_text(record), "yesterday");
 }
 
 }  // namespace

@@ -163,9 +163,10 @@ class Options(CommandLineCase):
                                 says=["--exclude", "leaves out every case"])
 
     def test_history_is_on_the_page(self):
-        def page(name):
+        def history(name):
             with open(self.path(name + "/index.html"), encoding="utf-8") as file:
-                return file.read()
+                data = file.read().split('<script type="application/json" id="data">')[1]
+            return json.loads(data.split("</script>")[0])["history"]
 
         choice = ["verify", "--suite", "smoke", "--seed", "11", "--case", "mask/*/v31/*"]
         runs = self.path("runs")
@@ -173,18 +174,19 @@ class Options(CommandLineCase):
         first = self.run_fairdraw(*choice, "--sampler", "cpu", "--report", self.path("runs/first"),
                                   "--history", runs)
         self.assertEqual(first.returncode, 0, first.stderr)
-        self.assertEqual(page("runs/first").count('id="history"'), 0)
+        self.assertEqual(history("runs/first"), {"earlier": 0, "runs": []})
         shutil.copy(self.path("runs/first/report.json"), self.path("runs/a copy.json"))
         second = self.run_fairdraw(*choice, "--sampler", "cpu", "--report", self.path("second"),
                                    "--history", runs + "/")
         self.assertEqual(second.returncode, 0, second.stderr)
-        self.assertEqual(page("second").count("2 earlier runs"), 1)
-        self.assertEqual(page("second").count('<a href="../runs/first/index.html">'), 1)
+        self.assertEqual(history("second")["earlier"], 2)
+        pages = [run["page"] for run in history("second")["runs"]]
+        self.assertEqual(pages.count("../runs/first/index.html"), 1)
         # The report that is rendered is none of its own earlier runs.
         again = self.run_fairdraw("report", self.path("runs/first/report.json"), "--report",
                                   self.path("again"), "--history", runs)
         self.assertEqual(again.returncode, 0, again.stderr)
-        self.assertEqual(page("again").count("1 earlier run<"), 1)
+        self.assertEqual(history("again")["earlier"], 1)
 
         self.expect_usage_error(*choice, "--history", self.path("nowhere"),
                                 says=["--history", "nowhere", "No such file"])
