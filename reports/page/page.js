@@ -280,7 +280,8 @@ const clearestResiduals = (profiles) => residuals([profiles.reduce((best, one) =
 const profilePlot = (profile) => {
   const bins = binsOf(profile);
   // A bin without a draw lies on the axis: the logarithm has no place for it.
-  const y = axisOver("draws in the bin", bins.map((bin) => [bin.expected, bin.observed]).flat(), true, 10);
+  const y = axisOver("draws in the bin", bins.map((bin) => [bin.expected, bin.observed]).flat(),
+    true, 10);
   y.low = Math.min(y.low, 0.5);
   const plot = plotOf("Observed and expected by " + axisName(profile), farthest(bins),
     binAxis(profile), y);
@@ -634,7 +635,8 @@ const qqPlot = (cases) => {
   const outside = points.filter((point, i) => point[1] > high[i][1]).length;
   const words = grouped(count) + " p values; the smallest is " + general(sorted[0].p, 3) + ". " +
     (outside === 0 ? "No point lies" : outside === 1 ? "1 point lies" : grouped(outside) +
-      " points lie") + " above the band that holds all points of a right run with a probability of 95 %.";
+      " points lie") +
+    " above the band that holds all points of a right run with a probability of 95 %.";
   const end = points[0][0];
   const plot = plotOf("p values of all cases", words,
     {name: "expected -log10 p", low: 0, high: end * 1.05 + 0.1},
@@ -1114,7 +1116,8 @@ const filterParts = (cases) => {
 const isRed = (one) => SEVERITY.indexOf(one.verdict) < 3;
 const closerLooks = (data, cases) => {
   const looks = Object.keys(data.details).map((place) => cases[place])
-    .filter((one) => !isRed(one)).map((one) => [one, picturesOf(one)]).filter(([, pictures]) => pictures.length);
+    .filter((one) => !isRed(one)).map((one) => [one, picturesOf(one)])
+    .filter(([, pictures]) => pictures.length);
   return looks.length === 0 ? null : [make("p", {class: "lead"}, "Some passed cases keep their " +
     "evidence, so that a right sampler's pictures can be compared with a wrong one's."),
   looks.map(([one, pictures]) => make("details", {class: "closer"}, make("summary", null,
@@ -1188,7 +1191,8 @@ const caseTable = (data, cases) => {
       (state.only === "" || one.id === state.only) &&
       wanted.every((word) => words.get(one).includes(word)));
     const {key} = COLUMNS[state.sort], sign = state.down ? -1 : 1;
-    const keyed = shown.map((one) => [key === "verdict" ? SEVERITY.indexOf(one.verdict) : one[key], one]);
+    const keyed = shown.map((one) =>
+      [key === "verdict" ? SEVERITY.indexOf(one.verdict) : one[key], one]);
     keyed.sort(([a], [b]) => {
       if (a === null || b === null) return (a === null) - (b === null);
       return a < b ? -sign : a > b ? sign : 0;

@@ -44,8 +44,7 @@ void expect_golden(const std::string& name, const std::string& page) {
                    "--gtest_filter='Golden.*' stores all of them";
 }
 
-/// What the page's script draws it from: all that one page has and another has not, but its title and
-/// its first lines.
+/// What the page's script draws it from: all that two pages differ in, but for title and verdict.
 std::string data_of(const std::string& page) {
   const std::string begin = "<script type=\"application/json\" id=\"data\">";
   const std::size_t from = page.find(begin) + begin.size();
