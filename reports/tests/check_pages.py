@@ -105,7 +105,7 @@ class Page(HTMLParser):
 
 
 def markup_problems(html):
-    """What is not of our pages, and text that hides or moves other text."""
+    """What is not of our pages, and text that hides or moves other text; and the text of all."""
     page = Page()
     page.feed(html)
     page.close()
@@ -113,11 +113,11 @@ def markup_problems(html):
     for character in "\x1b\x07\x00\x7f\x9b\u202e\u2066\ufeff":
         if character in html:
             problems.append(f"character {character!r}")
-    return problems
+    return problems, page.text
 
 
 def html_problems(html, report):
-    problems = markup_problems(html) + script_problems(html, report)
+    problems = markup_problems(html)[0] + script_problems(html, report)
     for marker in ("http:", "https:", "url(", "@import", "src="):
         if marker in html.split("<body>")[0]:
             problems.append(f"the head names {marker}")
@@ -126,14 +126,12 @@ def html_problems(html, report):
 
 def drawn_problems(html, report):
     """Of a page that its script has drawn."""
-    problems = markup_problems(html)
+    problems, text = markup_problems(html)
     pictures = "".join(re.findall(r"<svg.*?</svg>", html, re.DOTALL))
     if "NaN" in pictures or re.search(r' (d|x|y|cx|cy|width|height)="[^"]*(nan|inf)', pictures):
         problems.append("a picture has no number")
-    page = Page()
-    page.feed(html)
     for check in {case["check"] for case in report["cases"]}:
-        if check.split('"')[0] not in page.text:
+        if check.split('"')[0] not in text:
             problems.append(f"the page lacks {check!r}")
     return problems
 

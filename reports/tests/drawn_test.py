@@ -43,6 +43,8 @@ def main():
             report = json.loads((page.parent / "report.json").read_text(encoding="utf-8"))
             html = page.read_text(encoding="utf-8")
             problems += [f"{page.parent.name}: {problem}" for problem in drawn_problems(html, report)]
+            if page.parent.name != "small":
+                continue
             # The checks must be able to fail.
             for spoiled in ("<script src=x></script>", "<b onclick=x></b>", "</p>", "\u202e"):
                 if not drawn_problems(html.replace("</main>", spoiled + "</main>"), report):
