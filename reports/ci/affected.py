@@ -6,6 +6,7 @@ Usage: affected.py WHAT, which is one of
   targets  the targets whose tests run under sanitizers
   labels   these tests' labels, as a regular expression
   mutants  options of `fairdraw mutants`, a run each
+  cuda     FAIRDRAW_CUDA of the build: OFF where no CUDA source is affected, else AUTO
 Nothing printed means that nothing is affected. A wide change affects more than its run has time for:
 the run then takes the files and folders that changed most, the night takes all, and what is left to
 the night is named on stderr.
@@ -190,6 +191,14 @@ def mutants(root: Path, changed: set[str] | None) -> list[str]:
     return sorted(options)
 
 
+def cuda(root: Path, changed: set[str] | None) -> str:
+    """Whether the CUDA part is built, which takes minutes."""
+    if changed is None or any(is_of_the_build(path) for path in changed):
+        return "AUTO"
+    affected = with_includers(root, changed)
+    return "AUTO" if any(is_source(path) and "cuda" in path for path in affected) else "OFF"
+
+
 def main(arguments: list[str]) -> int:
     changed = changed_files(ROOT)
     if arguments == ["sources"]:
@@ -200,6 +209,8 @@ def main(arguments: list[str]) -> int:
         print(f"^({'|'.join(folders(ROOT, changed))})$")
     elif arguments == ["mutants"]:
         print("\n".join(mutants(ROOT, changed)))
+    elif arguments == ["cuda"]:
+        print(cuda(ROOT, changed))
     else:
         print(__doc__, file=sys.stderr)
         return 2

@@ -32,6 +32,7 @@ FILES = {
     "suites/gate/mutants/both.cpp": 'mutant("mask"); mutant("rng");\n',
     "suites/gate/mutants/known_bugs.cpp": "",
     "suites/gate/cases/README.md": "",
+    "kernels/cuda/draw.cu": '#include "kernels/common/words.h"\n',
     "reference/filters.cpp": "",
     "reports/junit.cpp": "",
     "reports/page/page.js": "",
@@ -105,6 +106,13 @@ class Files(AffectedCase):
         self.assertEqual(
             affected.mutants(self.root, {"suites/gate/mutants/mask.cpp", "reference/filters.cpp"}),
             ["--class=mask", *ALL_CLASSES])
+
+    def test_cuda_is_built_for_its_sources_and_what_they_include(self):
+        for path in ["kernels/cuda/draw.cu", "kernels/common/words.h", "cmake/cuda.cmake"]:
+            self.assertEqual(affected.cuda(self.root, {path}), "AUTO", path)
+        for path in ["kernels/common/words.cpp", "harness/run/plan.h", "docs/about.md"]:
+            self.assertEqual(affected.cuda(self.root, {path}), "OFF", path)
+        self.assertEqual(affected.cuda(self.root, None), "AUTO")
 
     def test_pages_and_scripts_affect_nothing_compiled(self):
         self.expect({"README.md", "docs/about.md", "suites/gate/cases/README.md",
