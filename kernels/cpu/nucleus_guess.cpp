@@ -1,5 +1,3 @@
-// Where a nucleus is guessed to end (indexed_nucleus.cpp): a bracket of values.
-//
 // The guess: pieces spread over the row are a sample. Unless that shows an even row, the head of
 // the row (a hundred values or so, found through the group maxima as for top_k) is listed and
 // weighed, so that no sample has to catch the few values that may hold most of the mass. If the
@@ -7,15 +5,15 @@
 // rest of the sample makes a histogram of weight over values; the bracket is kCpuBracketDeviations
 // standard deviations of W(>= v) - p Z wide to each side. Rows with heavy ties get a bracket of one
 // value, which needs counting, not listing.
+#include "cpu/nucleus_guess.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <optional>
 
 #include "common/float_order.h"
-#include "cpu/indexed_row.h"
 
 namespace fairdraw::cpu {
 namespace {
@@ -55,60 +53,73 @@ double estimate_of(std::uint64_t weight) {
   return static_cast<double>(static_cast<std::int64_t>(weight));
 }
 
+/// The value so many octaves below the maximum.
+double value_below_maximum(const RowIndex& row, double octaves) {
+  const auto maximum = static_cast<double>(row.max);
+  return row.rule.from_probs ? std::ldexp(maximum, -static_cast<int>(octaves))
+                             : maximum - octaves / static_cast<double>(row.rule.scale);
+}
+
+/// How many values of the row a sampled one stands for.
+double values_per_sampled(const RowIndex& row, const RowSample& sample) {
+  return static_cast<double>(row.size) / static_cast<double>(sample.taken);
+}
+
 }  // namespace
 
 /// Lists and weighs the head, from about the size-th largest group maximum on, or the size-th
 /// largest tile maximum of a row that was not scanned. Empty where ties make it too long.
-IndexedRow::Head IndexedRow::weigh_head(std::size_t size, float base) {
-  const std::vector<float>& maxima = has_groups_ ? group_max_ : tile_max_;
-  const std::size_t count = has_groups_ ? blocks_ * kGroups : tiles_;
-  if (!has_groups_) {
-    if (tile_max_.size() < tiles_) tile_max_.resize(tiles_);
-    std::transform(keys_.begin(), keys_.begin() + static_cast<std::ptrdiff_t>(tiles_),
+NucleusGuess::Head NucleusGuess::weigh_head(RowIndex& row, ValueList& list, std::size_t size,
+                                            float from) {
+  const std::vector<float>& maxima = row.has_groups ? row.group_max : tile_max_;
+  const std::size_t count = row.has_groups ? row.blocks * kGroups : row.tiles;
+  if (!row.has_groups) {
+    grow(tile_max_, row.tiles);
+    std::transform(row.keys.begin(), row.keys.begin() + static_cast<std::ptrdiff_t>(row.tiles),
                    tile_max_.begin(), [](std::int32_t key) { return from_order_key(key); });
   }
-  const float low = bound_of_kth_largest(*passes_, maxima.data(), count, base, max_,
+  const float low = bound_of_kth_largest(*row.passes, maxima.data(), count, from, row.max,
                                          std::min(size, count / 4), scratch_);
-  const bool reached = low >= base && collect_list(low, kLargestFinite, kHeadLimit);
-  if (!reached) return no_head();
-  std::vector<std::uint64_t>& weights = list_weights_.near;
-  reserve_with_slack(weights, list_size_);
-  near_weights().weigh(list_.data(), list_size_, base, weights.data());
+  const bool reached = low >= from && list.collect(row, low, kLargestFinite, kHeadLimit);
+  if (!reached) return no_head(row);
+  std::vector<std::uint64_t>& weights = head_weights_;
+  reserve_with_slack(weights, list.size());
+  near_weights_of(row).weigh(list.values(), list.size(), from, weights.data());
   double weight = 0;
-  for (std::size_t i = 0; i < list_size_; ++i) weight += estimate_of(weights[i]);
+  for (std::size_t i = 0; i < list.size(); ++i) weight += estimate_of(weights[i]);
   return {low, weight};
 }
 
-IndexedRow::Head IndexedRow::no_head() const { return {next_above(max_), 0}; }
+NucleusGuess::Head NucleusGuess::no_head(const RowIndex& row) { return {next_above(row.max), 0}; }
 
-/// Spreads pieces over the row and lists their values in [low, high].
-void IndexedRow::take_sample(float low, float high) {
-  const std::size_t pieces = pieces_of(n_);
-  reserve_with_slack(sample_, pieces * kPieceSize);
-  sample_size_ = 0;
+void RowSample::take(const RowIndex& row, float low, float high) {
+  const std::size_t pieces = pieces_of(row.size);
+  reserve_with_slack(values, pieces * kPieceSize);
+  size = 0;
   for (std::size_t piece = 0; piece < pieces; ++piece) {
-    const std::size_t begin = (n_ - kPieceSize) * piece / (pieces - 1);
-    sample_size_ +=
-        passes_->collect_many(row_ + begin, kPieceSize, low, high, sample_.data() + sample_size_);
+    const std::size_t begin = (row.size - kPieceSize) * piece / (pieces - 1);
+    size += row.passes->collect_many(row.x + begin, kPieceSize, low, high, values.data() + size);
   }
-  sample_taken_ = pieces * kPieceSize;
+  taken = pieces * kPieceSize;
 }
 
 /// Weighs the sample's values below the head; the others are dropped.
-IndexedRow::Tail IndexedRow::weigh_tail(const Head& head, float base) {
-  reserve_with_slack(sample_weights_, sample_size_);
+NucleusGuess::Tail NucleusGuess::weigh_tail(const RowIndex& row, RowSample& sample,
+                                            const Head& head, float from) {
+  reserve_with_slack(sample_weights_, sample.size);
   if (head.weight > 0) {
-    const auto end = sample_.begin() + static_cast<std::ptrdiff_t>(sample_size_);
-    const auto kept = std::remove_if(sample_.begin(), end, [&](float x) { return x >= head.low; });
-    sample_size_ = static_cast<std::size_t>(kept - sample_.begin());
+    const auto end = sample.values.begin() + static_cast<std::ptrdiff_t>(sample.size);
+    const auto kept = std::remove_if(sample.values.begin(), end,
+                                     [&](float x) { return x >= head.low; });
+    sample.size = static_cast<std::size_t>(kept - sample.values.begin());
   }
-  near_weights().weigh(sample_.data(), sample_size_, base, sample_weights_.data());
+  near_weights_of(row).weigh(sample.values.data(), sample.size, from, sample_weights_.data());
   // Several sums, because each addition waits for the one before it.
   constexpr std::size_t kSums = 8;
-  std::fill_n(sample_weights_.begin() + static_cast<std::ptrdiff_t>(sample_size_), kSums, 0U);
+  std::fill_n(sample_weights_.begin() + static_cast<std::ptrdiff_t>(sample.size), kSums, 0U);
   double weight[kSums] = {};
   double square[kSums] = {};
-  for (std::size_t i = 0; i < sample_size_; i += kSums) {
+  for (std::size_t i = 0; i < sample.size; i += kSums) {
     for (std::size_t j = 0; j < kSums; ++j) {
       const double each = estimate_of(sample_weights_[i + j]);
       weight[j] += each;
@@ -119,63 +130,58 @@ IndexedRow::Tail IndexedRow::weigh_tail(const Head& head, float base) {
           std::accumulate(square, square + kSums, 0.0)};
 }
 
-IndexedRow::Bracket IndexedRow::guess_nucleus(float top_p, float base) {
-  if (n_ <= kShortRow) return {base, max_, BracketKind::to_list};
-  take_sample(base, max_);
-  const std::optional<Bracket> even = guess_in_even_row(top_p, base);
-  return even ? *even : guess_in_uneven_row(top_p, base);
+Bracket NucleusGuess::of_row(RowIndex& row, ValueList& list, RowSample& sample, float top_p,
+                             float from) {
+  if (row.size <= kShortRow) return {from, row.max, BracketKind::to_list};
+  sample.take(row, from, row.max);
+  const std::optional<Bracket> even = of_even_row(row, sample, top_p, from);
+  return even ? *even : of_uneven_row(row, list, sample, top_p, from);
 }
 
-/// How many values of the row a sampled one stands for.
-double IndexedRow::values_per_sampled() const {
-  return static_cast<double>(n_) / static_cast<double>(sample_taken_);
-}
-
-/// An even row needs no head: the sample's own weights say so, and the row's largest one, as far
-/// as max_ is known.
-std::optional<IndexedRow::Bracket> IndexedRow::guess_in_even_row(float top_p, float base) {
-  const Head head = no_head();
-  const Tail tail = weigh_tail(head, base);
+std::optional<Bracket> NucleusGuess::of_even_row(const RowIndex& row, RowSample& sample,
+                                                 float top_p, float from) {
+  const Head head = no_head(row);
+  const Tail tail = weigh_tail(row, sample, head, from);
   std::uint64_t largest[1 + kTileSlack];
-  near_weights().weigh(&max_, 1, base, largest);
+  near_weights_of(row).weigh(&row.max, 1, from, largest);
   const bool even = tail.weight * tail.weight >= kEvenValues * tail.square &&
                     tail.weight >= kEvenLargest * estimate_of(largest[0]);
   if (!even) return std::nullopt;
-  const double times = values_per_sampled();
   const double p = static_cast<double>(top_p);
-  return guess_in_tail(p, base, head, p * tail.weight * times, times);
+  return in_tail(row, sample, p, from, head, p * tail.weight * values_per_sampled(row, sample));
 }
 
-/// After take_sample.
-IndexedRow::Bracket IndexedRow::guess_in_uneven_row(float top_p, float base) {
-  const double times = values_per_sampled();
+Bracket NucleusGuess::of_uneven_row(RowIndex& row, ValueList& list, RowSample& sample, float top_p,
+                                    float from) {
+  const double times = values_per_sampled(row, sample);
   const double p = static_cast<double>(top_p);
-  Head head = no_head();
+  Head head = no_head(row);
   double target = 0;
   for (const std::size_t size : {kHeadSize / 4, kHeadSize}) {
-    head = weigh_head(size, base);
-    const Tail tail = weigh_tail(head, base);
+    head = weigh_head(row, list, size, from);
+    const Tail tail = weigh_tail(row, sample, head, from);
     target = p * (head.weight + tail.weight * times);
     // What is decided is W(>= v) - p Z: values above v count 1 - p in it, the others -p. For a v at
     // the head's end every sampled value counts p.
     const double margin = kCpuBracketDeviations * times * p * std::sqrt(tail.square);
-    if (head.weight > target + margin) return {head.low, max_, BracketKind::listed};
+    if (head.weight > target + margin) return {head.low, row.max, BracketKind::listed};
   }
-  return guess_in_tail(p, base, head, target, times);
+  return in_tail(row, sample, p, from, head, target);
 }
 
 /// The bracket for a nucleus that ends below the head.
-IndexedRow::Bracket IndexedRow::guess_in_tail(double p, float base, const Head& head, double target,
-                                              double times) {
-  if (sample_size_ == 0) return {base, kLargestFinite, BracketKind::to_list};
+Bracket NucleusGuess::in_tail(const RowIndex& row, const RowSample& sample, double p, float from,
+                              const Head& head, double target) {
+  const double times = values_per_sampled(row, sample);
+  if (sample.size == 0) return {from, kLargestFinite, BracketKind::to_list};
   // Bins are linear in the value; the sample's own range leaves out what weighs nothing.
-  const Range range = passes_->range(sample_.data(), sample_size_);
-  const double origin = std::max(static_cast<double>(range.min), value_below_maximum(kOctaves));
+  const Range range = row.passes->range(sample.values.data(), sample.size);
+  const double origin = std::max(static_cast<double>(range.min), value_below_maximum(row, kOctaves));
   const double width = static_cast<double>(range.max) - origin;
   const double per_unit = width > 0 ? static_cast<double>(kBins) / width : 0;
   std::array<Bin, kBins> bins{};
-  for (std::size_t i = 0; i < sample_size_; ++i) {
-    const double place = (static_cast<double>(sample_[i]) - origin) * per_unit;
+  for (std::size_t i = 0; i < sample.size; ++i) {
+    const double place = (static_cast<double>(sample.values[i]) - origin) * per_unit;
     // Of a row with NaN or +inf, which the pass itself finds, place may be NaN: the first bin.
     const double last = kBins - 1;
     Bin& bin = bins[place > 0 ? static_cast<std::size_t>(std::min(place, last)) : 0];
@@ -210,22 +216,15 @@ IndexedRow::Bracket IndexedRow::guess_in_tail(double p, float base, const Head& 
   };
   const bool reaches_head = end == kBins && head.weight >= target - margin;
   const float high = reaches_head ? kLargestFinite : end == kBins ? range.max : edge(end);
-  const float low = begin == 0 ? base : std::max(base, edge(begin));
-  if (inside > kTieShare * static_cast<double>(n_)) {
-    reserve_with_slack(known_values_, sample_size_);
+  const float low = begin == 0 ? from : std::max(from, edge(begin));
+  if (inside > kTieShare * static_cast<double>(row.size)) {
+    reserve_with_slack(known_values_, sample.size);
     const std::size_t count =
-        passes_->collect_many(sample_.data(), sample_size_, low, high, known_values_.data());
-    const Range known = count == 0 ? Range{low, high} : passes_->range(known_values_.data(), count);
+        row.passes->collect_many(sample.values.data(), sample.size, low, high, known_values_.data());
+    const Range known = count == 0 ? Range{low, high} : row.passes->range(known_values_.data(), count);
     if (known.min == known.max) return {known.min, known.max, BracketKind::one_value};
   }
   return {std::min(low, high), high, BracketKind::to_list};
-}
-
-/// The value so many octaves below the maximum.
-double IndexedRow::value_below_maximum(double octaves) const {
-  const auto maximum = static_cast<double>(max_);
-  return rule_.from_probs ? std::ldexp(maximum, -static_cast<int>(octaves))
-                          : maximum - octaves / static_cast<double>(rule_.scale);
 }
 
 }  // namespace fairdraw::cpu

@@ -1,0 +1,75 @@
+// The tokens that a row's filters keep: the values above a threshold and the first of those equal to
+// it. Their sums and draws, by prefix sums over segments: tiles of the row, or of the list of its
+// largest values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "common/wide_integers.h"
+#include "cpu/row_index.h"
+#include "cpu/value_list.h"
+
+namespace fairdraw::cpu {
+
+/// All calls are for the row and the list of `begin`.
+class TopSet {
+ public:
+  /// All allowed tokens of a new row.
+  void begin(const RowIndex& row);
+
+  float low() const { return low_; }
+  std::size_t tie_end() const { return tie_end_; }
+  bool keeps(const RowIndex& row, std::size_t position) const {
+    return row.x[position] > low_ || (row.x[position] == low_ && position < tie_end_);
+  }
+
+  /// Keeps the values >= low; those equal to it all.
+  void keep_from(const RowIndex& row, float low);
+  /// Keeps only the first `ties_kept` values equal to low(), at least one.
+  void cut_ties(const RowIndex& row, const ValueList& list, std::size_t ties_kept);
+
+  /// Where sums and draws run from now on: in the row; in the row, by sums of its tiles that are
+  /// known; in a list of all its values >= list_low.
+  void use_row();
+  void use_tile_sums(const std::uint64_t* sums);
+  void use_list(const ValueList& list, float list_low);
+  bool on_list() const { return on_list_; }
+  float list_low() const { return list_low_; }
+
+  std::size_t count(const RowIndex& row, const ValueList& list) const;
+  std::size_t count_at_least(const RowIndex& row, const ValueList& list, float low) const;
+  uint128_t weight(RowIndex& row, const ValueList& list);
+  std::int32_t draw(RowIndex& row, const ValueList& list, std::uint64_t word);
+
+ private:
+  const float* domain(const RowIndex& row, const ValueList& list) const {
+    return on_list_ ? list.values() : row.x;
+  }
+  std::size_t domain_size(const RowIndex& row, const ValueList& list) const {
+    return on_list_ ? list.size() : row.size;
+  }
+  std::size_t row_position(const RowIndex& row, const ValueList& list, std::size_t position) const {
+    return on_list_ ? list.row_position(row, position, list_low_) : position;
+  }
+  void build_prefix(RowIndex& row, const ValueList& list);
+  void add_tiles(RowIndex& row);
+  /// Calls use(begin, length, low) for a segment's values before the place where ties are cut and
+  /// for those after it.
+  template <class Use>
+  void for_both_sides(const Segment& segment, const Use& use) const;
+
+  float low_ = 0;
+  std::size_t tie_end_ = 0;         ///< in the row; its size where no ties are cut
+  std::size_t tie_end_in_domain_ = 0;
+  bool on_list_ = false;
+  float list_low_ = 0;
+  const std::uint64_t* tile_sums_ = nullptr;
+
+  // Inclusive, by segment; empty: not known yet. No segments: tiles.
+  std::vector<Segment> segments_;
+  std::vector<uint128_t> prefix_;
+};
+
+}  // namespace fairdraw::cpu

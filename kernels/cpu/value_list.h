@@ -1,0 +1,50 @@
+// The values of a row in a range, tile by tile and in id order.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "cpu/row_index.h"
+#include "cpu/selection.h"
+
+namespace fairdraw::cpu {
+
+/// A list pays while it is shorter than this part of the row.
+inline std::size_t list_limit(std::size_t n) { return n / 4 < kShortRow ? kShortRow : n / 4; }
+
+/// Weights relative to the row's maximum.
+inline NearWeights near_weights_of(const RowIndex& row) {
+  return {row.passes, row.tile_passes, &row.rule, row.max};
+}
+
+class ValueList {
+ public:
+  /// The values that the list has of one tile.
+  struct Run {
+    std::size_t tile;
+    std::size_t begin;  ///< in the list
+  };
+
+  /// Lists the values in [low, high]. False, and no list, when there are more than `limit`.
+  bool collect(RowIndex& row, float low, float high, std::size_t limit);
+  /// Takes `size` values that a pass has written to `room_for`, with the begin of each tile's.
+  void take(const RowIndex& row, const std::uint32_t* run_begin, std::size_t size);
+  float* room_for(std::size_t n);
+
+  const float* values() const { return values_.data(); }
+  std::size_t size() const { return size_; }
+  const std::vector<Run>& runs() const { return runs_; }
+  std::size_t run_length(std::size_t run) const;
+  /// Position in the row of the list's value at `position`. The list has all values >= low.
+  std::size_t row_position(const RowIndex& row, std::size_t position, float low) const;
+
+  /// Appends the segments of a list of the row's largest values, from `low` up or more.
+  void add_segments(const RowIndex& row, float low, std::vector<Segment>& segments) const;
+
+ private:
+  std::size_t size_ = 0;
+  std::vector<float> values_;
+  std::vector<Run> runs_;
+};
+
+}  // namespace fairdraw::cpu
