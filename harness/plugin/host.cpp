@@ -17,7 +17,6 @@
 #include "harness/plugin/keeper.h"
 #include "harness/plugin/library.h"
 #include "harness/plugin/message.h"
-#include "harness/plugin/seclusion.h"
 #include "harness/plugin/shared_arrays.h"
 
 namespace fairdraw::harness::plugin {
@@ -96,14 +95,13 @@ Answer not_loaded(const std::string& why) {
   return answer;
 }
 
-Answer described(const Description& description, bool reads_judge) {
+Answer described(const Description& description) {
   Answer answer;
   answer.kind = AnswerKind::described;
   answer.abilities = description.abilities;
   answer.randomness = description.randomness;
   answer.pointers = description.pointers;
   answer.samples = description.samples ? 1 : 0;
-  answer.reads_judge = reads_judge ? 1 : 0;
   std::string text;
   for (const std::string* field :
        {&description.name, &description.version, &description.semantics, &description.overrides}) {
@@ -161,21 +159,17 @@ int host_plugin(const std::string& path, std::uint64_t address, std::uint64_t me
     std::fprintf(stderr, "fairdraw: plugin-host is started by fairdraw itself\n");
     return kExitUsage;
   }
-  const pid_t judge = getppid();
-  take_neutral_name();
   if (!fork_under_a_keeper()) {
     reply(not_loaded("the process that holds it cannot be forked"));
     return kExitUsage;
   }
   leave_no_core();
-  give_up_tracing();
   if (!SharedArrays::map_in_child(kArraysFile, address)) {
     reply(not_loaded("the address range of its arrays is taken in the process that holds it"));
     return kExitUsage;
   }
   limit_memory(mebibytes);
   catch_faults();
-  const bool reads_judge = can_read_memory_of(judge);
   std::unique_ptr<Library> library;
   try {
     library = std::make_unique<Library>(path);
@@ -185,7 +179,7 @@ int host_plugin(const std::string& path, std::uint64_t address, std::uint64_t me
   }
   // The CUDA driver reserves address space without end, and takes little of it.
   if (library->description().pointers == FAIRDRAW_DEVICE_POINTERS) limit_memory(0);
-  if (!reply(described(library->description(), reads_judge))) return kExitUsage;
+  if (!reply(described(library->description()))) return kExitUsage;
   for (Command command; recv(kSocketFile, &command, sizeof(command), 0) == sizeof(command);) {
     if (!reply(execute(*library, command))) break;
   }

@@ -77,7 +77,6 @@ void wait_for_the_end(pid_t child) {
 }
 
 [[noreturn]] void keep(pid_t child) noexcept {
-  prctl(PR_SET_DUMPABLE, 0);  // its child has no business in it
   for (const int file : {STDOUT_FILENO, STDERR_FILENO, kSocketFile, kArraysFile}) close(file);
   wait_for_the_end(child);
   kill(child, SIGKILL);

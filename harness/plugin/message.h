@@ -53,8 +53,7 @@ struct Answer {
   std::uint64_t address = 0;
   std::uint64_t abilities = 0, randomness = 0;
   std::uint32_t pointers = 0;
-  std::uint32_t samples = 0;      ///< of a description: 0 where there is no fairdraw_plugin_run
-  std::uint32_t reads_judge = 0;  ///< of a description: 1 where the judge's memory can be read
+  std::uint32_t samples = 0;  ///< of a description: 0 where there is no fairdraw_plugin_run
   std::uint32_t text_bytes = 0;
   std::fenv_t environment{};  ///< as the call left it
   char text[2048] = {};

@@ -11,7 +11,6 @@
 #include "harness/contract/interruptible.h"
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/float_traps.h"
-#include "harness/plugin/seclusion.h"
 
 namespace fairdraw::harness::plugin {
 namespace {
@@ -195,13 +194,10 @@ Description Loader::describe(const std::string& name) {
   Description description;
   if (options_.trusted) {
     description = Library(path).description();
-    say_how_secluded("not at all: --plugin-trusted");
   } else {
     const SharedArrays arrays;
     const Process process(path, options_, arrays, Process::Clock::time_point::max());
     description = process.description();
-    say_how_secluded(process.reads_judge() ? "in processes that can read the judge's memory"
-                                           : "in processes that cannot read the judge's memory");
   }
   known_.emplace(name, description);
   return description;

@@ -12,7 +12,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <system_error>
 #include <utility>
 
@@ -91,24 +90,14 @@ Pair open_socket(int type) {
   return moved_up(files);
 }
 
-// What would tell a plugin that it is judged (README): its command, as a shell notes it, and where
-// the program has its data.
-bool is_a_sign(const char* variable) {
-  return std::strncmp(variable, "_=", 2) == 0 || std::strncmp(variable, "FAIRDRAW_DATA=", 14) == 0;
-}
-
 struct Files {
   int socket, output, arrays, leash;
 };
 
 pid_t spawn(std::vector<std::string> words, const Files& files) {
-  std::vector<char*> arguments, environment;
+  std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (!is_a_sign(*variable)) environment.push_back(*variable);
-  }
-  environment.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -130,7 +119,7 @@ pid_t spawn(std::vector<std::string> words, const Files& files) {
                            POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   pid_t process = -1;
   const int error = posix_spawnp(&process, words.front().c_str(), &actions, &attributes,
-                                 arguments.data(), environment.data());
+                                 arguments.data(), environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   errno = error;
@@ -171,7 +160,6 @@ Process::Process(const std::string& path, const Options& options, const SharedAr
   } else {
     const Answer& answer = std::get<Answer>(outcome);
     const std::string text(answer.text, answer.text_bytes);
-    reads_judge_ = answer.reads_judge != 0;
     if (answer.kind == AnswerKind::described) {
       std::array<std::string, 4> fields;
       std::size_t at = 0;

@@ -12,7 +12,6 @@
 
 #include "harness/plugin/library.h"
 #include "harness/plugin/message.h"
-#include "harness/plugin/seclusion.h"
 #include "harness/plugin/shared_arrays.h"
 
 namespace fairdraw::harness::plugin {
@@ -51,9 +50,6 @@ class Process {
 
   const Description& description() const { return description_; }
 
-  /// Whether the plugin's process can read this one's memory, for all that was done against it.
-  bool reads_judge() const { return reads_judge_; }
-
   using Clock = std::chrono::steady_clock;
 
   /// Sends a command and waits, until `end` and no longer than the options allow. Where there is no
@@ -71,12 +67,10 @@ class Process {
   int end_all();  ///< returns the status of the process
   void end();
 
-  Secluded secluded_;
   double seconds_;
   pid_t keeper_ = -1;  ///< above the plugin's process (keeper.h)
   int socket_ = -1, output_ = -1, leash_ = -1, exit_ = -1;
   std::uint32_t calls_ = 0;
-  bool reads_judge_ = false;
   std::string printed_;  ///< the end of what came since the last command
   std::uint64_t printed_bytes_ = 0;
   Answer fault_;

@@ -9,10 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -133,49 +131,6 @@ static void start_a_daemon(void) {
   _exit(0);
 }
 
-/* What can be had of the judge's memory: 1 /proc, 2 a call for it, 4 as a debugger. */
-static int32_t ways_into_the_judge(void) {
-  const pid_t judge = (pid_t)atoi(getenv("FAIRDRAW_BAD_JUDGE"));
-  char path[64], byte = 0;
-  snprintf(path, sizeof(path), "/proc/%d/mem", (int)judge);
-  int32_t ways = 0;
-  const int memory = open(path, O_RDWR);
-  if (memory >= 0) ways |= 1;
-  close(memory);
-  void* const there = (void*)(uintptr_t)strtoull(getenv("FAIRDRAW_BAD_ADDRESS"), NULL, 10);
-  struct iovec here = {&byte, 1}, remote = {there, 1};
-  if (process_vm_readv(judge, &here, 1, &remote, 1, 0) == 1) ways |= 2;
-  if (ptrace(PTRACE_SEIZE, judge, NULL, NULL) == 0) {
-    ways |= 4;
-    ptrace(PTRACE_DETACH, judge, NULL, NULL);
-  }
-  return ways;
-}
-
-/* True where a file of /proc/self holds `word`, of `length` bytes. */
-static int own_file_says(const char* file, const char* word, size_t length) {
-  char text[65536], path[64];
-  snprintf(path, sizeof(path), "/proc/self/%s", file);
-  const int there = open(path, O_RDONLY);
-  const ssize_t size = read(there, text, sizeof(text));
-  close(there);
-  return size > 0 && memmem(text, (size_t)size, word, length) != NULL;
-}
-
-/* What the process says of itself: 1 its command line, 2 its name, 4 its environment. */
-static int32_t signs_of_a_judge(void) {
-  int32_t signs = 0;
-  const char* const words[] = {"fairdraw", "plugin-host", ".so"};
-  for (int i = 0; i < 3; ++i) {
-    if (own_file_says("cmdline", words[i], strlen(words[i]))) signs |= 1;
-    if (own_file_says("comm", words[i], strlen(words[i]))) signs |= 2;
-  }
-  const char shells_word[] = "\0_="; /* the command that a shell started */
-  if (own_file_says("environ", shells_word, 3)) signs |= 4;
-  if (own_file_says("environ", "FAIRDRAW_DATA=", 14)) signs |= 4;
-  return signs;
-}
-
 static int32_t misbehave(const fairdraw_batch* batch, char* message, size_t message_size) {
   const int64_t tokens = batch->outputs * batch->num_samples;
   if (after("daemon") != NULL) start_a_daemon();
@@ -222,8 +177,6 @@ static int32_t misbehave(const fairdraw_batch* batch, char* message, size_t mess
     send(3, text, strtoul(bytes, NULL, 10), 0);
   }
   if (is("unmask-traps")) feenableexcept(FE_DIVBYZERO | FE_INVALID | FE_INEXACT);
-  if (is("enter-judge")) batch->tokens[0] = ways_into_the_judge();
-  if (is("tell-signs")) batch->tokens[0] = signs_of_a_judge();
   if (is("tell-rounding")) batch->tokens[0] = fegetround();
   if (is("change-rounding")) fesetround(FE_DOWNWARD);
   if (is("refuse")) return said(message, message_size, "out of tiles");

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -16,7 +15,6 @@
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/message.h"
 #include "harness/plugin/monitor.h"
-#include "harness/plugin/seclusion.h"
 #include "harness/plugin/tests/bad_plugin.h"
 #include "harness/run/runner.h"
 
@@ -125,35 +123,6 @@ TEST(PluginGuards, roundingStaysWithThePlugin) {
       EXPECT_EQ(record.measures.at("rounding"), FE_TONEAREST);
     }
   }
-}
-
-// Not even where both run as root, which may read whatever it likes.
-TEST(PluginGuards, theJudgeIsNotReadByItsPlugins) {
-  const int here = 1;
-  setenv("FAIRDRAW_BAD_JUDGE", std::to_string(getpid()).c_str(), 1);
-  const auto address = reinterpret_cast<std::uintptr_t>(&here);
-  setenv("FAIRDRAW_BAD_ADDRESS", std::to_string(address).c_str(), 1);
-  const int dumpable = prctl(PR_GET_DUMPABLE);
-  const Bad way("enter-judge");
-  auto sampler = make(isolated());
-  const Response response = run_request(*sampler, three_rows(), {});
-  EXPECT_TRUE(response.ran()) << response.trouble();
-  EXPECT_EQ(response.tokens.front(), 0) << "1: /proc, 2: process_vm_readv, 4: ptrace";
-  sampler.reset();
-  EXPECT_EQ(prctl(PR_GET_DUMPABLE), dumpable);
-  expect_parts(how_secluded(), {"in processes that cannot read the judge's memory"});
-}
-
-TEST(PluginGuards, theNamesOfItsProcessDoNotSayThatItIsJudged) {
-  setenv("_", "/usr/bin/fairdraw", 1);
-  setenv("FAIRDRAW_DATA", "/usr/share/fairdraw", 1);
-  const Bad way("tell-signs");
-  const auto sampler = make(isolated());
-  const Response response = run_request(*sampler, three_rows(), {});
-  EXPECT_TRUE(response.ran()) << response.trouble();
-  EXPECT_EQ(response.tokens.front(), 0) << "1: command line, 2: name, 4: environment";
-  unsetenv("_");
-  unsetenv("FAIRDRAW_DATA");
 }
 
 std::string why_not(const std::function<int()>& work) {

@@ -190,13 +190,6 @@ class Plugins(CommandLineCase):
                     self.assertIn(sampler + ", loaded into fairdraw's own process, " + says +
                                   " before the run was over", result.stderr)
 
-    def test_the_report_says_whether_plugins_can_read_the_judge(self):
-        for more, says in [((), "in processes that cannot read the judge's memory"),
-                           (("--plugin-trusted",), "not at all: --plugin-trusted")]:
-            self.verify_plugin(None, *more)
-            with open(os.path.join(self.path("report"), "report.json"), encoding="utf-8") as file:
-                self.assertEqual(json.load(file)["environment"]["plugins"], says)
-
     def test_plugins_that_cannot_be_loaded(self):
         for sampler, bad, says in [
             ("plugin:./absent.so", None, ["'./absent.so'", "there is no such file"]),

@@ -13,7 +13,6 @@
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/library.h"
 #include "harness/plugin/plugin_sampler.h"
-#include "harness/plugin/seclusion.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/statistics/statistics.h"
 #include "reference/semantics.h"
@@ -332,9 +331,6 @@ harness::RunRecord begin_record(const Plan& plan, const PlanOptions& options) {
                                    options.second_look ? " again" : "");
   }
   record.environment = harness::host_environment();
-  if (const std::string how = harness::plugin::how_secluded(); !how.empty()) {
-    record.environment["plugins"] = how;
-  }
   record.commit = options.commit;
   record.selection = selection_of(options);
   if (options.semantics) {
