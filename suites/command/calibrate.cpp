@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/run/parallel.h"
-#include "suites/command/app.h"
+#include "suites/command/options.h"
 #include "suites/command/output.h"
 #include "suites/command/output_file.h"
 #include "suites/command/seed.h"
@@ -69,19 +69,16 @@ int calibrate(CalibrateOptions options) {
 
 }  // namespace
 
-Verb add_calibrate(App& app) {
+Verb add_calibrate(CLI::App& app) {
   const auto options = std::make_shared<CalibrateOptions>();
-  app.add_option("--runs", options->run.runs, "Null runs of each statistic")
-      ->type_name("N")
-      ->range(std::uint64_t{100}, std::uint64_t{10'000'000})
-      ->capture_default_str();
-  app.add_option("--seed", options->seed, "Seed, 64 bits (default: as verify's)")->type_name("N");
-  app.add_option("--seed-from", options->seed_from, "Make the seed from a text, such as a date")
-      ->type_name("TEXT");
-  app.add_option("--jobs", options->jobs, "Threads (default: one a core)")
-      ->type_name("N")
-      ->range(1, 1024);
-  app.add_json(options->json, "Write the rows");
+  add_option(app, "--runs", options->run.runs, "N", "Null runs of each statistic",
+             {.least = 100, .most = 10'000'000});
+  add_option(app, "--seed", options->seed, "N", "Seed, 64 bits (default: as verify's)");
+  add_option(app, "--seed-from", options->seed_from, "TEXT",
+             "Make the seed from a text, such as a date");
+  add_option(app, "--jobs", options->jobs, "N", "Threads (default: one a core)",
+             {.least = 1, .most = 1024});
+  add_json(app, options->json, "Write the rows");
   return [options] { return calibrate(*options); };
 }
 

@@ -1,7 +1,6 @@
 #include "suites/command/command_line.h"
 
 #include <CLI/CLI.hpp>
-#include <deque>
 #include <exception>
 #include <map>
 #include <sstream>
@@ -11,7 +10,7 @@
 
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/host.h"
-#include "suites/command/app.h"
+#include "suites/command/options.h"
 #include "suites/command/output.h"
 #include "suites/command/samplers.h"
 #include "suites/command/seed.h"
@@ -55,10 +54,9 @@ int run(int argc, char** argv, const Additions& additions) {
   app.footer(kFooter);
   app.require_subcommand(1);
   app.set_version_flag("--version", "fairdraw " FAIRDRAW_VERSION);
-  std::deque<App> of_verbs;  // apps do not move
   std::map<std::string, Verb> verbs;
-  const auto add = [&](const char* name, const char* what, Verb (*options)(App&)) {
-    verbs[name] = options(of_verbs.emplace_back(app.add_subcommand(name, what), argv[0]));
+  const auto add = [&](const char* name, const char* what, Verb (*options)(CLI::App&)) {
+    verbs[name] = options(*app.add_subcommand(name, what));
   };
   add("verify", "Judge samplers, and write a report", add_verify);
   add("replay", "Run one case again, as a replay line says, or a capsule of fuzz", add_replay);
@@ -103,6 +101,7 @@ int run(int argc, char** argv, const Additions& additions) {
 int command_line(int argc, char** argv, const Additions& additions) {
   const FailedWritesReturn writing;
   start_printing();
+  program_command() = argv[0];
   try {
     return end_of_output(run(argc, argv, additions));
   } catch (const std::exception& error) {

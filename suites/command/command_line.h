@@ -4,17 +4,16 @@
 #include <functional>
 #include <vector>
 
+#include "suites/command/options.h"
 #include "suites/gate/cases/plan.h"
 
 namespace fairdraw::cli {
-
-class App;
 
 /// Verb that a program adds to those of the gate.
 struct AddedVerb {
   const char* name;
   const char* what;
-  std::function<int()> (*add)(App& app);
+  std::function<int()> (*add)(CLI::App& app);
 };
 
 /// Verbs and samplers beside the gate's: its self-test and the benchmarks. They take a quarter of

@@ -8,7 +8,7 @@
 #include "harness/contract/usage_error.h"
 #include "reports/extras.h"
 #include "reports/report.h"
-#include "suites/command/app.h"
+#include "suites/command/options.h"
 #include "suites/command/output.h"
 #include "suites/command/output_file.h"
 #include "suites/command/record_files.h"
@@ -73,23 +73,18 @@ int compare(const CompareOptions& options) {
 
 }  // namespace
 
-Verb add_compare(App& app) {
+Verb add_compare(CLI::App& app) {
   const auto options = std::make_shared<CompareOptions>();
-  app.add_option("base", options->base, "A report.json, or rows of `fairdraw bench --json`")
-      ->required()
-      ->type_name("BASE.json");
-  app.add_option("head", options->head, "What is compared with it")
-      ->required()
-      ->type_name("HEAD.json");
-  app.add_option("--speed-tolerance", options->tolerance,
-                 "Part of a benchmark's time by which it may change")
-      ->type_name("PART")
-      ->range(0.0, 100.0)
-      ->capture_default_str();
-  app.add_json(options->json, "Write the changes");
-  app.add_option("--markdown", options->markdown, "Write the table that is printed, for a comment")
-      ->type_name("FILE");
-  app.add_option("--html", options->html, "Write the changes as one page")->type_name("FILE");
+  add_option(app, "base", options->base, "BASE.json",
+             "A report.json, or rows of `fairdraw bench --json`", {.required = true});
+  add_option(app, "head", options->head, "HEAD.json", "What is compared with it",
+             {.required = true});
+  add_option(app, "--speed-tolerance", options->tolerance, "PART",
+             "Part of a benchmark's time by which it may change", {.least = 0.0, .most = 100.0});
+  add_json(app, options->json, "Write the changes");
+  add_option(app, "--markdown", options->markdown, "FILE",
+             "Write the table that is printed, for a comment");
+  add_option(app, "--html", options->html, "FILE", "Write the changes as one page");
   return [options] { return compare(*options); };
 }
 

@@ -9,7 +9,7 @@
 
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
-#include "suites/command/app.h"
+#include "suites/command/options.h"
 #include "suites/command/output.h"
 #include "suites/command/run_options.h"
 #include "suites/command/seed.h"
@@ -133,50 +133,36 @@ int fuzz(VerbOptions options) {
 
 }  // namespace
 
-Verb add_fuzz(App& app) {
+Verb add_fuzz(CLI::App& app) {
   const auto options = std::make_shared<VerbOptions>();
-  app.add_option("--sampler", options->sampler, "Sampler (default: the best built-in one)")
-      ->type_name("NAME");
+  add_option(app, "--sampler", options->sampler, "NAME",
+             "Sampler (default: the best built-in one)");
   add_plugin_options(app, options->plugins);
-  app.add_option("--semantics", options->semantics,
-                 "Profile to judge by, instead of the sampler's own (`fairdraw list profiles`)")
-      ->type_name("PROFILE");
-  app.add_option("--seconds", options->seconds,
-                 "How long to search (default: 60, or no limit with --cases)")
-      ->type_name("N")
-      ->range(1e-3, 1e7);
-  app.add_option("--cases", options->cases, "How many cases; the same ones on every machine")
-      ->type_name("N")
-      ->range(std::uint64_t{1}, std::uint64_t{1} << 48);
-  app.add_option("--first-case", options->fuzz.first_case, "Number of the first case")
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--seed", options->seed,
-                 "Seed of the search (default: made from the commit, as for verify)")
-      ->type_name("N");
-  app.add_option("--seed-from", options->seed_from, "Make the seed from a text, such as a date")
-      ->type_name("TEXT");
-  app.add_option("--corpus", options->corpus, "Where capsules of failures go")
-      ->type_name("DIR")
-      ->capture_default_str();
-  app.add_option("--property", options->fuzz.property_glob,
-                 "Only these properties; * and ? match any characters")
-      ->type_name("GLOB")
-      ->capture_default_str();
-  app.add_option("--max-vocab", options->fuzz.generate.max_vocab, "Largest vocabulary")
-      ->type_name("N")
-      ->range(std::int64_t{1}, std::int64_t{16385})
-      ->capture_default_str();
-  app.add_option("--max-draws", options->fuzz.generate.max_draws,
-                 "With --statistical: draws from a row at most")
-      ->type_name("N")
-      ->range(std::uint64_t{1024}, suites::fuzz::kMaxDistributionDraws)
-      ->capture_default_str();
-  app.add_flag("--statistical", options->fuzz.statistical,
-               "Judge the distribution of draws by evidence, in place of single calls");
-  app.add_flag("--keep-going", options->fuzz.keep_going,
-               "Find the first failure of every property, instead of stopping at one");
-  app.add_flag("--list", options->list, "Show the properties, and do nothing else");
+  add_option(app, "--semantics", options->semantics, "PROFILE",
+             "Profile to judge by, instead of the sampler's own (`fairdraw list profiles`)");
+  add_option(app, "--seconds", options->seconds, "N",
+             "How long to search (default: 60, or no limit with --cases)",
+             {.least = 1e-3, .most = 1e7});
+  add_option(app, "--cases", options->cases, "N", "How many cases; the same ones on every machine",
+             {.least = 1, .most = std::uint64_t{1} << 48});
+  add_option(app, "--first-case", options->fuzz.first_case, "N", "Number of the first case");
+  add_option(app, "--seed", options->seed, "N",
+             "Seed of the search (default: made from the commit, as for verify)");
+  add_option(app, "--seed-from", options->seed_from, "TEXT",
+             "Make the seed from a text, such as a date");
+  add_option(app, "--corpus", options->corpus, "DIR", "Where capsules of failures go");
+  add_option(app, "--property", options->fuzz.property_glob, "GLOB",
+             "Only these properties; * and ? match any characters");
+  add_option(app, "--max-vocab", options->fuzz.generate.max_vocab, "N", "Largest vocabulary",
+             {.least = 1, .most = 16385});
+  add_option(app, "--max-draws", options->fuzz.generate.max_draws, "N",
+             "With --statistical: draws from a row at most",
+             {.least = 1024, .most = suites::fuzz::kMaxDistributionDraws});
+  add_flag(app, "--statistical", options->fuzz.statistical,
+           "Judge the distribution of draws by evidence, in place of single calls");
+  add_flag(app, "--keep-going", options->fuzz.keep_going,
+           "Find the first failure of every property, instead of stopping at one");
+  add_flag(app, "--list", options->list, "Show the properties, and do nothing else");
   return [options] {
     return with_plugins(options->plugins, {options->sampler}, [options] { return fuzz(*options); });
   };

@@ -13,7 +13,7 @@
 #include "harness/contract/semantics_text.h"
 #include "harness/contract/usage_error.h"
 #include "harness/run/evidence/causes.h"
-#include "suites/command/app.h"
+#include "suites/command/options.h"
 #include "suites/command/output.h"
 #include "suites/command/output_file.h"
 #include "suites/command/run_options.h"
@@ -193,19 +193,16 @@ int identify(const IdentifyOptions& options) {
 
 }  // namespace
 
-Verb add_identify(App& app) {
+Verb add_identify(CLI::App& app) {
   const auto options = std::make_shared<IdentifyOptions>();
-  app.add_option("--sampler", options->sampler,
-                 "Sampler to probe: a name of `fairdraw list samplers`, plugin:PATH for one in a "
-                 "shared library, profile:NAME for one made of a profile")
-      ->required()
-      ->type_name("NAME");
+  add_option(app, "--sampler", options->sampler, "NAME",
+             "Sampler to probe: a name of `fairdraw list samplers`, plugin:PATH for one in a "
+             "shared library, profile:NAME for one made of a profile", {.required = true});
   add_plugin_options(app, options->plugins);
-  app.add_json(options->json, "Write everything that was asked and seen");
-  app.add_flag("--evidence", options->evidence, "Show what was asked and seen");
-  app.add_option("--seed", options->seed,
-                 "Seed of the draws, 64 bits (default: made from the commit, as `verify` does)")
-      ->type_name("N");
+  add_json(app, options->json, "Write everything that was asked and seen");
+  add_flag(app, "--evidence", options->evidence, "Show what was asked and seen");
+  add_option(app, "--seed", options->seed, "N",
+             "Seed of the draws, 64 bits (default: made from the commit, as `verify` does)");
   return [options] {
     return with_plugins(options->plugins, {options->sampler},
                         [options] { return identify(*options); });

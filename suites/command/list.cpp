@@ -13,8 +13,8 @@
 #include "harness/run/evidence/coverage.h"
 #include "reference/semantic_choices.h"
 #include "reference/semantics.h"
-#include "suites/command/app.h"
 #include "suites/command/captured_files.h"
+#include "suites/command/options.h"
 #include "suites/command/output.h"
 #include "suites/command/output_file.h"
 #include "suites/command/samplers.h"
@@ -148,27 +148,20 @@ int list(const ListOptions& options) {
 
 }  // namespace
 
-Verb add_list(App& app) {
+Verb add_list(CLI::App& app) {
   const auto options = std::make_shared<ListOptions>();
-  app.add_option("what", options->what,
-                 "cases, samplers, families, features, operations or profiles")
-      ->type_name("WHAT")
-      ->capture_default_str();
-  app.add_option("--suite", options->suite, "Cases of this suite: smoke, gate or nightly")
-      ->type_name("SUITE")
-      ->capture_default_str();
-  app.add_option("--logits", options->logits, "Cases on these captured logits")
-      ->type_name("FILE.npy")
-      ->expected(1)
-      ->take_all();
-  app.add_option("--dtype", options->dtype, "Type of the captured logits")->type_name("DTYPE");
-  app.add_option("--sampler", options->samplers,
-                 "Samplers to show with their abilities, plugin:PATH too (default: the built-in "
-                 "ones)")
-      ->delimiter(',')
-      ->type_name("NAME");
+  add_option(app, "what", options->what, "WHAT",
+             "cases, samplers, families, features, operations or profiles");
+  add_option(app, "--suite", options->suite, "SUITE",
+             "Cases of this suite: smoke, gate or nightly");
+  add_option(app, "--logits", options->logits, "FILE.npy", "Cases on these captured logits",
+             {.repeated = true});
+  add_option(app, "--dtype", options->dtype, "DTYPE", "Type of the captured logits");
+  add_option(app, "--sampler", options->samplers, "NAME",
+             "Samplers to show with their abilities, plugin:PATH too (default: the built-in "
+             "ones)", {.commas = true});
   add_plugin_options(app, options->plugins);
-  app.add_json(options->json, "Write the list");
+  add_json(app, options->json, "Write the list");
   return [options] {
     return with_plugins(options->plugins, options->samplers, [options] { return list(*options); });
   };

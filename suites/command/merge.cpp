@@ -6,7 +6,7 @@
 
 #include "harness/run/parallel.h"
 #include "reports/report.h"
-#include "suites/command/app.h"
+#include "suites/command/options.h"
 #include "suites/command/output.h"
 #include "suites/command/record_files.h"
 #include "suites/command/recorded_options.h"
@@ -26,7 +26,6 @@ struct MergeOptions {
   RequiredCoverage required;
   bool across_seeds = false;
   bool github = false;
-  std::string command;  ///< how the program was called
 };
 
 harness::RunRecord merged(const MergeOptions& options,
@@ -49,7 +48,7 @@ int merge(const MergeOptions& options) {
   harness::RunRecord record = merged(options, shards);
   require(options.required, record);
   write_report(options.report, record);
-  print_outcome(record, options.command);
+  print_outcome(record);
   if (options.github) publish_to_github(record);
   print("{} records, {} cases, report in {}\n", shards.size(), record.cases.size(), options.report);
   return record.exit_code();
@@ -57,26 +56,20 @@ int merge(const MergeOptions& options) {
 
 }  // namespace
 
-Verb add_merge(App& app) {
+Verb add_merge(CLI::App& app) {
   const auto options = std::make_shared<MergeOptions>();
-  options->command = app.command();
-  app.add_option("files", options->files,
-                 "The report.json of every shard, of every part (--case-part), in any order, or of "
-                 "every night (--across-seeds), in theirs")
-      ->required()
-      ->type_name("FILE");
-  app.add_flag(
-      "--across-seeds", options->across_seeds,
-      "The files are whole runs with different seeds, in the order in which they were made: "
-      "nights, whose evidence is accumulated");
+  add_option(app, "files", options->files, "FILE",
+             "The report.json of every shard, of every part (--case-part), in any order, or of "
+             "every night (--across-seeds), in theirs", {.required = true});
+  add_flag(app, "--across-seeds", options->across_seeds,
+           "The files are whole runs with different seeds, in the order in which they were made: "
+           "nights, whose evidence is accumulated");
   add_required_coverage(app, options->required);
-  app.add_option("--report", options->report, "Folder for report.json, index.html and the others")
-      ->type_name("DIR")
-      ->capture_default_str();
-  app.add_option("--require-run-id", options->run_id,
-                 "Refuse a shard of another run than the one that --run-id of verify named so")
-      ->type_name("TEXT");
-  app.add_flag("--github", options->github, "Annotations and step summary of GitHub Actions");
+  add_option(app, "--report", options->report, "DIR",
+             "Folder for report.json, index.html and the others");
+  add_option(app, "--require-run-id", options->run_id, "TEXT",
+             "Refuse a shard of another run than the one that --run-id of verify named so");
+  add_flag(app, "--github", options->github, "Annotations and step summary of GitHub Actions");
   return [options] { return merge(*options); };
 }
 

@@ -15,8 +15,8 @@
 #include "harness/inputs/counter_random.h"
 #include "harness/run/parallel.h"
 #include "reports/report.h"
-#include "suites/command/app.h"
 #include "suites/command/captured_files.h"
+#include "suites/command/options.h"
 #include "suites/command/output.h"
 #include "suites/command/output_file.h"
 #include "suites/command/progress.h"
@@ -312,38 +312,34 @@ int run(const MutantOptions& options) {
 
 }  // namespace
 
-Verb add_mutants(App& app) {
+Verb add_mutants(CLI::App& app) {
   const auto options = std::make_shared<MutantOptions>();
-  app.add_option("--only", options->only, "Only mutants whose name matches; * and ? match any")
-      ->type_name("GLOB");
-  app.add_option("--class", options->kind, "Only mutants of this class")->type_name("CLASS");
-  app.add_option("--per-class", options->per_class,
-                 "At most N mutants of each class, the same in every run (default: all)")
-      ->type_name("N")
-      ->range(1, 1000);
-  app.add_json(options->json, "Write what became of each");
-  app.add_flag("--full", options->full,
-               "Every check on every mutant, instead of those up to the first kill (hours)");
-  app.add_flag("--causes", options->causes,
-               "Judge each by some more cases after its kill, so that its causes are those that a "
-               "run names (seconds a mutant)");
-  app.add_flag("--only-tuning", options->only_tuning,
-               "Leave out every third, by a hash of its name: those that say how good the causes "
-               "are, and that nobody may tune them on");
-  app.add_flag("--only-held-out", options->only_held_out,
-               "Only those: what the causes are measured on");
-  app.add_flag("--only-trial", options->only_trial,
-               "Only 30 of these, by the same hash: the blind trial of the causes");
-  app.add_option("--records", options->records,
-                 "Write the record of each mutant's cases into this folder: NAME.json")
-      ->type_name("DIR");
-  app.add_flag("--list", options->list, "Show the mutants, and run nothing");
-  app.add_option("--jobs", options->jobs, "Mutants at a time (default: one a core)")
-      ->type_name("N")
-      ->range(1, 1024);
-  app.add_option("--seed", options->seed,
-                 "Seed of the run, 64 bits (default: made from the commit, as `verify` does)")
-      ->type_name("N");
+  add_option(app, "--only", options->only, "GLOB",
+             "Only mutants whose name matches; * and ? match any");
+  add_option(app, "--class", options->kind, "CLASS", "Only mutants of this class");
+  add_option(app, "--per-class", options->per_class, "N",
+             "At most N mutants of each class, the same in every run (default: all)",
+             {.least = 1, .most = 1000});
+  add_json(app, options->json, "Write what became of each");
+  add_flag(app, "--full", options->full,
+           "Every check on every mutant, instead of those up to the first kill (hours)");
+  add_flag(app, "--causes", options->causes,
+           "Judge each by some more cases after its kill, so that its causes are those that a "
+           "run names (seconds a mutant)");
+  add_flag(app, "--only-tuning", options->only_tuning,
+           "Leave out every third, by a hash of its name: those that say how good the causes "
+           "are, and that nobody may tune them on");
+  add_flag(app, "--only-held-out", options->only_held_out,
+           "Only those: what the causes are measured on");
+  add_flag(app, "--only-trial", options->only_trial,
+           "Only 30 of these, by the same hash: the blind trial of the causes");
+  add_option(app, "--records", options->records, "DIR",
+             "Write the record of each mutant's cases into this folder: NAME.json");
+  add_flag(app, "--list", options->list, "Show the mutants, and run nothing");
+  add_option(app, "--jobs", options->jobs, "N", "Mutants at a time (default: one a core)",
+             {.least = 1, .most = 1024});
+  add_option(app, "--seed", options->seed, "N",
+             "Seed of the run, 64 bits (default: made from the commit, as `verify` does)");
   add_verbosity(app, options->verbosity, "mutant");
   return [options] { return run(*options); };
 }

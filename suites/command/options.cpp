@@ -1,4 +1,4 @@
-#include "suites/command/app.h"
+#include "suites/command/options.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <type_traits>
@@ -20,43 +21,49 @@ namespace {
 
 using harness::UsageError;
 
+// One value of an option: what a list or an option without a default holds.
 template <class T>
-struct IsOptional : std::false_type {};
+struct Held {
+  using Type = T;
+};
 template <class T>
-struct IsOptional<std::optional<T>> : std::true_type {};
+struct Held<std::optional<T>> {
+  using Type = T;
+};
+template <class T>
+struct Held<std::vector<T>> {
+  using Type = T;
+};
 
 template <class T>
-struct IsVector : std::false_type {};
-template <class T>
-struct IsVector<std::vector<T>> : std::true_type {};
+constexpr bool kIsList = std::is_same_v<T, std::vector<typename Held<T>::Type>>;
 
 template <class T>
-std::string default_text(const T& value) {
-  if constexpr (IsOptional<T>::value) {
-    return {};
-  } else if constexpr (IsVector<T>::value) {
+std::string range_text(const Rules& rules) {
+  using Limits = std::numeric_limits<T>;
+  if (!rules.range.empty()) return rules.range;
+  if (std::isinf(rules.least)) return fmt::format("{} to {}", Limits::lowest(), Limits::max());
+  return fmt::format("{} to {}", static_cast<T>(rules.least), static_cast<T>(rules.most));
+}
+
+template <class T>
+bool is_allowed(T value, const Rules& rules) {
+  const auto wide = static_cast<long double>(value);
+  return wide >= rules.least && wide <= rules.most;
+}
+
+template <class T>
+std::string default_text(const T& value, const Rules& rules) {
+  if constexpr (kIsList<T>) {
     return fmt::format("{}", fmt::join(value, ","));
+  } else if constexpr (!std::is_same_v<T, typename Held<T>::Type>) {
+    return {};
   } else {
+    if constexpr (std::is_arithmetic_v<T>) {
+      if (!is_allowed(value, rules)) return {};
+    }
     return fmt::format("{}", value);
   }
-}
-
-template <class T>
-const char* type_of() {
-  if constexpr (IsOptional<T>::value || IsVector<T>::value) {
-    return type_of<typename T::value_type>();
-  } else if constexpr (std::is_floating_point_v<T>) {
-    return "NUMBER";
-  } else if constexpr (std::is_integral_v<T>) {
-    return "N";
-  } else {
-    return "TEXT";
-  }
-}
-
-template <class T>
-std::string range_text(T least, T most) {
-  return fmt::format("{} to {}", least, most);
 }
 
 // Whether a number that no type holds is too close to 0 for it, and not too large: by the place of
@@ -98,149 +105,104 @@ T parse_number(const std::string& text, std::string& wrong) {
   return value;
 }
 
-}  // namespace
-
-Option* Option::type_name(const std::string& name) {
-  type_ = name;
-  show_type();
-  return this;
-}
-
-Option* Option::required() {
-  option_->required();
-  return this;
-}
-
-Option* Option::capture_default_str() {
-  option_->capture_default_str();
-  return this;
-}
-
-Option* Option::expected(int values) {
-  option_->expected(values);
-  return this;
-}
-
-Option* Option::delimiter(char between) {
-  delimiter_ = between;
-  return this;
-}
-
-Option* Option::take_all() {
-  option_->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  return this;
-}
-
 template <class T>
-Option* Option::range(T least, T most, const std::string& words) {
-  least_ = static_cast<long double>(least);
-  most_ = static_cast<long double>(most);
-  range_ = words.empty() ? range_text(least, most) : words;
-  show_type();
-  return this;
-}
-
-std::string Option::name() const { return option_->get_name(); }
-
-void Option::show_type() {
-  option_->type_name(range_.empty() ? type_ : fmt::format("{} ({})", type_, range_));
-}
-
-std::vector<std::string> Option::values_of(const std::vector<std::string>& words) const {
-  std::vector<std::string> values;
-  for (const std::string& word : words) {
-    for (std::size_t begin = 0; begin <= word.size();) {
-      const std::size_t found =
-          delimiter_ == '\0' ? std::string::npos : word.find(delimiter_, begin);
-      const std::size_t end = std::min(found, word.size());
-      values.push_back(word.substr(begin, end - begin));
-      if (values.back().empty()) {
-        throw UsageError(fmt::format("{}: '{}' {}; {} is needed, or leave the option out", name(),
-                                     word, word.empty() ? "is empty" : "has an empty part", type_));
-      }
-      begin = end + 1;
-    }
-  }
-  return values;
-}
-
-template <class T>
-T Option::read(const std::string& text) const {
+T read_value(const std::string& option, const std::string& text, const Rules& rules) {
   if constexpr (std::is_arithmetic_v<T>) {
     std::string wrong;
     const T value = parse_number<T>(text, wrong);
-    const auto wide = static_cast<long double>(value);
-    if (wrong.empty() && !(wide >= least_ && wide <= most_)) wrong = "is out of range";
+    if (wrong.empty() && !is_allowed(value, rules)) wrong = "is out of range";
     if (wrong.empty()) return value;
-    using Limits = std::numeric_limits<T>;
     throw UsageError(
-        fmt::format("{}: '{}' {}; {} is allowed", name(), text, wrong,
-                    range_.empty() ? range_text(Limits::lowest(), Limits::max()) : range_));
+        fmt::format("{}: '{}' {}; {} is allowed", option, text, wrong, range_text<T>(rules)));
   } else {
     return text;
   }
 }
 
-template <class T>
-Option* App::add_option(const std::string& names, T& value, const std::string& what) {
-  Option& option = options_.emplace_back();
-  const auto assign = [&option, &value](const CLI::results_t& words) {
-    const std::vector<std::string> texts = option.values_of(words);
-    if constexpr (IsVector<T>::value) {
-      value.clear();
-      for (const std::string& text : texts) {
-        value.push_back(option.read<typename T::value_type>(text));
+// The words of the command line, split at commas where these separate values.
+std::vector<std::string> texts_of(const std::vector<std::string>& words, const std::string& option,
+                                  const std::string& type, bool commas) {
+  std::vector<std::string> texts;
+  for (const std::string& word : words) {
+    for (std::size_t begin = 0; begin <= word.size();) {
+      const std::size_t end = std::min(commas ? word.find(',', begin) : word.size(), word.size());
+      texts.push_back(word.substr(begin, end - begin));
+      if (texts.back().empty()) {
+        throw UsageError(fmt::format("{}: '{}' {}; {} is needed, or leave the option out", option,
+                                     word, word.empty() ? "is empty" : "has an empty part", type));
       }
-    } else if constexpr (IsOptional<T>::value) {
-      value = option.read<typename T::value_type>(texts.front());
+      begin = end + 1;
+    }
+  }
+  return texts;
+}
+
+template <class T>
+CLI::Option* add(CLI::App& app, const std::string& names, T& value, const std::string& type,
+                 const std::string& what, const Rules& rules) {
+  using One = typename Held<T>::Type;
+  const std::string name = names.substr(0, names.find(','));
+  const auto assign = [=, &value](const CLI::results_t& words) {
+    const std::vector<std::string> texts = texts_of(words, name, type, rules.commas);
+    if constexpr (kIsList<T>) {
+      value.clear();
+      for (const std::string& text : texts) value.push_back(read_value<One>(name, text, rules));
     } else {
-      value = option.read<T>(texts.front());
+      value = read_value<One>(name, texts.front(), rules);
     }
     return true;
   };
-  option.option_ =
-      app_->add_option(names, assign, what, false, [&value] { return default_text(value); });
-  option.option_->type_size(1);
-  if (IsVector<T>::value) option.option_->expected(CLI::detail::expected_max_vector_size);
-  option.type_ = type_of<T>();
-  option.show_type();
-  return &option;
+  CLI::Option* const option = app.add_option(names, assign, what);
+  option->required(rules.required)->default_str(default_text(value, rules))->type_size(1);
+  std::string shown = type;
+  if constexpr (std::is_arithmetic_v<One>) {
+    if (!std::isinf(rules.least)) shown += fmt::format(" ({})", range_text<One>(rules));
+  }
+  option->type_name(shown);
+  if (rules.repeated) {
+    option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  } else if (kIsList<T>) {
+    option->expected(CLI::detail::expected_max_vector_size);
+  }
+  return option;
 }
 
-void App::add_json(std::string& path, const std::string& what) {
-  Option* const option = add_option("--json", path,
-                                    what +
-                                        " to FILE, as JSON; without FILE, or with -, to the "
-                                        "standard output in place of the text");
-  option->type_name("[FILE]");
-  option->option_->expected(0, 1);
-  option->option_->default_str(std::string(kStandardOutput));  // what no FILE stands for
+}  // namespace
+
+template <class T>
+void add_option(CLI::App& app, const std::string& names, T& value, const std::string& type,
+                const std::string& what, const Rules& rules) {
+  add(app, names, value, type, what, rules);
 }
 
-void App::add_flag(const std::string& names, bool& value, const std::string& what) {
-  app_->add_flag(names, value, what);
+void add_json(CLI::App& app, std::string& path, const std::string& what) {
+  add(app, "--json", path, "[FILE]",
+      what + " to FILE, as JSON; without FILE, or with -, to the standard output in place of the "
+             "text",
+      {})
+      ->expected(0, 1)
+      ->default_str(std::string(kStandardOutput));  // what no FILE stands for
+}
+
+void add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& what) {
+  app.add_flag(names, value, what);
 }
 
 using Text = const std::string&;
+using App = CLI::App;
 
-template Option* Option::range(int, int, Text);
-template Option* Option::range(std::int64_t, std::int64_t, Text);
-template Option* Option::range(std::uint64_t, std::uint64_t, Text);
-template Option* Option::range(float, float, Text);
-template Option* Option::range(double, double, Text);
-
-template Option* App::add_option(Text, std::string&, Text);
-template Option* App::add_option(Text, int&, Text);
-template Option* App::add_option(Text, float&, Text);
-template Option* App::add_option(Text, double&, Text);
-template Option* App::add_option(Text, std::int64_t&, Text);
-template Option* App::add_option(Text, std::uint64_t&, Text);
-template Option* App::add_option(Text, std::optional<std::string>&, Text);
-template Option* App::add_option(Text, std::optional<double>&, Text);
-template Option* App::add_option(Text, std::optional<std::int64_t>&, Text);
-template Option* App::add_option(Text, std::optional<std::uint64_t>&, Text);
-template Option* App::add_option(Text, std::vector<std::string>&, Text);
-template Option* App::add_option(Text, std::vector<int>&, Text);
-template Option* App::add_option(Text, std::vector<std::int64_t>&, Text);
+template void add_option(App&, Text, std::string&, Text, Text, const Rules&);
+template void add_option(App&, Text, int&, Text, Text, const Rules&);
+template void add_option(App&, Text, float&, Text, Text, const Rules&);
+template void add_option(App&, Text, double&, Text, Text, const Rules&);
+template void add_option(App&, Text, std::int64_t&, Text, Text, const Rules&);
+template void add_option(App&, Text, std::uint64_t&, Text, Text, const Rules&);
+template void add_option(App&, Text, std::optional<std::string>&, Text, Text, const Rules&);
+template void add_option(App&, Text, std::optional<double>&, Text, Text, const Rules&);
+template void add_option(App&, Text, std::optional<std::int64_t>&, Text, Text, const Rules&);
+template void add_option(App&, Text, std::optional<std::uint64_t>&, Text, Text, const Rules&);
+template void add_option(App&, Text, std::vector<std::string>&, Text, Text, const Rules&);
+template void add_option(App&, Text, std::vector<int>&, Text, Text, const Rules&);
+template void add_option(App&, Text, std::vector<std::int64_t>&, Text, Text, const Rules&);
 
 }  // namespace fairdraw::cli

@@ -61,6 +61,11 @@ void start_printing() { printing = true; }
 
 bool is_printing() { return printing; }
 
+std::string& program_command() {
+  static std::string command;
+  return command;
+}
+
 bool has_colours(int file) {
   const auto value_of = [](const char* name) {
     const char* const value = std::getenv(name);

@@ -33,6 +33,9 @@ void write_error(std::string_view text);
 bool stop_printing();
 /// A process that calls the command line again begins like this.
 void start_printing();
+
+/// How the program was called: command_line() says it here.
+std::string& program_command();
 bool is_printing();
 
 template <class... Values>

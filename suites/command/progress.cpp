@@ -10,7 +10,6 @@
 
 #include "harness/contract/usage_error.h"
 #include "reports/escape.h"
-#include "suites/command/app.h"
 #include "suites/command/output.h"
 
 namespace fairdraw::cli {
@@ -47,10 +46,10 @@ std::string cut(const std::string& text, std::size_t most) {
 
 }  // namespace
 
-void add_verbosity(App& app, Verbosity& verbosity, const std::string& each) {
-  app.add_flag("-q,--quiet", verbosity.quiet, "Print the failures and the summary line, no more");
-  app.add_flag("-v,--verbose", verbosity.verbose,
-               fmt::format("Print a line for each {} as it ends", each));
+void add_verbosity(CLI::App& app, Verbosity& verbosity, const std::string& each) {
+  add_flag(app, "-q,--quiet", verbosity.quiet, "Print the failures and the summary line, no more");
+  add_flag(app, "-v,--verbose", verbosity.verbose,
+           fmt::format("Print a line for each {} as it ends", each));
 }
 
 void expect_one_verbosity(const Verbosity& verbosity) {

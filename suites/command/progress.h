@@ -10,11 +10,10 @@
 #include <thread>
 #include <vector>
 
+#include "suites/command/options.h"
 #include "suites/gate/cases/time_left.h"
 
 namespace fairdraw::cli {
-
-class App;
 
 /// How much a verb prints while it runs and at its end.
 struct Verbosity {
@@ -23,7 +22,7 @@ struct Verbosity {
 };
 
 /// -q, --quiet, -v, --verbose. `each` says what --verbose prints a line for.
-void add_verbosity(App& app, Verbosity& verbosity, const std::string& each);
+void add_verbosity(CLI::App& app, Verbosity& verbosity, const std::string& each);
 
 /// Throws harness::UsageError where both are given.
 void expect_one_verbosity(const Verbosity& verbosity);

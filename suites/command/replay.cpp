@@ -6,7 +6,7 @@
 
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
-#include "suites/command/app.h"
+#include "suites/command/options.h"
 #include "suites/command/output.h"
 #include "suites/command/run_options.h"
 #include "suites/command/verbs.h"
@@ -22,7 +22,6 @@ struct ReplayOptions {
   std::string id;
   std::uint64_t statistical_cases = suites::kStatisticalCases;
   std::string sampled;
-  std::string command;  ///< how the program was called
 };
 
 // 0: the property holds. 1: it fails, as the capsule says. 3: it says nothing about this sampler.
@@ -77,31 +76,24 @@ int replay(const ReplayOptions& options) {
       print("    {} = {:.9g}\n", name, value);
     }
   }
-  print_outcome(record, options.command);
+  print_outcome(record);
   return record.exit_code();
 }
 
 }  // namespace
 
-Verb add_replay(App& app) {
+Verb add_replay(CLI::App& app) {
   const auto options = std::make_shared<ReplayOptions>();
-  options->command = app.command();
-  app.add_option(
-         "case", options->id,
-         "Id of the case, or a capsule that `fairdraw fuzz` saved; a capsule is replayed on "
-         "the one --sampler given")
-      ->required()
-      ->type_name("CASE|FILE.json");
+  add_option(app, "case", options->id, "CASE|FILE.json",
+             "Id of the case, or a capsule that `fairdraw fuzz` saved; a capsule is replayed on "
+             "the one --sampler given", {.required = true});
   add_run_options(app, options->run);
-  app.add_option("--statistical-cases", options->statistical_cases,
-                 "Cases that the error budget is shared out to, where the replay line says so")
-      ->type_name("N")
-      ->range(std::uint64_t{1}, std::uint64_t{1} << 40)
-      ->capture_default_str();
-  app.add_option("--sampled", options->sampled,
-                 "What the run's seed chose for the case, as the replay line says it: vocabulary, "
-                 "parameters, rows")
-      ->type_name("NAME=VALUE,...");
+  add_option(app, "--statistical-cases", options->statistical_cases, "N",
+             "Cases that the error budget is shared out to, where the replay line says so",
+             {.least = 1, .most = std::uint64_t{1} << 40});
+  add_option(app, "--sampled", options->sampled, "NAME=VALUE,...",
+             "What the run's seed chose for the case, as the replay line says it: vocabulary, "
+             "parameters, rows");
   return [options] {
     return with_plugins(options->run.plugins, samplers_of(options->run),
                         [options] { return replay(*options); });

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "harness/contract/usage_error.h"
-#include "suites/command/app.h"
+#include "suites/command/options.h"
 #include "suites/command/output.h"
 #include "suites/command/record_files.h"
 #include "suites/command/run_options.h"
@@ -22,7 +22,6 @@ struct ReportOptions {
   std::vector<std::string> conformance;
   std::string run_id;
   bool github = false;
-  std::string command;  ///< how the program was called
 };
 
 template <class Read>
@@ -56,40 +55,31 @@ int report(const ReportOptions& options) {
     extras.history = read_history(options.history, options.folder, options.file);
   }
   write_report(options.folder, record, extras);
-  print_outcome(record, options.command);
+  print_outcome(record);
   if (options.github) publish_to_github(record);
   return record.exit_code();
 }
 
 }  // namespace
 
-Verb add_report(App& app) {
+Verb add_report(CLI::App& app) {
   const auto options = std::make_shared<ReportOptions>();
-  options->command = app.command();
   options->folder = "fairdraw-report";
-  app.add_option("file", options->file, "A report.json")->required()->type_name("FILE");
-  app.add_option("--report,folder", options->folder, "Where the rendered report goes")
-      ->type_name("DIR")
-      ->capture_default_str();
-  app.add_option("--benchmark", options->benchmark, "Show the rows of `fairdraw bench --json` too")
-      ->type_name("FILE");
-  app.add_option("--mutants", options->mutants,
-                 "Show the kill matrix of `fairdraw mutants --json` too")
-      ->type_name("FILE");
-  app.add_option("--conformance", options->conformance,
-                 "Show the samplers of another report.json next to this one's; repeatable")
-      ->type_name("FILE")
-      ->expected(1)
-      ->take_all();
-  app.add_option(
-         "--history", options->history,
-         "Folder of earlier reports (report.json, at any depth): index.html shows how these "
-         "runs ended, and what changed from one to the next")
-      ->type_name("DIR");
-  app.add_option("--require-run-id", options->run_id,
-                 "Refuse a report of another run than the one that --run-id of verify named so")
-      ->type_name("TEXT");
-  app.add_flag("--github", options->github, "Annotations and step summary of GitHub Actions");
+  add_option(app, "file", options->file, "FILE", "A report.json", {.required = true});
+  add_option(app, "--report,folder", options->folder, "DIR", "Where the rendered report goes");
+  add_option(app, "--benchmark", options->benchmark, "FILE",
+             "Show the rows of `fairdraw bench --json` too");
+  add_option(app, "--mutants", options->mutants, "FILE",
+             "Show the kill matrix of `fairdraw mutants --json` too");
+  add_option(app, "--conformance", options->conformance, "FILE",
+             "Show the samplers of another report.json next to this one's; repeatable",
+             {.repeated = true});
+  add_option(app, "--history", options->history, "DIR",
+             "Folder of earlier reports (report.json, at any depth): index.html shows how these "
+             "runs ended, and what changed from one to the next");
+  add_option(app, "--require-run-id", options->run_id, "TEXT",
+             "Refuse a report of another run than the one that --run-id of verify named so");
+  add_flag(app, "--github", options->github, "Annotations and step summary of GitHub Actions");
   return [options] { return report(*options); };
 }
 

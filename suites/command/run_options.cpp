@@ -11,8 +11,8 @@
 #include "harness/contract/semantics_text.h"
 #include "harness/contract/usage_error.h"
 #include "reports/report.h"
-#include "suites/command/app.h"
 #include "suites/command/captured_files.h"
+#include "suites/command/options.h"
 #include "suites/command/output.h"
 #include "suites/command/seed.h"
 #include "suites/gate/cases/features.h"
@@ -27,65 +27,47 @@ constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
 
 }  // namespace
 
-void add_run_options(App& app, RunOptions& options) {
-  app.add_option("--sampler", options.samplers,
-                 "Samplers to judge, separated by commas: names of `fairdraw list samplers`, "
-                 "plugin:PATH for one in a shared library, profile:NAME for one made of a profile, "
-                 "mutant:NAME for a wrong one (`fairdraw mutants --list`) "
-                 "(default: the built-in ones, each instruction set once)")
-      ->delimiter(',')
-      ->type_name("NAME");
+void add_run_options(CLI::App& app, RunOptions& options) {
+  add_option(app, "--sampler", options.samplers, "NAME",
+             "Samplers to judge, separated by commas: names of `fairdraw list samplers`, "
+             "plugin:PATH for one in a shared library, profile:NAME for one made of a profile, "
+             "mutant:NAME for a wrong one (`fairdraw mutants --list`) "
+             "(default: the built-in ones, each instruction set once)", {.commas = true});
   add_plugin_options(app, options.plugins);
-  app.add_option("--case-timeout", options.case_seconds,
-                 "Seconds that a case may take, all its calls together (default: for a plugin 600, "
-                 "and for each draw and row 4 ms and 1 us a token; no limit for others)")
-      ->type_name("N")
-      ->range(1e-3, 1e9);
-  app.add_option(
-         "--draws", options.draws,
-         "Draws of each statistical case (default: the case's own). The smallest discrepancy "
-         "that it finds follows; with too few for what it states it is underpowered")
-      ->type_name("N")
-      ->range(kFewestDraws, suites::kMostDraws);
-  app.add_option("--draws-scale", options.draws_scale,
-                 "Times the case's own draws, for each statistical case; at most 2^34 in all, and "
-                 "2^24 where a check keeps them")
-      ->type_name("X")
-      ->range(1e-3, 1e9);
-  app.add_option("--night", options.night,
-                 "Number of this run in a sequence of them, from 1: it spends 1/(N (N + 1)) of the "
-                 "error budget, so that the whole sequence spends it once")
-      ->type_name("N")
-      ->range(std::uint64_t{1}, std::uint64_t{1} << 20);
-  app.add_option("--device", options.device,
-                 "Use GPU N alone, as one process a GPU does: sets CUDA_VISIBLE_DEVICES, for "
-                 "plugins too")
-      ->type_name("N")
-      ->range(std::uint64_t{0}, std::uint64_t{1023});
-  app.add_option("--semantics", options.semantics,
-                 "Profile to judge by, instead of the sampler's own (`fairdraw list profiles`)")
-      ->type_name("PROFILE");
-  app.add_option(
-         "--against", options.against,
-         "Compare each sampler with this one, instead of judging it: the same distribution, masks "
-         "and tokens, for a change that must not change them")
-      ->type_name("OTHER");
-  app.add_option("--logits", options.logits,
-                 "Captured logits, [rows, vocab] in a .npy of float32 or float16, or of uint16 "
-                 "with --dtype bfloat16; repeatable (default: those that ship with the suites)")
-      ->type_name("FILE.npy")
-      ->expected(1)
-      ->take_all();
-  app.add_option("--dtype", options.dtype,
-                 "Type of the captured logits: bfloat16, or what the "
-                 "file says")
-      ->type_name("DTYPE");
-  app.add_option("--seed", options.seed,
-                 "Seed of the run, 64 bits (default: made from the commit of the current "
-                 "directory's repository, so that a rerun repeats the run)")
-      ->type_name("N");
-  app.add_option("--seed-from", options.seed_from, "Make the seed from a text, such as a date")
-      ->type_name("TEXT");
+  add_option(app, "--case-timeout", options.case_seconds, "N",
+             "Seconds that a case may take, all its calls together (default: for a plugin 600, "
+             "and for each draw and row 4 ms and 1 us a token; no limit for others)",
+             {.least = 1e-3, .most = 1e9});
+  add_option(app, "--draws", options.draws, "N",
+             "Draws of each statistical case (default: the case's own). The smallest discrepancy "
+             "that it finds follows; with too few for what it states it is underpowered",
+             {.least = kFewestDraws, .most = suites::kMostDraws});
+  add_option(app, "--draws-scale", options.draws_scale, "X",
+             "Times the case's own draws, for each statistical case; at most 2^34 in all, and "
+             "2^24 where a check keeps them", {.least = 1e-3, .most = 1e9});
+  add_option(app, "--night", options.night, "N",
+             "Number of this run in a sequence of them, from 1: it spends 1/(N (N + 1)) of the "
+             "error budget, so that the whole sequence spends it once",
+             {.least = 1, .most = std::uint64_t{1} << 20});
+  add_option(app, "--device", options.device, "N",
+             "Use GPU N alone, as one process a GPU does: sets CUDA_VISIBLE_DEVICES, for "
+             "plugins too", {.least = 0, .most = 1023});
+  add_option(app, "--semantics", options.semantics, "PROFILE",
+             "Profile to judge by, instead of the sampler's own (`fairdraw list profiles`)");
+  add_option(app, "--against", options.against, "OTHER",
+             "Compare each sampler with this one, instead of judging it: the same distribution, "
+             "masks and tokens, for a change that must not change them");
+  add_option(app, "--logits", options.logits, "FILE.npy",
+             "Captured logits, [rows, vocab] in a .npy of float32 or float16, or of uint16 "
+             "with --dtype bfloat16; repeatable (default: those that ship with the suites)",
+             {.repeated = true});
+  add_option(app, "--dtype", options.dtype, "DTYPE",
+             "Type of the captured logits: bfloat16, or what the file says");
+  add_option(app, "--seed", options.seed, "N",
+             "Seed of the run, 64 bits (default: made from the commit of the current "
+             "directory's repository, so that a rerun repeats the run)");
+  add_option(app, "--seed-from", options.seed_from, "TEXT",
+             "Make the seed from a text, such as a date");
 }
 
 suites::PlanOptions plan_options(const RunOptions& options) {
@@ -123,17 +105,13 @@ suites::PlanOptions plan_options(const RunOptions& options) {
   return plan;
 }
 
-void add_required_coverage(App& app, RequiredCoverage& required) {
-  app.add_option("--require", required.features,
-                 "Features that have to be judged on every sampler, separated by commas "
-                 "(`fairdraw list features`); else the exit code is 3")
-      ->delimiter(',')
-      ->type_name("FEATURE");
-  app.add_option("--max-skipped", required.max_skipped,
-                 "Percentage of its cases that a sampler may skip; beyond it the exit code is 3 "
-                 "(default: all of them but one)")
-      ->type_name("PERCENT")
-      ->range(0.0, 100.0);
+void add_required_coverage(CLI::App& app, RequiredCoverage& required) {
+  add_option(app, "--require", required.features, "FEATURE",
+             "Features that have to be judged on every sampler, separated by commas "
+             "(`fairdraw list features`); else the exit code is 3", {.commas = true});
+  add_option(app, "--max-skipped", required.max_skipped, "PERCENT",
+             "Percentage of its cases that a sampler may skip; beyond it the exit code is 3 "
+             "(default: all of them but one)", {.least = 0.0, .most = 100.0});
 }
 
 void expect_coverage(const RequiredCoverage& required, const std::string& part) {
@@ -196,10 +174,9 @@ void use_device(std::uint64_t device) {
   ::setenv(kVisibleDevices, name.c_str(), 1);
 }
 
-void print_outcome(const harness::RunRecord& record, const std::string& command,
-                   Verbosity verbosity) {
+void print_outcome(const harness::RunRecord& record, Verbosity verbosity) {
   reports::TerminalStyle style;
-  style.command = suites::shell_word(command);
+  style.command = suites::shell_word(program_command());
   if (verbosity.verbose) style.listed = 0;
   style.quiet = verbosity.quiet;
   style.colours = has_colours(STDOUT_FILENO);

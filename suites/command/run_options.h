@@ -6,13 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "suites/command/options.h"
 #include "suites/command/progress.h"
 #include "suites/command/samplers.h"
 #include "suites/gate/cases/plan.h"
 
 namespace fairdraw::cli {
-
-class App;
 
 /// As given on the command line.
 struct RunOptions {
@@ -30,7 +29,7 @@ struct RunOptions {
   std::optional<std::uint64_t> device;
 };
 
-void add_run_options(App& app, RunOptions& options);
+void add_run_options(CLI::App& app, RunOptions& options);
 
 /// Resolves seed, samplers (default: harness::distinct_sampler_names()) and files into a plan's
 /// options.
@@ -44,7 +43,7 @@ struct RequiredCoverage {
   bool empty() const { return features.empty() && !max_skipped; }
 };
 
-void add_required_coverage(App& app, RequiredCoverage& required);
+void add_required_coverage(CLI::App& app, RequiredCoverage& required);
 
 /// Throws harness::UsageError for a feature that is none, given twice, or asked of a part of a run
 /// (`part`: the option that says so; empty: of none).
@@ -64,9 +63,8 @@ harness::CasePart parse_part(const char* option, const std::string& text);
 /// asked. Throws harness::UsageError where CUDA_VISIBLE_DEVICES names fewer.
 void use_device(std::uint64_t device);
 
-/// Prints how a run ended: reports::to_terminal. `command` is how the program was called.
-void print_outcome(const harness::RunRecord& record, const std::string& command,
-                   Verbosity verbosity = {});
+/// Prints how a run ended: reports::to_terminal.
+void print_outcome(const harness::RunRecord& record, Verbosity verbosity = {});
 
 /// The semantics `given`, or the sampler's own where that is empty. Throws harness::UsageError.
 reference::Semantics semantics_of(const std::string& given,

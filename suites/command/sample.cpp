@@ -10,8 +10,8 @@
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
 #include "harness/run/calls/request.h"
-#include "suites/command/app.h"
 #include "suites/command/captured_files.h"
+#include "suites/command/options.h"
 #include "suites/command/output.h"
 #include "suites/command/output_file.h"
 #include "suites/command/seed.h"
@@ -122,50 +122,29 @@ int sample(const SampleOptions& options) {
 
 }  // namespace
 
-Verb add_sample(App& app) {
+Verb add_sample(CLI::App& app) {
   const auto options = std::make_shared<SampleOptions>();
-  app.add_option("--logits", options->logits, "Logits, [rows, vocab]")
-      ->required()
-      ->type_name("FILE.npy");
-  app.add_option("--dtype", options->dtype, "bfloat16 for a file of uint16")->type_name("DTYPE");
-  app.add_option("--sampler", options->sampler, "Sampler (default: the best built-in one)")
-      ->type_name("NAME");
-  app.add_option("--temperature", options->temperature, "0 is greedy")
-      ->type_name("T")
-      ->range(0.0F, kMaxTemperature, kTemperatures)
-      ->capture_default_str();
-  app.add_option("--top-k", options->top_k, "0 and -1 are off")
-      ->type_name("K")
-      ->range(std::int64_t{-1}, std::int64_t{INT32_MAX})
-      ->capture_default_str();
-  app.add_option("--top-p", options->top_p, "0 is greedy, 1 is off")
-      ->type_name("P")
-      ->range(0.0F, 1.0F)
-      ->capture_default_str();
-  app.add_option("--min-p", options->min_p, "0 is off")
-      ->type_name("P")
-      ->range(0.0F, 1.0F)
-      ->capture_default_str();
-  app.add_option("--seed", options->seed, "Seed of all rows; without it every run draws the same")
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--offset", options->offset, "Offset of row 0; row i has this plus i")
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--num-samples", options->num_samples, "Tokens a row, with replacement")
-      ->type_name("N")
-      ->range(std::int64_t{1}, std::int64_t{1} << 24)
-      ->capture_default_str();
-  app.add_option("--row", options->row, "Only this row")
-      ->range(std::int64_t{0}, std::int64_t{INT64_MAX})
-      ->type_name("ROW");
-  app.add_option("--tie-rule", options->tie_rule, "keep_all or lowest_id")
-      ->type_name("RULE")
-      ->capture_default_str();
-  app.add_option("--filter-order", options->filter_order, "top_k_first or joint")
-      ->type_name("ORDER")
-      ->capture_default_str();
-  app.add_json(options->json, "Write the rows");
+  add_option(app, "--logits", options->logits, "FILE.npy", "Logits, [rows, vocab]",
+             {.required = true});
+  add_option(app, "--dtype", options->dtype, "DTYPE", "bfloat16 for a file of uint16");
+  add_option(app, "--sampler", options->sampler, "NAME",
+             "Sampler (default: the best built-in one)");
+  add_option(app, "--temperature", options->temperature, "T", "0 is greedy",
+             {.least = 0.0F, .most = kMaxTemperature, .range = kTemperatures});
+  add_option(app, "--top-k", options->top_k, "K", "0 and -1 are off",
+             {.least = -1, .most = INT32_MAX});
+  add_option(app, "--top-p", options->top_p, "P", "0 is greedy, 1 is off",
+             {.least = 0.0F, .most = 1.0F});
+  add_option(app, "--min-p", options->min_p, "P", "0 is off", {.least = 0.0F, .most = 1.0F});
+  add_option(app, "--seed", options->seed, "N",
+             "Seed of all rows; without it every run draws the same");
+  add_option(app, "--offset", options->offset, "N", "Offset of row 0; row i has this plus i");
+  add_option(app, "--num-samples", options->num_samples, "N", "Tokens a row, with replacement",
+             {.least = 1, .most = std::uint64_t{1} << 24});
+  add_option(app, "--row", options->row, "ROW", "Only this row", {.least = 0, .most = INT64_MAX});
+  add_option(app, "--tie-rule", options->tie_rule, "RULE", "keep_all or lowest_id");
+  add_option(app, "--filter-order", options->filter_order, "ORDER", "top_k_first or joint");
+  add_json(app, options->json, "Write the rows");
   return [options] { return sample(*options); };
 }
 

@@ -10,7 +10,7 @@
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/monitor.h"
 #include "harness/plugin/plugin_sampler.h"
-#include "suites/command/app.h"
+#include "suites/command/options.h"
 #include "suites/command/output.h"
 #include "suites/gate/identify/profile_sampler.h"
 
@@ -38,19 +38,15 @@ std::unique_ptr<harness::Sampler> make_mutant(const std::string& name) {
 using harness::plugin::Loader;
 using harness::plugin::Options;
 
-void add_plugin_options(App& app, Options& options) {
-  app.add_flag("--plugin-trusted", options.trusted,
-               "Load plugins into this process: faster by a call to another process, and nothing "
-               "guards the run against them");
-  app.add_option("--plugin-timeout", options.seconds, "Seconds that each call of a plugin may take")
-      ->type_name("N")
-      ->range(1e-3, 1e6)
-      ->capture_default_str();
-  app.add_option("--plugin-memory", options.mebibytes,
-                 "MiB that a plugin's process may take besides the arrays of a call; 0: no limit")
-      ->type_name("MIB")
-      ->range(std::uint64_t{0}, std::uint64_t{1} << 24)
-      ->capture_default_str();
+void add_plugin_options(CLI::App& app, Options& options) {
+  add_flag(app, "--plugin-trusted", options.trusted,
+           "Load plugins into this process: faster by a call to another process, and nothing "
+           "guards the run against them");
+  add_option(app, "--plugin-timeout", options.seconds, "N",
+             "Seconds that each call of a plugin may take", {.least = 1e-3, .most = 1e6});
+  add_option(app, "--plugin-memory", options.mebibytes, "MIB",
+             "MiB that a plugin's process may take besides the arrays of a call; 0: no limit",
+             {.least = 0, .most = std::uint64_t{1} << 24});
 }
 
 int with_plugins(const Options& options, const std::vector<std::string>& samplers,

@@ -6,14 +6,13 @@
 #include <vector>
 
 #include "harness/plugin/process.h"
+#include "suites/command/options.h"
 #include "suites/gate/cases/plan.h"
 
 namespace fairdraw::cli {
 
-class App;
-
 /// --plugin-trusted, --plugin-timeout, --plugin-memory.
-void add_plugin_options(App& app, harness::plugin::Options& options);
+void add_plugin_options(CLI::App& app, harness::plugin::Options& options);
 
 /// The work of a verb. Where it loads plugins of `samplers` into this process, it is watched: an
 /// exit or a crash is an error that names them, and never the end of the command.

@@ -4,23 +4,23 @@
 
 #include <functional>
 
-namespace fairdraw::cli {
+#include "suites/command/options.h"
 
-class App;
+namespace fairdraw::cli {
 
 using Verb = std::function<int()>;
 
-Verb add_verify(App& app);
-Verb add_replay(App& app);
-Verb add_list(App& app);
-Verb add_identify(App& app);
-Verb add_fuzz(App& app);
-Verb add_sample(App& app);
-Verb add_bench(App& app);
-Verb add_calibrate(App& app);
-Verb add_report(App& app);
-Verb add_compare(App& app);
-Verb add_merge(App& app);
-Verb add_mutants(App& app);
+Verb add_verify(CLI::App& app);
+Verb add_replay(CLI::App& app);
+Verb add_list(CLI::App& app);
+Verb add_identify(CLI::App& app);
+Verb add_fuzz(CLI::App& app);
+Verb add_sample(CLI::App& app);
+Verb add_bench(CLI::App& app);
+Verb add_calibrate(CLI::App& app);
+Verb add_report(CLI::App& app);
+Verb add_compare(CLI::App& app);
+Verb add_merge(CLI::App& app);
+Verb add_mutants(CLI::App& app);
 
 }  // namespace fairdraw::cli

@@ -12,7 +12,7 @@
 #include "harness/contract/usage_error.h"
 #include "harness/run/parallel.h"
 #include "reports/report.h"
-#include "suites/command/app.h"
+#include "suites/command/options.h"
 #include "suites/command/output.h"
 #include "suites/command/progress.h"
 #include "suites/command/record_files.h"
@@ -48,7 +48,6 @@ struct VerifyOptions {
   bool fail_fast = false;
   std::string rerun_failed;
   RequiredCoverage required;
-  std::string command;  ///< how the program was called
   Verbosity verbosity;
 };
 
@@ -88,7 +87,7 @@ void print_not_run(const harness::RunRecord& record, const suites::Plan& plan) {
 void publish(const VerifyOptions& options, const harness::RunRecord& record,
              const suites::Plan& plan, const reports::ReportExtras& extras) {
   write_report(options.report, record, extras);
-  print_outcome(record, options.command, options.verbosity);
+  print_outcome(record, options.verbosity);
   if (options.github) publish_to_github(record);
   if (options.verbosity.quiet) return;
   if (!record.incomplete.empty()) print_not_run(record, plan);
@@ -178,65 +177,46 @@ int verify(const VerifyOptions& options) {
 
 }  // namespace
 
-Verb add_verify(App& app) {
+Verb add_verify(CLI::App& app) {
   const auto options = std::make_shared<VerifyOptions>();
-  options->command = app.command();
   add_run_options(app, options->run);
-  app.add_option("--suite", options->suite,
-                 "smoke (seconds), gate (a minute), nightly (hours) (default: gate, or that of "
-                 "the report of --rerun-failed)")
-      ->type_name("SUITE");
-  app.add_option("--case", options->case_glob,
-                 "Only the cases whose id matches; * and ? match any characters")
-      ->type_name("GLOB");
-  app.add_option("--exclude", options->exclude,
-                 "Leave out the cases whose id matches; repeatable. The report says so")
-      ->type_name("GLOB")
-      ->expected(1)
-      ->take_all();
-  app.add_option("--rerun-failed", options->rerun_failed,
-                 "Run the cases that failed in this report, or could not be run, with its seed and "
-                 "on its samplers where none are given")
-      ->type_name("REPORT.json");
-  app.add_flag(
-      "--fail-fast", options->fail_fast,
-      "Begin no further case after the first that fails; the report says what was not run");
+  add_option(app, "--suite", options->suite, "SUITE",
+             "smoke (seconds), gate (a minute), nightly (hours) (default: gate, or that of "
+             "the report of --rerun-failed)");
+  add_option(app, "--case", options->case_glob, "GLOB",
+             "Only the cases whose id matches; * and ? match any characters");
+  add_option(app, "--exclude", options->exclude, "GLOB",
+             "Leave out the cases whose id matches; repeatable. The report says so",
+             {.repeated = true});
+  add_option(app, "--rerun-failed", options->rerun_failed, "REPORT.json",
+             "Run the cases that failed in this report, or could not be run, with its seed and "
+             "on its samplers where none are given");
+  add_flag(app, "--fail-fast", options->fail_fast,
+           "Begin no further case after the first that fails; the report says what was not run");
   add_required_coverage(app, options->required);
-  app.add_option("--shard", options->shard,
-                 "Part I of N of the run; the parts make the whole, and take equally long")
-      ->type_name("I/N")
-      ->capture_default_str();
-  app.add_option("--times", options->times,
-                 "Share the shards out by what cases took in this report, the same for all of them "
-                 "(default: by a table)")
-      ->type_name("REPORT.json");
-  app.add_option("--case-part", options->case_part,
-                 "Part I of N of the draws of each case of chi_squared, bets and binomial, which "
-                 "`merge` judges; all other cases are run whole by part 1")
-      ->type_name("I/N");
-  app.add_flag("--second-look", options->second_look,
-               "With --case-part: the draws of a second look, where `merge` asks for them");
-  app.add_option("--report", options->report, "Folder for report.json, index.html and the others")
-      ->type_name("DIR")
-      ->capture_default_str();
-  app.add_option(
-         "--history", options->history,
-         "Folder of earlier reports (report.json, at any depth): index.html shows how these "
-         "runs ended, and what changed from one to the next")
-      ->type_name("DIR");
-  app.add_option(
-         "--run-id", options->run_id,
-         "Name of this run, for `report` and `merge --require-run-id`: a CI system's number")
-      ->type_name("TEXT");
-  app.add_option("--jobs", options->jobs, "Cases at a time (default: one a core)")
-      ->type_name("N")
-      ->range(1, 1024);
-  app.add_option("--run-timeout", options->run_seconds,
-                 "Seconds that the cases may take together; what is left then is reported as not "
-                 "run, which is an error (default: no limit)")
-      ->type_name("N")
-      ->range(1e-3, 1e9);
-  app.add_flag("--github", options->github, "Annotations and step summary of GitHub Actions");
+  add_option(app, "--shard", options->shard, "I/N",
+             "Part I of N of the run; the parts make the whole, and take equally long");
+  add_option(app, "--times", options->times, "REPORT.json",
+             "Share the shards out by what cases took in this report, the same for all of them "
+             "(default: by a table)");
+  add_option(app, "--case-part", options->case_part, "I/N",
+             "Part I of N of the draws of each case of chi_squared, bets and binomial, which "
+             "`merge` judges; all other cases are run whole by part 1");
+  add_flag(app, "--second-look", options->second_look,
+           "With --case-part: the draws of a second look, where `merge` asks for them");
+  add_option(app, "--report", options->report, "DIR",
+             "Folder for report.json, index.html and the others");
+  add_option(app, "--history", options->history, "DIR",
+             "Folder of earlier reports (report.json, at any depth): index.html shows how these "
+             "runs ended, and what changed from one to the next");
+  add_option(app, "--run-id", options->run_id, "TEXT",
+             "Name of this run, for `report` and `merge --require-run-id`: a CI system's number");
+  add_option(app, "--jobs", options->jobs, "N", "Cases at a time (default: one a core)",
+             {.least = 1, .most = 1024});
+  add_option(app, "--run-timeout", options->run_seconds, "N",
+             "Seconds that the cases may take together; what is left then is reported as not "
+             "run, which is an error (default: no limit)", {.least = 1e-3, .most = 1e9});
+  add_flag(app, "--github", options->github, "Annotations and step summary of GitHub Actions");
   add_verbosity(app, options->verbosity, "case");
   return [options] {
     return with_plugins(options->run.plugins, samplers_of(options->run),
