@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fairdraw/sample.h"
 #include "harness/inputs/processing_arrays.h"
 
 namespace fairdraw::suites {
@@ -19,6 +20,14 @@ struct BatchProcessing {
   harness::ProcessingArrays lists;
   std::vector<std::uint32_t> allowed;  ///< empty: no bitmask
   std::int64_t allowed_stride = 0;
+
+  /// Has a call do it, with its arrays where `arrays` says.
+  template <class Arrays>
+  void give(SampleRequest& request, Arrays& arrays) const {
+    if (lists.rows == 0) return;
+    request.processing = lists.in(arrays);
+    if (!allowed.empty()) request.allowed = {arrays.in(allowed), lists.rows, allowed_stride};
+  }
 };
 
 /// For `rows` rows. Those whose numbers are equal modulo `period` have the same.

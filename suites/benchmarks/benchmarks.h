@@ -1,10 +1,11 @@
 // fairdraw bench: samplers relative to their floor and their peers.
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "fairdraw/sample.h"
 #include "harness/run/evidence/record.h"
 #include "suites/gate/cases/operation.h"
 
@@ -26,26 +27,51 @@ struct BenchmarkOptions {
   std::string data_directory;         ///< where the captured logits are
 };
 
-struct Rows;
-
-/// Medians of an operation and of its floor.
-struct Measured {
-  double microseconds = 0, floor = 0;
-};
-
-/// Operation and floor in alternation, so that a busy machine slows both.
-Measured measure(const std::function<void()>& work, const std::function<void()>& floor,
-                 double milliseconds);
-
-/// A floor over all rows: F2 with weights, else F1.
-void run_floor(const Rows& rows, bool weights);
-
-/// The operations that the options name, or `defaults`.
-std::vector<Operation> operations_of(const BenchmarkOptions& options,
-                                     const std::vector<Operation>& defaults);
+/// Reads an operation of `sample`, by its name with `sample/` in front or without.
+Operation sample_operation(const std::string& name);
 
 /// Name of a measured call in records: `sample/top_k_50`, `sample/top_k_50/penalties`.
 std::string call_name(const Operation& operation, const std::string& processing);
+
+/// A call of `sample` as the operation says, every parameter one for the call, with seed 1; without
+/// logits.
+SampleRequest request_of(const Operation& operation);
+
+/// What a call reports besides its tokens: log-probabilities of these, and of the `top_n` largest.
+struct Report {
+  std::string name;  ///< MODE/N; empty: nothing
+  LogprobsMode mode = LogprobsMode::raw_logprobs;
+  std::int32_t top_n = 0;
+
+  bool given() const { return !name.empty(); }
+};
+
+/// Reads MODE/N. Throws harness::UsageError, which names `field`.
+Report parse_report(const std::string& field, const std::string& name);
+
+template <class T>
+std::vector<T> repeated(std::int64_t n, T value) {
+  return std::vector<T>(static_cast<std::size_t>(n), value);
+}
+
+template <class T>
+View<const T> read_only(View<T> view) {
+  return {view.data, view.size};
+}
+
+/// Room for a report of `batch` tokens in the memory of `arrays`.
+template <class Arrays>
+LogprobsResult room_for(const Report& report, std::int64_t batch, Arrays& arrays) {
+  LogprobsResult result;
+  result.mode = report.mode;
+  result.top_n = report.top_n;
+  result.values = arrays.view(repeated(batch, 0.0F));
+  result.ranks = arrays.view(repeated(batch, std::int32_t{0}));
+  if (report.top_n == 0) return result;
+  result.top_ids = arrays.view(repeated(batch * report.top_n, std::int32_t{0}));
+  result.top_values = arrays.view(repeated(batch * report.top_n, 0.0F));
+  return result;
+}
 
 /// Measures; one record a combination. Throws harness::UsageError for unknown names. Tokens that
 /// are wrong are added to `failures`, a line each (compared on GPUs alone: verify judges the CPU).

@@ -14,7 +14,7 @@
 #include "reference/processing_model.h"
 #include "suites/benchmarks/benchmark_processing.h"
 #include "suites/benchmarks/benchmark_rows.h"
-#include "suites/benchmarks/cuda_machine.h"
+#include "suites/benchmarks/cuda_calls.h"
 #include "suites/benchmarks/cuda_timing.h"
 
 namespace fairdraw::suites {
@@ -84,7 +84,8 @@ std::unique_ptr<BatchState> make_state(const Operation& operation, const std::st
 /// A call of `sample` over arrays of the host, moved to the device as they are.
 class SampleOnDevice {
  public:
-  SampleOnDevice(SampleRequest request, const cuda::Stream& stream) : stream_(stream) {
+  SampleOnDevice(SampleRequest request, const cuda::Stream& stream)
+      : stream_(stream), arrays_(stream) {
     const std::int64_t rows = request.logits.rows;
     move(request.temperature);
     move(request.top_k);
@@ -109,10 +110,10 @@ class SampleOnDevice {
       move(lists->lengths.data, lists->lengths.size);
     }
     request_ = request;
-    result_.tokens = {room<std::int32_t>(rows), rows};
-    result_.statuses = {room<RowStatus>(rows), rows};
+    result_.tokens = {arrays_.room<std::int32_t>(rows), rows};
+    result_.statuses = {arrays_.room<RowStatus>(rows), rows};
     workspace_bytes_ = cuda::workspace_bytes(request_);
-    workspace_ = room<std::byte>(workspace_bytes_);
+    workspace_ = arrays_.room<std::byte>(workspace_bytes_);
   }
 
   void without_processing() { request_.processing = {}; }
@@ -124,21 +125,8 @@ class SampleOnDevice {
 
  private:
   template <class T>
-  T* room(std::int64_t count) {
-    cuda::DeviceBuffer& buffer = *buffers_.emplace_back(std::make_unique<cuda::DeviceBuffer>());
-    expect_success(
-        buffer.reserve(std::max<std::int64_t>(count, 1) * static_cast<std::int64_t>(sizeof(T))),
-        "an array");
-    return static_cast<T*>(buffer.data());
-  }
-  template <class T>
   void move(const T*& data, std::int64_t count) {
-    if (data == nullptr) return;
-    T* const target = room<T>(count);
-    const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(T));
-    expect_success(buffers_.back()->upload(0, data, bytes, stream_), "an array");
-    expect_success(cudaStreamSynchronize(handle(stream_)), "an array");
-    data = target;
+    if (data != nullptr) data = arrays_.copy(data, count);
   }
   template <class T>
   void move(PerRequest<T>& parameter) {
@@ -146,7 +134,7 @@ class SampleOnDevice {
   }
 
   const cuda::Stream& stream_;
-  std::vector<std::unique_ptr<cuda::DeviceBuffer>> buffers_;
+  DeviceArrays arrays_;
   SampleRequest request_;
   SampleResult result_;
   std::byte* workspace_ = nullptr;
@@ -197,29 +185,26 @@ struct CopyTimes {
 
 class StepCell {
  public:
-  StepCell(const Rows& rows, std::int64_t batch, const Operation& operation,
-           const std::string& processing, const std::string& backend, const cuda::Stream& stream)
-      : rows_(rows),
-        batch_(batch),
-        path_(path_of(backend)),
+  StepCell(const DeviceRows& rows, std::int64_t batch, const Operation& operation,
+           const std::string& processing, cuda::Path path, const cuda::Stream& stream)
+      : batch_(batch),
+        path_(path),
         stream_(stream),
-        state_(make_state(operation, processing, batch, rows.vocab)),
-        on_cpu_(make_state(operation, processing, batch, rows.vocab)) {
-    const std::int64_t value = rows.dtype == DType::float32 ? 4 : 2;
-    const std::int64_t row_bytes = rows.vocab * value;
+        state_(make_state(operation, processing, batch, rows.host().vocab)),
+        on_cpu_(make_state(operation, processing, batch, rows.host().vocab)),
+        on_device_(rows.view(batch)) {
+    const RowsView host = rows.host().view();
+    const std::int64_t row_bytes = rows.inputs(1).bytes;
     values_.resize(static_cast<std::size_t>(batch * row_bytes));
-    const auto* const source = static_cast<const std::uint8_t*>(rows.view().data);
+    const auto* const source = static_cast<const std::uint8_t*>(host.data);
     for (std::int64_t row = 0; row < batch; ++row) {
-      std::copy_n(source + row % rows.batch * row_bytes, row_bytes,
+      std::copy_n(source + row % host.rows * row_bytes, row_bytes,
                   values_.begin() + row * row_bytes);
     }
-    expect_success(logits_.reserve(batch * row_bytes), "logits");
-    expect_success(logits_.upload(0, values_.data(), batch * row_bytes, stream), "logits");
-    expect_success(cudaStreamSynchronize(handle(stream)), "logits");
 
     SampleRequest request;
     expect_success(state_->sample_request(on_host(), request), "the call");
-    request.logits = on_device();
+    request.logits = on_device_;
     sample_ = std::make_unique<SampleOnDevice>(request, stream);
     if (processing == "none") sample_->without_processing();
     cuda::FusedSamplingOptions options;
@@ -234,7 +219,7 @@ class StepCell {
   }
 
   void sample() const { sample_->enqueue(path_); }
-  void step() const { expect_success(processor_->step(on_device()), "a step"); }
+  void step() const { expect_success(processor_->step(on_device_), "a step"); }
   void copy() const { expect_success(processor_->start_async_token_copy(), "a copy"); }
   cuda::CopiedStep wait() const {
     cuda::CopiedStep step;
@@ -263,12 +248,9 @@ class StepCell {
   }
 
   /// Steps in a row after a fill that takes longer than the host needs to enqueue them.
-  double steps_in_a_row(bool with_copies, cuda::DeviceBuffer& filled, CopyTimes& times) const {
+  double steps_in_a_row(bool with_copies, ColdTimer& timer, CopyTimes& times) const {
     constexpr int kFills = 8;
-    for (int i = 0; i < kFills; ++i) {
-      expect_success(filled.fill(0, static_cast<std::uint8_t>(i), filled.size(), stream_),
-                     "a fill");
-    }
+    for (int i = 0; i < kFills; ++i) timer.flush(i);
     begin_.record(stream_);
     for (int i = 0; i < kStepsInARow; ++i) {
       step();
@@ -289,34 +271,32 @@ class StepCell {
   }
 
  private:
-  RowsView on_device() const {
-    return {logits_.data(), rows_.dtype, batch_, rows_.vocab, rows_.vocab};
-  }
   RowsView on_host() const {
-    return {values_.data(), rows_.dtype, batch_, rows_.vocab, rows_.vocab};
+    RowsView rows = on_device_;
+    rows.data = values_.data();
+    return rows;
   }
 
-  const Rows& rows_;
   std::int64_t batch_;
   cuda::Path path_;
   const cuda::Stream& stream_;
   std::unique_ptr<BatchState> state_, on_cpu_;
+  RowsView on_device_;
   std::vector<std::uint8_t> values_;
-  cuda::DeviceBuffer logits_;
   std::unique_ptr<SampleOnDevice> sample_;
   std::unique_ptr<cuda::FusedSamplingProcessor> processor_;
   TimedEvent begin_, end_;
 };
 
-CopyTimes time_copies(const StepCell& cell, cuda::DeviceBuffer& filled) {
+CopyTimes time_copies(const StepCell& cell, ColdTimer& timer) {
   CopyTimes times;
   std::vector<double> with;
   std::vector<double> without;
   for (int i = 0; i < kRepetitions; ++i) {
-    without.push_back(cell.steps_in_a_row(false, filled, times));
+    without.push_back(cell.steps_in_a_row(false, timer, times));
     cell.copy();  // so that the ring has room again
     cell.wait();
-    with.push_back(cell.steps_in_a_row(true, filled, times));
+    with.push_back(cell.steps_in_a_row(true, timer, times));
   }
   times.with = median(with);
   times.without = median(without);
@@ -325,82 +305,41 @@ CopyTimes time_copies(const StepCell& cell, cuda::DeviceBuffer& filled) {
 
 }  // namespace
 
-std::vector<harness::BenchmarkRecord> run_step_benchmarks(
-    const BenchmarkOptions& given, const std::vector<std::string>& backends,
-    const std::vector<std::string>& operations, std::vector<std::string>& failures) {
-  expect_available(backends);
-  BenchmarkOptions options = given;
-  if (options.vocabs.empty()) options.vocabs = {128256};
-  if (options.batches.empty()) options.batches = {64};
-  if (options.dtypes.empty()) options.dtypes = {"float32"};
-  if (options.logits.empty()) options.logits = {"peaked"};
-  const std::string machine = machine_text(device_properties());
-  cuda::Stream stream;
-  expect_success(stream.create(), "a stream");
-  ColdTimer timer(stream);
-  timer.warm_up();
-  cuda::DeviceBuffer filled;
-  expect_success(filled.reserve(std::int64_t{512} << 20U), "a buffer that is filled");
-
-  std::vector<harness::BenchmarkRecord> records;
-  const auto measure = [&](const Rows& rows, std::int64_t batch, const std::string& name,
-                           const std::string& processing, const std::string& backend,
-                           const std::string& dtype, const std::string& kind) {
-    const Operation operation = parse_operation(name.substr(std::string(kStepPrefix).size()));
-    const std::string call = processing == "none" ? name : name + "/" + processing;
-    const std::string cell_name =
-        fmt::format("{} {} batch {} vocab {} {} {}", backend, call, batch, rows.vocab, dtype, kind);
-    const StepCell cell(rows, batch, operation, processing, backend, stream);
-    if (const std::string trouble = cell.trouble(); !trouble.empty()) {
-      failures.push_back(cell_name + ": " + trouble);
-    }
-    const auto record = [&](const std::string& what, const std::string& beside, double time,
-                            double floor) {
-      records.push_back({backend, call + what, batch, rows.vocab, dtype, kind, time, beside, floor,
-                         time / floor, machine});
-    };
-    const CopyTimes copies = time_copies(cell, filled);
-    const double host_copy =
-        host_time(stream, [&] { cell.copy(); }, [&] { cell.step(); }, [&] { cell.wait(); });
-    const double host_step = host_time(stream, [&] { cell.step(); });
-    const double host_sample = host_time(stream, [&] { cell.sample(); });
-    // In a batch of its own: histories have grown in this one, and those of `sample` have not.
-    const StepCell fresh(rows, batch, operation, processing, backend, stream);
-    fresh.bring_changes();
-    const CapturedCall sample(stream, [&] { fresh.sample(); });
-    const CapturedCall step(stream, [&] { fresh.step(); });
-    const std::vector<double> device = timer.medians({{&sample, {}}, {&step, {}}}, kRepetitions);
-    record("", "sample", device[1], device[0]);
-    record("@host", "sample@host", host_step, host_sample);
-    record("@copies", "steps", copies.with, copies.without);
-    fmt::print(
-        stderr,
-        "fairdraw: bench: {}: a step adds {:.1f} us of host time to {:.1f} of sample, a copy "
-        "of its tokens {:.1f}; {} of {} waits for the first copy of {} steps were over before "
-        "the steps were\n",
-        cell_name, host_step - host_sample, host_sample, host_copy, copies.early, copies.waits,
-        kStepsInARow);
+std::string measure_step(const Operation& operation, const std::string& processing,
+                         cuda::Path path, const DeviceRows& rows,
+                         const harness::BenchmarkRecord& of_cell, const cuda::Stream& stream,
+                         ColdTimer& timer, std::vector<harness::BenchmarkRecord>& records) {
+  const StepCell cell(rows, of_cell.batch, operation, processing, path, stream);
+  std::string trouble = cell.trouble();
+  const auto record = [&](const char* what, const char* beside, double time, double floor) {
+    harness::BenchmarkRecord& added = records.emplace_back(of_cell);
+    added.operation += what;
+    added.microseconds = time;
+    added.floor = beside;
+    added.floor_microseconds = floor;
+    added.ratio = time / floor;
   };
-  for (const std::string& kind : options.logits) {
-    for (const std::string& dtype : options.dtypes) {
-      for (const std::int64_t vocab : options.vocabs) {
-        const std::int64_t largest =
-            *std::max_element(options.batches.begin(), options.batches.end());
-        const Rows rows =
-            make_rows(kind, std::min(largest, kDistinctRows), vocab, dtype, options.data_directory);
-        for (const std::int64_t batch : options.batches) {
-          for (const std::string& operation : operations) {
-            for (const std::string& backend : backends) {
-              for (const std::string& processing : options.processing) {
-                measure(rows, batch, operation, processing, backend, dtype, kind);
-              }
-            }
-          }
-        }
-      }
-    }
-  }
-  return records;
+  const CopyTimes copies = time_copies(cell, timer);
+  const double host_copy =
+      host_time(stream, [&] { cell.copy(); }, [&] { cell.step(); }, [&] { cell.wait(); });
+  const double host_step = host_time(stream, [&] { cell.step(); });
+  const double host_sample = host_time(stream, [&] { cell.sample(); });
+  // In a batch of its own: histories have grown in this one, and those of `sample` have not.
+  const StepCell fresh(rows, of_cell.batch, operation, processing, path, stream);
+  fresh.bring_changes();
+  const CapturedCall sample(stream, [&] { fresh.sample(); });
+  const CapturedCall step(stream, [&] { fresh.step(); });
+  const std::vector<double> device = timer.medians({{&sample, {}}, {&step, {}}}, kRepetitions);
+  record("", "sample", device[1], device[0]);
+  record("@host", "sample@host", host_step, host_sample);
+  record("@copies", "steps", copies.with, copies.without);
+  fmt::print(stderr,
+             "fairdraw: bench: {}: a step adds {:.1f} us of host time to {:.1f} of sample, a copy "
+             "of its tokens {:.1f}; {} of {} waits for the first copy of {} steps were over before "
+             "the steps were\n",
+             cell_name(of_cell), host_step - host_sample, host_sample, host_copy, copies.early,
+             copies.waits, kStepsInARow);
+  return trouble;
 }
 
 }  // namespace fairdraw::suites

@@ -5,23 +5,19 @@
 #include <string>
 #include <vector>
 
-#include "harness/run/evidence/record.h"
+#include "fairdraw/cuda.h"
 #include "suites/benchmarks/benchmarks.h"
+#include "suites/benchmarks/device_values.h"
 
 namespace fairdraw::suites {
 
-inline constexpr const char* kStepPrefix = "step/";
-
-/// True for names as step/top_k_50+top_p_0.9.
-bool is_step_operation(const std::string& name);
-
-/// Three records a cell: the device's time of a step relative to that of `sample` over the same
-/// arrays; the host's time of both, as `host`; and as `copies` the device's time of eight steps in
-/// a row with a copy of tokens after each, relative to eight steps without. Tokens of a step are
-/// compared with the CPU's; what differs is added to `failures`. Empty lists of the options: one
-/// cell.
-std::vector<harness::BenchmarkRecord> run_step_benchmarks(
-    const BenchmarkOptions& options, const std::vector<std::string>& backends,
-    const std::vector<std::string>& operations, std::vector<std::string>& failures);
+/// Adds three records of `of_cell`: the device's time of a step relative to that of `sample` over
+/// the same arrays; the host's time of both, as `host`; and as `copies` the device's time of eight
+/// steps in a row with a copy of tokens after each, relative to eight steps without. Returns what
+/// of a step's tokens is not the CPU's; empty: nothing.
+std::string measure_step(const Operation& operation, const std::string& processing,
+                         cuda::Path path, const DeviceRows& rows,
+                         const harness::BenchmarkRecord& of_cell, const cuda::Stream& stream,
+                         ColdTimer& timer, std::vector<harness::BenchmarkRecord>& records);
 
 }  // namespace fairdraw::suites

@@ -56,13 +56,16 @@ ColdTimer::~ColdTimer() {
   for (const cudaEvent_t event : events_) static_cast<void>(cudaEventDestroy(event));
 }
 
+void ColdTimer::flush(int pattern) {
+  expect_success(flushed_.fill(0, static_cast<std::uint8_t>(pattern), kFlushedBytes, stream_),
+                 "a flush of L2");
+}
+
 void ColdTimer::warm_up() {
   constexpr int kFillsAtATime = 16;
   const auto end = std::chrono::steady_clock::now() + kWarmUp;
   while (std::chrono::steady_clock::now() < end) {
-    for (int i = 0; i < kFillsAtATime; ++i) {
-      expect_success(flushed_.fill(0, 0, kFlushedBytes, stream_), "a fill");
-    }
+    for (int i = 0; i < kFillsAtATime; ++i) flush(0);
     expect_success(cudaStreamSynchronize(handle(stream_)), "fills");
   }
 }
@@ -77,8 +80,8 @@ std::vector<double> ColdTimer::medians(const std::vector<TimedCall>& calls, int 
   for (std::size_t i = 0; i < replays; ++i) {
     const TimedCall& timed = calls[i % calls.size()];
     if (timed.before) timed.before();
-    const auto pattern = static_cast<std::uint8_t>(i);
-    expect_success(flushed_.fill(0, pattern, kFlushedBytes, stream_), "a flush of L2");
+    flush(static_cast<int>(i));
+    if (timed.cold) timed.cold();
     expect_success(cudaEventRecord(events_[2 * i], handle(stream_)), "an event");
     timed.call->replay(stream_);
     expect_success(cudaEventRecord(events_[2 * i + 1], handle(stream_)), "an event");

@@ -39,7 +39,8 @@ class CapturedCall {
 /// One of the calls that are timed in alternation.
 struct TimedCall {
   const CapturedCall* call = nullptr;
-  std::function<void()> before;  ///< enqueued before each replay, not timed; may be empty
+  std::function<void()> before = {};  ///< enqueued before each replay, not timed; may be empty
+  std::function<void()> cold = {};    ///< the same, after L2 was flushed
 };
 
 /// Times replays between two events on the stream. Before each, outside the events, a fill of a
@@ -52,6 +53,9 @@ class ColdTimer {
   ~ColdTimer();
   ColdTimer(const ColdTimer&) = delete;
   ColdTimer& operator=(const ColdTimer&) = delete;
+
+  /// Enqueues the fill, which takes a few tenths of a millisecond.
+  void flush(int pattern);
 
   /// Keeps the device busy until its clocks have left their idle state.
   void warm_up();

@@ -12,10 +12,19 @@ constexpr int kFloorTrials = 10;  // of each shape, before the best one is measu
 
 }  // namespace
 
-Floor::Floor(const void* data, DType dtype, std::int64_t bytes, const cuda::Stream& stream,
-             ColdTimer& timer) {
+DeviceRows::DeviceRows(const Rows& host, std::int64_t batch, const cuda::Stream& stream)
+    : host_(host), row_bytes_(host.vocab * (host.dtype == DType::float32 ? 4 : 2)) {
+  expect_success(values_.reserve(batch * row_bytes_), "the batch of logits");
+  for (std::int64_t done = 0; done < batch; done += host.batch) {
+    expect_success(values_.upload(done * row_bytes_, host.view().data,
+                                  std::min(host.batch, batch - done) * row_bytes_, stream),
+                   "the batch of logits");
+  }
+}
+
+Floor::Floor(const Inputs& inputs, const cuda::Stream& stream, ColdTimer& timer) {
   const std::vector<FloorShape> shapes =
-      floor_shapes(bytes, device_properties().multiProcessorCount);
+      floor_shapes(inputs.bytes, device_properties().multiProcessorCount);
   std::int64_t most_blocks = 0;
   for (const FloorShape& shape : shapes) most_blocks = std::max(most_blocks, shape.blocks);
   expect_success(largest_.reserve(most_blocks * 4), "the floor's results");
@@ -23,8 +32,8 @@ Floor::Floor(const void* data, DType dtype, std::int64_t bytes, const cuda::Stre
   std::vector<TimedCall> trials;
   for (const FloorShape& shape : shapes) {
     captured.push_back(std::make_unique<CapturedCall>(stream, [&] {
-      expect_success(read_once(data, dtype, bytes, shape, static_cast<float*>(largest_.data()),
-                               handle(stream)),
+      expect_success(read_once(inputs.data, inputs.dtype, inputs.bytes, shape,
+                               static_cast<float*>(largest_.data()), handle(stream)),
                      "the floor");
     }));
     trials.push_back({captured.back().get(), {}});

@@ -1,51 +1,103 @@
-// What benchmarks on a GPU share: arrays in device memory, and the floor of a call.
+// What benchmarks on a GPU share: arrays and rows in device memory, and the floor of a call.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "fairdraw/cuda_memory.h"
 #include "fairdraw/types.h"
+#include "suites/benchmarks/benchmark_rows.h"
 #include "suites/benchmarks/cuda_timing.h"
 
 namespace fairdraw::suites {
 
-/// One array in device memory.
-template <class T>
-class DeviceArray {
+/// Arrays in device memory, which it owns.
+class DeviceArrays {
  public:
-  DeviceArray(const std::vector<T>& values, const cuda::Stream& stream)
-      : size_(static_cast<std::int64_t>(values.size())) {
-    const std::int64_t bytes = size_ * std::int64_t{sizeof(T)};
-    expect_success(buffer_.reserve(bytes), "an array of parameters");
-    expect_success(buffer_.upload(0, values.data(), bytes, stream), "an array of parameters");
-    expect_success(cudaStreamSynchronize(handle(stream)), "an array of parameters");
-  }
+  explicit DeviceArrays(const cuda::Stream& stream) : stream_(stream) {}
 
-  T* data() const { return static_cast<T*>(buffer_.data()); }
-  PerRequest<T> per_request() const { return {data(), size_}; }
-  View<T> view() const { return {data(), size_}; }
-  std::vector<T> download(const cuda::Stream& stream) const {
-    std::vector<T> values(static_cast<std::size_t>(size_));
-    expect_success(buffer_.download(values.data(), 0, size_ * std::int64_t{sizeof(T)}, stream),
+  template <class T>
+  T* room(std::int64_t count) {
+    cuda::DeviceBuffer& buffer = buffers_.emplace_back();
+    expect_success(buffer.reserve(std::max<std::int64_t>(count, 1) * kBytes<T>), "an array");
+    return static_cast<T*>(buffer.data());
+  }
+  template <class T>
+  T* copy(const T* values, std::int64_t count) {
+    T* const target = room<T>(count);
+    expect_success(buffers_.back().upload(0, values, count * kBytes<T>, stream_), "an array");
+    expect_success(cudaStreamSynchronize(handle(stream_)), "an array");
+    return target;
+  }
+  /// Null for an empty array.
+  template <class T>
+  T* in(const std::vector<T>& values) {
+    return values.empty() ? nullptr
+                          : copy(values.data(), static_cast<std::int64_t>(values.size()));
+  }
+  template <class T>
+  View<T> view(const std::vector<T>& values) {
+    return {in(values), static_cast<std::int64_t>(values.size())};
+  }
+  template <class T>
+  std::vector<T> download(const T* values, std::int64_t count) const {
+    std::vector<T> here(static_cast<std::size_t>(count));
+    expect_success(cudaMemcpyAsync(here.data(), values, here.size() * sizeof(T),
+                                   cudaMemcpyDeviceToHost, handle(stream_)),
                    "an array of results");
-    expect_success(cudaStreamSynchronize(handle(stream)), "an array of results");
-    return values;
+    expect_success(cudaStreamSynchronize(handle(stream_)), "an array of results");
+    return here;
+  }
+  template <class T>
+  std::vector<T> download(const View<T>& view) const {
+    return download(view.data, view.size);
   }
 
  private:
-  cuda::DeviceBuffer buffer_;
-  std::int64_t size_;
+  template <class T>
+  static constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
+
+  const cuda::Stream& stream_;
+  std::vector<cuda::DeviceBuffer> buffers_;
+};
+
+/// Bytes that a call has to read.
+struct Inputs {
+  const void* data = nullptr;
+  DType dtype = DType::float32;
+  std::int64_t bytes = 0;
+
+  bool operator==(const Inputs&) const = default;
+};
+
+/// Rows of logits in device memory, the host's rows again and again.
+class DeviceRows {
+ public:
+  DeviceRows(const Rows& host, std::int64_t batch, const cuda::Stream& stream);
+
+  const Rows& host() const { return host_; }
+  /// The first ones.
+  RowsView view(std::int64_t batch) const {
+    return {values_.data(), host_.dtype, batch, host_.vocab, host_.vocab};
+  }
+  Inputs inputs(std::int64_t batch) const {
+    return {values_.data(), host_.dtype, batch * row_bytes_};
+  }
+
+ private:
+  const Rows& host_;
+  std::int64_t row_bytes_;
+  cuda::DeviceBuffer values_;
 };
 
 /// The fastest kernel that reads some bytes once, captured.
 class Floor {
  public:
-  Floor(const void* data, DType dtype, std::int64_t bytes, const cuda::Stream& stream,
-        ColdTimer& timer);
+  Floor(const Inputs& inputs, const cuda::Stream& stream, ColdTimer& timer);
 
   const CapturedCall& call() const { return *call_; }
 

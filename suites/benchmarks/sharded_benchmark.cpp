@@ -111,7 +111,7 @@ class Rank {
     expect_success(seeds_.upload(0, seed_values_.data(), kMostRows * 8, stream_), "seeds");
     expect_success(tokens_.reserve(kMostRows * 4), "tokens");
     expect_success(some_tokens_.reserve(kMostRows * 4), "tokens");
-    expect_success(flushed_.reserve(kFlushedBytes), "the buffer that flushes L2");
+    timer_ = std::make_unique<ColdTimer>(stream_);
     expect_success(meeting_.reserve(kMeetingBytes), "a meeting");
     expect_success(stream_.synchronise(), "uploads");
   }
@@ -223,7 +223,6 @@ class Rank {
 
   static constexpr std::int64_t kFloat = sizeof(float);
   static constexpr std::int64_t kMeetingBytes = 512;
-  static constexpr std::int64_t kFlushedBytes = std::int64_t{512} << 20U;
 
   SampleRequest request_of(const void* logits, std::int64_t rows, std::int64_t vocab,
                            const Filters& filters, std::int64_t first_seed) const {
@@ -264,29 +263,13 @@ class Rank {
     call();  // NCCL connects ranks when they first send
     expect_success(stream_.synchronise(), "a call");
     const CapturedCall captured(stream_, call);
-    std::vector<cudaEvent_t> events(2 * static_cast<std::size_t>(repetitions));
-    for (cudaEvent_t& event : events) expect_success(cudaEventCreate(&event), "an event");
-    for (std::size_t i = 0; i < events.size(); i += 2) {
-      expect_success(flushed_.fill(0, static_cast<std::uint8_t>(i), kFlushedBytes, stream_),
-                     "a flush of L2");
+    const auto meet = [this] {
       require_nccl(ncclAllGather(static_cast<std::byte*>(meeting_.data()) + 128, meeting_.data(), 8,
                                  ncclUint8, communicator_, handle(stream_)),
                    "a meeting");
-      expect_success(cudaEventRecord(events[i], handle(stream_)), "an event");
-      captured.replay(stream_);
-      expect_success(cudaEventRecord(events[i + 1], handle(stream_)), "an event");
-    }
-    expect_success(stream_.synchronise(), "timed replays");
-    std::vector<float> milliseconds;
-    for (std::size_t i = 0; i < events.size(); i += 2) {
-      float elapsed = 0;
-      expect_success(cudaEventElapsedTime(&elapsed, events[i], events[i + 1]), "time");
-      milliseconds.push_back(elapsed);
-    }
-    for (const cudaEvent_t event : events) static_cast<void>(cudaEventDestroy(event));
-    std::sort(milliseconds.begin(), milliseconds.end());
+    };
     Measured measured;
-    measured.microseconds = 1e3 * static_cast<double>(milliseconds[milliseconds.size() / 2]);
+    measured.microseconds = timer_->medians({{&captured, {}, meet}}, repetitions).front();
     return measured;
   }
 
@@ -301,8 +284,9 @@ class Rank {
   ncclComm_t communicator_;
   Meeting& host_;
   cuda::Stream stream_;
-  cuda::DeviceBuffer local_, gathered_, whole_, seeds_, tokens_, some_tokens_, workspace_, flushed_,
-      meeting_, peer_memory_;
+  std::unique_ptr<ColdTimer> timer_;
+  cuda::DeviceBuffer local_, gathered_, whole_, seeds_, tokens_, some_tokens_, workspace_, meeting_,
+      peer_memory_;
   std::vector<std::uint64_t> seed_values_;
 };
 

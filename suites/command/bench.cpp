@@ -43,7 +43,7 @@ void add_options(CLI::App& app, suites::BenchmarkOptions& options) {
              "verify_tree_N[/probs|/logits] and chain_speculative_sampling_N", {.commas = true});
   add_option(app, "--vocab", options.vocabs, "N",
              "Tokens a row (default: 131072; on a GPU 32000,128256,262144)",
-             {.commas = true, .least = 1, .most = std::uint64_t{1} << 24});
+             {.commas = true, .least = 1, .most = kMaxVocab});
   add_option(app, "--batch", options.batches, "N", "Rows a call (default: 1; on a GPU 1,8,64,256)",
              {.commas = true, .least = 1, .most = 65536});
   add_option(app, "--dtype", options.dtypes, "TEXT",

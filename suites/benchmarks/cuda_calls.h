@@ -1,0 +1,99 @@
+// Calls on a GPU as `fairdraw bench` makes them: their arrays in device memory, and what they are
+// compared with.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+
+#include "fairdraw/cuda.h"
+#include "suites/benchmarks/benchmarks.h"
+#include "suites/benchmarks/device_values.h"
+
+namespace fairdraw::suites {
+
+/// Where the offsets of requests begin.
+inline constexpr std::uint64_t kFirstOffset = 1000;
+
+template <class T>
+PerRequest<T> per_request(View<T> view) {
+  return {view.data, view.size};
+}
+
+class CudaCall {
+ public:
+  explicit CudaCall(const cuda::Stream& stream) : stream_(stream), arrays_(stream) {}
+  virtual ~CudaCall() = default;
+  CudaCall(const CudaCall&) = delete;
+  CudaCall& operator=(const CudaCall&) = delete;
+
+  virtual void enqueue(cuda::Path path) const = 0;
+  /// Name of the call that it is compared with; empty: one read of its inputs.
+  virtual std::string base() const { return {}; }
+  virtual void enqueue_base(cuda::Path) const {}
+  /// Enqueued before each replay.
+  virtual void advance() const {}
+  /// What is wrong with the results of the last replay; empty: nothing.
+  virtual std::string trouble() const {
+    const std::vector<RowStatus> statuses = arrays_.download(statuses_);
+    for (std::size_t i = 0; i < statuses.size(); ++i) {
+      if (statuses[i] != RowStatus::ok) {
+        return fmt::format("output {} has status {}", i, to_string(statuses[i]));
+      }
+    }
+    return {};
+  }
+  const Inputs& inputs() const { return inputs_; }
+
+ protected:
+  View<std::uint64_t> counted_from(std::uint64_t first, std::int64_t n) {
+    std::vector<std::uint64_t> values(static_cast<std::size_t>(n));
+    std::iota(values.begin(), values.end(), first);
+    return arrays_.view(values);
+  }
+  View<RowStatus> make_statuses(std::int64_t n) {
+    return statuses_ = arrays_.view(repeated(n, RowStatus::inactive));
+  }
+  void reserve_workspace(std::int64_t bytes) {
+    expect_success(workspace_.reserve(bytes), "the workspace");
+  }
+  cuda::Execution execution(cuda::Path path) const {
+    return {stream_.get(), workspace_.data(), workspace_.size(), path};
+  }
+
+  const cuda::Stream& stream_;
+  DeviceArrays arrays_;
+  Inputs inputs_;
+  View<RowStatus> statuses_;
+
+ private:
+  cuda::DeviceBuffer workspace_;
+};
+
+using MakeCall =
+    std::function<std::unique_ptr<CudaCall>(const DeviceRows& rows, std::int64_t batch,
+                                            const std::string& processing, const cuda::Stream&)>;
+
+/// What a call of `sample` is besides its filters.
+struct SampleForm {
+  bool by_arrays = true;  ///< parameters, seeds and offsets: one a row; else one for the call
+  bool from_probs = false;
+  bool kept_sets = false;
+  Report report;
+};
+MakeCall sample_call(const Operation& operation, const SampleForm& form);
+
+/// Calls of `batch` requests of N drafts or beams, nothing where the name is another's:
+/// verify_chain_N, verify_chain_N/probs and verify_chain_N/logits; verify_tree_N likewise, of two
+/// children a node; chain_speculative_sampling_N, target and draft as probabilities; beam_N and
+/// beam_N/logprobs, a step. All their inputs lie one after the other.
+std::optional<MakeCall> serving_call(const std::string& name);
+
+/// Backend, operation and rows of a record, for messages.
+std::string cell_name(const harness::BenchmarkRecord& cell);
+
+}  // namespace fairdraw::suites
