@@ -23,7 +23,7 @@ bool begins(std::string_view given, std::string_view name) {
   return given.size() >= kShortest && name.starts_with(given);
 }
 
-// Those names that somebody may have meant: those that begin so; else those that are so abbreviated.
+// Names that somebody may have meant: those that begin so, else those that are so abbreviated.
 std::vector<std::string_view> meant(std::string_view given, std::span<const std::string> known) {
   std::vector<std::string_view> names;
   for (const auto& fits : {begins, is_abbreviation}) {

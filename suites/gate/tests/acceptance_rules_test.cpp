@@ -5,22 +5,11 @@
 #include <algorithm>
 #include <string>
 
-#include "suites/gate/cases/plan.h"
 #include "suites/gate/mutants/catalogue.h"
+#include "suites/gate/tests/judged.h"
 
 namespace fairdraw::suites {
 namespace {
-
-harness::RunRecord judged(const std::string& name, const Maker& make, const std::string& cases,
-                          std::uint64_t seed) {
-  PlanOptions options;
-  options.suite = Suite::gate;
-  options.samplers = {name};
-  options.make_sampler = [&make](const std::string&) { return make(); };
-  options.case_glob = cases;
-  options.seed = seed;
-  return run_plan(make_plan(options), options, 2, {});
-}
 
 constexpr const char* kCases[] = {"chain_law/gaussian/v5/*", "verify_law/gaussian/v5/none/*",
                                   "verify_tree_law/gaussian/v5/*"};
@@ -29,7 +18,7 @@ TEST(AcceptanceRules, LosslessOnesAreGreen) {
   std::size_t green = 0;
   for (const Twin& twin : acceptance_rule_twins()) {
     for (const char* cases : kCases) {
-      const harness::RunRecord record = judged(twin.name, twin.make, cases, 5);
+      const harness::RunRecord record = judged(twin.name, twin.make, cases, 5, Suite::gate);
       for (const harness::CaseRecord& entry : record.cases) {
         if (entry.check == "global") continue;
         EXPECT_STREQ(to_string(entry.verdict), "passed")
@@ -48,7 +37,7 @@ TEST(AcceptanceRules, OneThatIsDeclaredWronglyIsRed) {
   for (const Mutant& mutant : acceptance_rule_mutants()) {
     if (!mutant.name.starts_with("declares-")) continue;
     ++found;
-    const harness::RunRecord record = judged(mutant.name, mutant.make, kCases[0], 5);
+    const harness::RunRecord record = judged(mutant.name, mutant.make, kCases[0], 5, Suite::gate);
     EXPECT_STREQ(to_string(record.cases.front().verdict), "failed") << mutant.name;
   }
   EXPECT_EQ(found, 2U);
@@ -64,7 +53,7 @@ TEST(AcceptanceRules, LossyOnesAreRed) {
     ASSERT_NE(mutant, mutants.end()) << name;
     const bool of_trees = mutant->name.starts_with("candidates");
     const harness::RunRecord record =
-        judged(name, mutant->make, of_trees ? kCases[2] : kCases[0], 5);
+        judged(name, mutant->make, of_trees ? kCases[2] : kCases[0], 5, Suite::gate);
     EXPECT_STREQ(to_string(record.cases.front().verdict), "failed")
         << name << ": " << record.cases.front().message;
   }

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "harness/contract/usage_error.h"
-#include "suites/gate/cases/plan.h"
+#include "suites/gate/tests/judged.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -68,13 +68,9 @@ TEST(Features, EveryOneIsExercisedByASuiteForCommits) {
 // The integer model declares nearly all there is: what it lacks is what it does not declare, and
 // all else is judged.
 TEST(Features, OfASamplerThatHasThemAreJudged) {
-  PlanOptions options;
-  options.suite = Suite::smoke;
-  options.samplers = {"model"};
-  options.make_sampler = harness::make_builtin_sampler;
-  options.case_glob = "[mrs]*/gaussian_wide/v1000/top_p_alone";
-  options.seed = 1;
-  const harness::RunRecord record = run_plan(make_plan(options), options, 1, {});
+  const harness::RunRecord record =
+      judged("model", [] { return harness::make_builtin_sampler("model"); },
+             "[mrs]*/gaussian_wide/v1000/top_p_alone", 1);
   const std::vector<harness::Coverage> all = harness::coverage_of(record);
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all.front().not_judged(), std::vector<std::string>());

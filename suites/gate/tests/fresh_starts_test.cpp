@@ -7,22 +7,11 @@
 #include <utility>
 
 #include "harness/run/checks/statistical/fresh_instances.h"
-#include "suites/gate/cases/plan.h"
 #include "suites/gate/mutants/catalogue.h"
+#include "suites/gate/tests/judged.h"
 
 namespace fairdraw::suites {
 namespace {
-
-harness::CaseRecord judged(const std::string& name, const Maker& make, const std::string& id,
-                           std::uint64_t seed) {
-  PlanOptions options;
-  options.suite = Suite::smoke;
-  options.samplers = {name};
-  options.make_sampler = [make](const std::string&) { return make(); };
-  options.case_glob = id;
-  options.seed = seed;
-  return run_plan(make_plan(options), options, 1, {}).cases.front();
-}
 
 constexpr const char* kFlat = "streams/all_equal/v131072/none/t1";
 
@@ -38,7 +27,7 @@ TEST(FreshStarts, OfEntropyAreGreen) {
                                                          {"tokens:generator", 2}};
   for (const auto& [name, seeds] : names) {
     for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-      const harness::CaseRecord record = judged(name, twin_named(name).make, kFlat, seed);
+      const harness::CaseRecord record = judged_case(name, twin_named(name).make, kFlat, seed);
       EXPECT_STREQ(to_string(record.verdict), "passed") << name << ": " << record.message;
       EXPECT_EQ(record.measures.at("fresh_instances"), 3) << name;
       EXPECT_LE(record.spent(), record.measures.at("alpha") * (1 + 0x1p-9)) << name;
@@ -49,7 +38,7 @@ TEST(FreshStarts, OfEntropyAreGreen) {
 TEST(FreshStarts, ThatAreAlikeAreRedByTheFirstDraws) {
   for (const Mutant& mutant : fresh_start_mutants()) {
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-      const harness::CaseRecord record = judged(mutant.name, mutant.make, kFlat, seed);
+      const harness::CaseRecord record = judged_case(mutant.name, mutant.make, kFlat, seed);
       EXPECT_STREQ(to_string(record.verdict), "failed") << mutant.name << ": " << record.message;
       EXPECT_NE(record.message.find("start alike"), std::string::npos) << record.message;
       EXPECT_LE(record.draws, 24U) << mutant.name;  // 3 instances, 8 draws each
@@ -59,7 +48,8 @@ TEST(FreshStarts, ThatAreAlikeAreRedByTheFirstDraws) {
 
 // A sampler whose tokens are a function of given seeds, or that promises so, is another matter.
 TEST(FreshStarts, OfSamplersThatTakeSeedsAreNotCompared) {
-  const harness::CaseRecord record = judged("model:law", twin_named("model:law").make, kFlat, 1);
+  const harness::CaseRecord record =
+      judged_case("model:law", twin_named("model:law").make, kFlat, 1);
   EXPECT_STREQ(to_string(record.verdict), "passed") << record.message;
   EXPECT_EQ(record.measures.count("fresh_instances"), 0U);
   harness::SamplerDescription description;

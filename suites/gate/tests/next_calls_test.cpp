@@ -7,22 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "suites/gate/cases/plan.h"
 #include "suites/gate/mutants/catalogue.h"
+#include "suites/gate/tests/judged.h"
 
 namespace fairdraw::suites {
 namespace {
-
-harness::CaseRecord judged(const std::string& name, const Maker& make, const std::string& cases,
-                           std::uint64_t seed) {
-  PlanOptions options;
-  options.suite = Suite::smoke;
-  options.samplers = {name};
-  options.make_sampler = [make](const std::string&) { return make(); };
-  options.case_glob = cases;
-  options.seed = seed;
-  return run_plan(make_plan(options), options, 1, {}).cases.front();
-}
 
 constexpr const char* kChain = "chain_law/gaussian/v5/*";
 constexpr const char* kVerify = "verify_law/gaussian/v5/none/*";
@@ -34,10 +23,10 @@ TEST(NextCalls, OfRightSamplersAreGreen) {
   EXPECT_EQ(right.size(), acceptance_rule_twins().size() + 1);
   for (const Twin& twin : right) {
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
-      const harness::CaseRecord record = judged(twin.name, twin.make, kChain, seed);
+      const harness::CaseRecord record = judged_case(twin.name, twin.make, kChain, seed);
       EXPECT_STREQ(to_string(record.verdict), "passed") << twin.name << ": " << record.message;
     }
-    const harness::CaseRecord record = judged(twin.name, twin.make, kVerify, 1);
+    const harness::CaseRecord record = judged_case(twin.name, twin.make, kVerify, 1);
     EXPECT_STREQ(to_string(record.verdict), "passed") << twin.name << ": " << record.message;
   }
 }
@@ -47,7 +36,7 @@ TEST(NextCalls, ThatShareAWordAreRed) {
     const bool of_chains = mutant.expected.front().starts_with("chain");
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
       const harness::CaseRecord record =
-          judged(mutant.name, mutant.make, of_chains ? kChain : kVerify, seed);
+          judged_case(mutant.name, mutant.make, of_chains ? kChain : kVerify, seed);
       EXPECT_STREQ(to_string(record.verdict), "failed") << mutant.name << ": " << record.message;
       EXPECT_NE(record.message.find("next_call"), std::string::npos) << record.message;
     }

@@ -26,9 +26,20 @@ KillMatrix killed(const std::vector<const Mutant*>& mutants) {
   return run_kill_matrix(mutants, options, {});
 }
 
+// What the first cause of each of these mutants has to be, behind "`about`: ".
+void expect_causes(const std::string& about, const std::map<std::string, std::string>& said) {
+  std::vector<std::string> names;
+  for (const auto& [name, bug] : said) names.push_back(name);
+  for (const MutantOutcome& outcome : killed(mutants_named(names)).mutants) {
+    ASSERT_FALSE(outcome.causes.empty()) << outcome.mutant->name << ": " << outcome.message;
+    EXPECT_EQ(outcome.causes.front().name, about + ": " + said.at(outcome.mutant->name))
+        << outcome.mutant->name << ": " << outcome.message;
+  }
+}
+
 // Each bug of what is reported, and what its first suspect says behind "log-probabilities: ".
 TEST(Suspects, of_log_probabilities_name_what_is_wrong_with_them) {
-  const std::map<std::string, std::string> said = {
+  expect_causes("log-probabilities", {
       {"raw-logprobs-after-filters", "raw values after temperature and filters"},
       {"raw-logprobs-at-temperature", "raw values after temperature"},
       {"raw-logprobs-after-bans", "raw values after the bitmask"},
@@ -57,33 +68,19 @@ TEST(Suspects, of_log_probabilities_name_what_is_wrong_with_them) {
       {"processed-logprobs-twice", "processed values of a row that was processed twice"},
       {"processed-top-n-in-raw-order", "the order of tokens is that of the row as it came"},
       {"processed-ranks-of-raw-logits", "ranks compare the logits that came"},
-  };
-  std::vector<std::string> names;
-  for (const auto& [name, bug] : said) names.push_back(name);
-  for (const MutantOutcome& outcome : killed(mutants_named(names)).mutants) {
-    ASSERT_FALSE(outcome.causes.empty()) << outcome.mutant->name << ": " << outcome.message;
-    EXPECT_EQ(outcome.causes.front().name, "log-probabilities: " + said.at(outcome.mutant->name))
-        << outcome.mutant->name << ": " << outcome.message;
-  }
+  });
 }
 
 // A relation that does not hold, or a table of counts that is off, says where to look.
 TEST(Suspects, of_speculative_decoding_name_what_is_wrong_with_it) {
-  const std::map<std::string, std::string> said = {
+  expect_causes("speculative decoding", {
       {"chain-counts-decide", "another result asked for"},
       {"verify-greedy-compares-padding", "padding is read"},
       {"verify-parameters-of-the-next", "a request depends on its batch"},
       {"verify-draft-beyond-vocab-clamped", "statuses"},
       {"chain-stops-at-8", "counts"},
       {"verify-law-bonus-takes-the-coin", "the bonus token"},
-  };
-  std::vector<std::string> names;
-  for (const auto& [name, bug] : said) names.push_back(name);
-  for (const MutantOutcome& outcome : killed(mutants_named(names)).mutants) {
-    ASSERT_FALSE(outcome.causes.empty()) << outcome.mutant->name << ": " << outcome.message;
-    EXPECT_EQ(outcome.causes.front().name, "speculative decoding: " + said.at(outcome.mutant->name))
-        << outcome.mutant->name << ": " << outcome.message;
-  }
+  });
 }
 
 TEST(SuspectClasses, know_every_class_of_the_catalogue) {

@@ -1,0 +1,31 @@
+// A sampler judged by some cases.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "suites/gate/cases/plan.h"
+
+namespace fairdraw::suites {
+
+/// The run of the sampler that `make` makes, called `name`, by the cases that match.
+template <class Make>
+harness::RunRecord judged(const std::string& name, const Make& make, const std::string& cases,
+                          std::uint64_t seed, Suite suite = Suite::smoke) {
+  PlanOptions options;
+  options.suite = suite;
+  options.samplers = {name};
+  options.make_sampler = [&make](const std::string&) { return make(); };
+  options.case_glob = cases;
+  options.seed = seed;
+  return run_plan(make_plan(options), options, 2, {});
+}
+
+/// Its first case.
+template <class Make>
+harness::CaseRecord judged_case(const std::string& name, const Make& make, const std::string& cases,
+                                std::uint64_t seed) {
+  return judged(name, make, cases, seed).cases.front();
+}
+
+}  // namespace fairdraw::suites
