@@ -206,12 +206,6 @@ double microseconds_of(const Work& work) {
       .count();
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 /// A floor over all rows: F2 with weights, else F1.
 void run_floor(const Rows& rows, bool weights) {
   const auto n = static_cast<std::size_t>(rows.vocab);
@@ -343,6 +337,12 @@ bool is_cuda_operation(const std::string& name) {
   const auto begins = [&](const char* prefix) { return name.starts_with(prefix); };
   return begins("from_probs/") || begins("kept/") || begins("step/") || begins("logprobs/") ||
          begins("verify_") || begins("chain_speculative_sampling_");
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
 Operation sample_operation(const std::string& name) {

@@ -27,6 +27,8 @@ struct BenchmarkOptions {
   std::string data_directory;         ///< where the captured logits are
 };
 
+double median(std::vector<double> values);
+
 /// Reads an operation of `sample`, by its name with `sample/` in front or without.
 Operation sample_operation(const std::string& name);
 

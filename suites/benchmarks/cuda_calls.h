@@ -66,7 +66,7 @@ class CudaCall {
   }
 
   const cuda::Stream& stream_;
-  DeviceArrays arrays_;
+  DeviceValues arrays_;
   Inputs inputs_;
   View<RowStatus> statuses_;
 

@@ -24,12 +24,6 @@ constexpr int kHostCalls = 300;
 constexpr int kStepsInARow = 8;
 constexpr std::int32_t kMaxLength = 4096;
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 /// A request with the filters of an operation, and the processing of a row.
 RequestSnapshot request_of(const Operation& operation, const BatchProcessing& processing,
                            std::int64_t row, std::int64_t vocab) {
@@ -80,66 +74,6 @@ std::unique_ptr<BatchState> make_state(const Operation& operation, const std::st
   }
   return state;
 }
-
-/// A call of `sample` over arrays of the host, moved to the device as they are.
-class SampleOnDevice {
- public:
-  SampleOnDevice(SampleRequest request, const cuda::Stream& stream)
-      : stream_(stream), arrays_(stream) {
-    const std::int64_t rows = request.logits.rows;
-    move(request.temperature);
-    move(request.top_k);
-    move(request.top_p);
-    move(request.min_p);
-    move(request.seed);
-    move(request.offset);
-    move(request.active.data, request.active.size);
-    move(request.allowed.data, request.allowed.rows * request.allowed.row_stride);
-    LogitsProcessing& processing = request.processing;
-    move(processing.repetition_penalty);
-    move(processing.frequency_penalty);
-    move(processing.presence_penalty);
-    move(processing.min_tokens);
-    move(processing.bias_values.data, processing.bias_values.size);
-    move(processing.output_lengths.data, processing.output_lengths.size);
-    for (TokenLists* lists :
-         {&processing.prompt, &processing.output, &processing.bias_ids, &processing.stop_ids,
-          &processing.bad_words, &processing.bad_word_lengths, &processing.allowed_ids}) {
-      move(lists->data, lists->size);
-      move(lists->begins.data, lists->begins.size);
-      move(lists->lengths.data, lists->lengths.size);
-    }
-    request_ = request;
-    result_.tokens = {arrays_.room<std::int32_t>(rows), rows};
-    result_.statuses = {arrays_.room<RowStatus>(rows), rows};
-    workspace_bytes_ = cuda::workspace_bytes(request_);
-    workspace_ = arrays_.room<std::byte>(workspace_bytes_);
-  }
-
-  void without_processing() { request_.processing = {}; }
-  void enqueue(cuda::Path path) const {
-    expect_success(
-        cuda::sample(request_, result_, {stream_.get(), workspace_, workspace_bytes_, path}),
-        "sample");
-  }
-
- private:
-  template <class T>
-  void move(const T*& data, std::int64_t count) {
-    if (data != nullptr) data = arrays_.copy(data, count);
-  }
-  template <class T>
-  void move(PerRequest<T>& parameter) {
-    move(parameter.values.data, parameter.values.size);
-  }
-
-  const cuda::Stream& stream_;
-  DeviceArrays arrays_;
-  SampleRequest request_;
-  SampleResult result_;
-  std::byte* workspace_ = nullptr;
-  std::int64_t workspace_bytes_ = 0;
-};
 
 /// Median microseconds that the host spends in a call which only enqueues. `before` and `after` it
 /// are not timed. The stream is waited for now and then, so that its queue is never full.
@@ -204,9 +138,7 @@ class StepCell {
 
     SampleRequest request;
     expect_success(state_->sample_request(on_host(), request), "the call");
-    request.logits = on_device_;
-    sample_ = std::make_unique<SampleOnDevice>(request, stream);
-    if (processing == "none") sample_->without_processing();
+    sample_ = sample_call(operation, {})(rows, batch, processing, stream);
     cuda::FusedSamplingOptions options;
     options.stream = stream.get();
     options.path = path_;
@@ -283,7 +215,7 @@ class StepCell {
   std::unique_ptr<BatchState> state_, on_cpu_;
   RowsView on_device_;
   std::vector<std::uint8_t> values_;
-  std::unique_ptr<SampleOnDevice> sample_;
+  std::unique_ptr<CudaCall> sample_;
   std::unique_ptr<cuda::FusedSamplingProcessor> processor_;
   TimedEvent begin_, end_;
 };

@@ -1,9 +1,11 @@
 #include "suites/benchmarks/cuda_timing.h"
 
-#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <stdexcept>
+#include <utility>
+
+#include "suites/benchmarks/benchmarks.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -90,16 +92,14 @@ std::vector<double> ColdTimer::medians(const std::vector<TimedCall>& calls, int 
 
   std::vector<double> medians;
   for (std::size_t call = 0; call < calls.size(); ++call) {
-    std::vector<float> milliseconds;
+    std::vector<double> microseconds;
     for (std::size_t i = call + calls.size(); i < replays; i += calls.size()) {
       float elapsed = 0;
       expect_success(cudaEventElapsedTime(&elapsed, events_[2 * i], events_[2 * i + 1]),
                      "time between events");
-      milliseconds.push_back(elapsed);
+      microseconds.push_back(static_cast<double>(elapsed) * 1e3);
     }
-    const auto middle = milliseconds.begin() + static_cast<std::ptrdiff_t>(milliseconds.size() / 2);
-    std::nth_element(milliseconds.begin(), middle, milliseconds.end());
-    medians.push_back(static_cast<double>(*middle) * 1e3);
+    medians.push_back(median(std::move(microseconds)));
   }
   return medians;
 }

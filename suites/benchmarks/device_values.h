@@ -16,9 +16,9 @@
 namespace fairdraw::suites {
 
 /// Arrays in device memory, which it owns.
-class DeviceArrays {
+class DeviceValues {
  public:
-  explicit DeviceArrays(const cuda::Stream& stream) : stream_(stream) {}
+  explicit DeviceValues(const cuda::Stream& stream) : stream_(stream) {}
 
   template <class T>
   T* room(std::int64_t count) {

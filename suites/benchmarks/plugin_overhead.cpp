@@ -3,14 +3,15 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "harness/contract/plugin.h"
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/plugin_sampler.h"
+#include "suites/benchmarks/benchmarks.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -71,9 +72,7 @@ double median_microseconds(const Work& work, double milliseconds) {
     times.push_back(all.count() / kGroup);
     spent += all.count();
   }
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
+  return median(std::move(times));
 }
 
 double direct_microseconds(const std::string& name, std::int64_t vocab, double milliseconds) {
