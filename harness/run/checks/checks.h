@@ -26,7 +26,7 @@ struct CheckEntry {
 
 /// By Check.
 inline constexpr CheckEntry kChecks[] = {
-#define FAIRDRAW_CHECK(id, name, function, budget, looks_at, bug, reason) \
+#define FAIRDRAW_CHECK(id, name, function, budget, looks_at, bug, reason, ...) \
   {name, function, CheckEntry::Budget::budget, bug, reason},
 #include "harness/run/evidence/checks.inc"
 };

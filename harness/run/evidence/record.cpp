@@ -45,7 +45,7 @@ struct CheckRow {
 };
 constexpr CheckRow kCheckRows[] = {
     {kGlobalCheck, LooksAt::tokens, nullptr},  // of a whole run
-#define FAIRDRAW_CHECK(id, name, function, budget, looks_at, bug, reason) \
+#define FAIRDRAW_CHECK(id, name, function, budget, looks_at, bug, reason, ...) \
   {name, LooksAt::looks_at, bug},
 #include "harness/run/evidence/checks.inc"
 };

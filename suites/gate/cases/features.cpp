@@ -55,73 +55,17 @@ std::set<std::string_view> needs_of(const harness::Request& shape) {
   return needs;
 }
 
-// What the check itself is about. Of checks that only compare tokens with their row's support, the
-// rows alone say it.
-std::vector<Feature> features_of_check(Check check) {
-  switch (check) {
-    case Check::support:
-      return {};
-    case Check::mask:
-      return {Feature::masks};
-    case Check::tokens:
-      return {Feature::exact_integer};
-    case Check::status:
-      return {Feature::bad_rows};
-    case Check::processing:
-      return {Feature::processing};
-    case Check::sequences:
-      return {Feature::running_batches};
-    case Check::replay:
-      return {Feature::seeds};
-    case Check::batches:
-    case Check::batch_distribution:
-      return {Feature::batch_sizes};
-    case Check::boundaries:  // of the filters that the sampler has
-      return {Feature::top_k, Feature::top_p, Feature::min_p};
-    case Check::streams:
-      return {Feature::independence};
-    case Check::scripted:
-      return {Feature::scripted_words};
-    case Check::chain:
-    case Check::chain_distribution:
-      return {Feature::chains};
-    case Check::verify:
-    case Check::speculation_distribution:
-      return {Feature::speculation};
-    case Check::tree_distribution:
-      return {Feature::draft_trees};
-    case Check::metamorphic:
-    case Check::float_environment:
-      return {Feature::invariance};
-    case Check::probabilities:
-      return {Feature::probs};
-    case Check::logprobs:
-      return {Feature::logprobs};
-    case Check::softmax:
-      return {Feature::softmax};
-    case Check::log_softmax:
-      return {Feature::log_softmax};
-    case Check::top_k_mask_logits:
-      return {Feature::top_k_mask_logits};
-    case Check::min_p_mask_logits:
-      return {Feature::min_p_mask_logits};
-    case Check::top_k_renorm_probs:
-      return {Feature::top_k_renorm_probs};
-    case Check::top_p_renorm_probs:
-      return {Feature::top_p_renorm_probs};
-    case Check::chi_squared:
-    case Check::bets:
-    case Check::binomial:
-    case Check::pit:
-      return {Feature::distribution};
-  }
-  return {};
-}
+// By Check: what the check itself is about. Of checks that only compare tokens with their row's
+// support, the rows alone say it.
+const std::vector<Feature> kOfChecks[] = {
+#define FAIRDRAW_CHECK(id, name, function, budget, looks_at, bug, reason, ...) {__VA_ARGS__},
+#include "harness/run/evidence/checks.inc"
+};
 
 }  // namespace
 
 std::vector<Feature> features_of(const Case& entry) {
-  std::vector<Feature> features = features_of_check(entry.check);
+  std::vector<Feature> features = kOfChecks[static_cast<std::size_t>(entry.check)];
   const harness::Request shape = shape_of(entry);
   const std::set<std::string_view> needs = needs_of(shape);
   const std::vector<std::string> names = harness::feature_names();
