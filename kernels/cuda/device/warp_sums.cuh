@@ -1,56 +1,91 @@
-// A warp, and sums, prefix sums and extremes over its lanes. All lanes take part.
+// A warp, and reductions and prefix sums over its lanes. All lanes take part.
+//
+// For types of 4 and 8 bytes, for 128-bit integers, and for structs with a `value_of_lane` of their
+// own. Integer sums, minima and maxima are exact and commutative, so that the order of a reduction
+// never shows.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
+
+#include "common/host_device.h"
 
 namespace fairdraw::cuda {
 
 inline constexpr int kWarp = 32;
 inline constexpr unsigned kAllLanes = 0xffffffffU;
 
-/// The sum over all lanes, in every lane.
+__device__ inline int lane_of_thread() { return static_cast<int>(threadIdx.x) % kWarp; }
+__device__ inline int warp_of_thread() { return static_cast<int>(threadIdx.x) / kWarp; }
+__device__ inline int warps_of_block() { return static_cast<int>(blockDim.x) / kWarp; }
+
 template <class T>
-__device__ inline T warp_sum(T value) {
+__device__ T value_of_lane(T value, int lane) {
+  return __shfl_sync(kAllLanes, value, lane);
+}
+__device__ inline uint128_t value_of_lane(uint128_t value, int lane) {
+  const std::uint64_t low = value_of_lane(static_cast<std::uint64_t>(value), lane);
+  const std::uint64_t high = value_of_lane(static_cast<std::uint64_t>(value >> 64), lane);
+  return (static_cast<uint128_t>(high) << 64) | low;
+}
+
+struct Add {
+  template <class T>
+  __device__ T operator()(const T& a, const T& b) const {
+    return a + b;
+  }
+};
+struct Minimum {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return b < a ? b : a;
+  }
+};
+struct Maximum {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a < b ? b : a;
+  }
+};
+
+/// The combination of all lanes' values, on every lane.
+template <class T, class Combine>
+__device__ T reduce_warp(T value, const Combine& combine) {
 #pragma unroll
   for (int distance = kWarp / 2; distance > 0; distance /= 2) {
-    value += __shfl_xor_sync(kAllLanes, value, distance);
+    value = combine(value, value_of_lane(value, lane_of_thread() ^ distance));
   }
   return value;
 }
 
-/// The sum over the lanes up to this one.
+/// The sum modulo 2^128: by parts of which 32 fit into a word, so that nothing waits for a carry
+/// but the last additions.
+__device__ __forceinline__ uint128_t reduce_warp(uint128_t value, Add) {
+  constexpr int kPartBits = 27;
+  uint128_t sum = 0;
+#pragma unroll
+  for (int shift = 0; shift < 128; shift += kPartBits) {
+    const auto part = static_cast<std::uint32_t>(value >> shift) & ((1U << kPartBits) - 1);
+    sum += static_cast<uint128_t>(__reduce_add_sync(kAllLanes, part)) << shift;
+  }
+  return sum;
+}
+
+/// The sum of the values of this lane and of all lanes before it.
 template <class T>
-__device__ inline T warp_inclusive_sum(T value) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+__device__ T warp_inclusive_sum(T value) {
 #pragma unroll
   for (int distance = 1; distance < kWarp; distance *= 2) {
-    const T before = __shfl_up_sync(kAllLanes, value, distance);
+    const int lane = lane_of_thread();
+    const T before = value_of_lane(value, lane < distance ? lane : lane - distance);
     if (lane >= distance) value += before;
   }
   return value;
 }
 
-__device__ inline std::uint32_t warp_max(std::uint32_t value) {
-  return __reduce_max_sync(kAllLanes, value);
-}
-__device__ inline std::uint32_t warp_min(std::uint32_t value) {
-  return __reduce_min_sync(kAllLanes, value);
-}
-
-/// Prefix sums over the block's threads. `slots` holds one value a warp; it must not be read or
-/// written by others between the call's barrier and the next one.
-template <int kThreads, class T>
-__device__ inline T block_inclusive_sum(T value, T& total, T* slots) {
-  constexpr int kWarps = kThreads / kWarp;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  const T inclusive = warp_inclusive_sum(value);
-  if (lane == kWarp - 1) slots[warp] = inclusive;
-  __syncthreads();
-  const T of_warps = warp_inclusive_sum(lane < kWarps ? slots[lane] : T{0});
-  total = __shfl_sync(kAllLanes, of_warps, kWarp - 1);
-  const T before = __shfl_sync(kAllLanes, of_warps, warp > 0 ? warp - 1 : 0);
-  return warp > 0 ? inclusive + before : inclusive;
+/// Out of line, because rows call it several times and a cold instruction cache is slow.
+__device__ __noinline__ inline uint128_t warp_inclusive_sum(uint128_t value) {
+  return warp_inclusive_sum<uint128_t>(value);
 }
 
 }  // namespace fairdraw::cuda

@@ -249,11 +249,10 @@ __device__ std::int32_t size_of(const PackTask& task, std::int64_t output) {
 __device__ void place_sets(std::int32_t size, std::int64_t room, std::int64_t& end,
                            PackShared& shared) {
   const auto thread = static_cast<int>(threadIdx.x);
-  std::int64_t total = 0;
-  const std::int64_t sum = block_inclusive_sum<kThreads>(std::int64_t{size}, total, shared.sums);
-  shared.begins[thread] = end + sum - size;
+  const auto sum = block_prefix(std::int64_t{size}, shared.sums);
+  shared.begins[thread] = end + sum.before;
   shared.sizes[thread] = size;
-  end += total;
+  end += sum.total;
   __syncthreads();
   if (end <= room) return;  // all do
   if (thread == 0) {
@@ -331,21 +330,18 @@ __device__ __forceinline__ void write_ids(const KeptMarks& marks, std::int64_t r
   for (int first = part.first_word(); first < end; first += kThreads, turn ^= 1) {
     const int next = first + kThreads + static_cast<int>(threadIdx.x);
     const std::uint32_t next_word = next < end ? word_of(marks, words, next) : 0;
-    std::int32_t total = 0;
-    const std::int32_t size = __popc(word);
-    const std::int32_t before =
-        block_inclusive_sum<kThreads>(size, total, shared.words[turn]) - size;
+    const auto sizes = block_prefix(std::int32_t{__popc(word)}, shared.words[turn]);
 #pragma unroll 1
     for (unsigned left = __ballot_sync(kAllLanes, word != 0); left != 0; left &= left - 1) {
       const int source = __ffs(static_cast<int>(left)) - 1;
       const std::uint32_t bits = __shfl_sync(kAllLanes, word, source);
-      const std::int32_t at = __shfl_sync(kAllLanes, before, source);
+      const std::int32_t at = __shfl_sync(kAllLanes, sizes.before, source);
       if (((bits >> lane) & 1U) != 0) {
         ids[at + __popc(bits & ((1U << lane) - 1))] =
             first_id + (first + warp_of_thread() * kWarp + source) * 32 + lane;
       }
     }
-    ids += total;
+    ids += sizes.total;
     word = next_word;
   }
 }

@@ -388,7 +388,7 @@ class MergedRow {
         mass += read_sum(sums, sizeof(sharded::Sum128) * static_cast<std::size_t>(gap)) << shift;
       }
     }
-    return value_of_lane(called_inclusive_sum(mass), kWarp - 1);
+    return value_of_lane(warp_inclusive_sum(mass), kWarp - 1);
   }
 
   /// A warp a shard; and what cut tiles are shifted by.

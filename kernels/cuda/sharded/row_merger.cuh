@@ -266,7 +266,7 @@ class RowMerger {
         for (int i = lane_of_thread(); i < span.size; i += kWarp) {
           mass += cut_weight(row_.cut_tile(part.cut), row_.known().first_cut() + span.at + i);
         }
-        mass = value_of_lane(called_inclusive_sum(mass), kWarp - 1);
+        mass = value_of_lane(warp_inclusive_sum(mass), kWarp - 1);
       } else {
         mass = thresholds_.mass_of_shard(row_, part.shard);
       }

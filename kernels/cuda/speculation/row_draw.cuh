@@ -304,7 +304,7 @@ class RowDraw {
       mine += sums_.chunk[i];
       sums_.chunk[i] = mine;
     }
-    const Sum inclusive = inclusive_sum_of_warp(mine);
+    const Sum inclusive = warp_inclusive_sum(mine);
     const Sum before = value_of_lane(inclusive, max(lane_of_thread() - 1, 0));
     for (int i = begin; lane_of_thread() > 0 && i < end; ++i) sums_.chunk[i] += before;
   }
@@ -340,7 +340,7 @@ class RowDraw {
         typename Measure::Part part{};
         measure.add(part, weights, i);
         Sum upto = passed;
-        upto += inclusive_sum_of_warp(measure.of_part(part));
+        upto += warp_inclusive_sum(measure.of_part(part));
         const unsigned enough = __ballot_sync(kAllLanes, is_enough(upto));
         if (enough != 0) {
           const std::int64_t step = begin + i * kWarp;

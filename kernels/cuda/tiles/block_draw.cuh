@@ -13,38 +13,6 @@
 
 namespace fairdraw::cuda {
 
-/// Called: it is used twice or more, and instructions come slowly the first time.
-__device__ __noinline__ inline uint128_t inclusive_weights(uint128_t weight) {
-  return inclusive_sum_of_warp(weight);
-}
-
-template <class T>
-__device__ __forceinline__ T inclusive_of_warp(const T& mine) {
-  return warp_inclusive_sum(mine);
-}
-__device__ __forceinline__ uint128_t inclusive_of_warp(const uint128_t& mine) {
-  return inclusive_weights(mine);
-}
-
-/// A sum over the threads before this one, and over all.
-template <class T>
-struct BlockPrefix {
-  T before, total;
-};
-
-/// By all threads of a block; one barrier. `slots` has one for each warp of the largest block, and
-/// is not used again before another barrier.
-template <class T>
-__device__ __forceinline__ BlockPrefix<T> block_prefix(T mine, T* slots) {
-  const T upto = inclusive_of_warp(mine);
-  if (lane_of_thread() == kWarp - 1) slots[warp_of_thread()] = upto;
-  __syncthreads();
-  const T of_warp = lane_of_thread() < warps_of_block() ? slots[lane_of_thread()] : T{};
-  const T upto_warp = inclusive_of_warp(of_warp);
-  const T before = value_of_lane(upto_warp - of_warp, warp_of_thread());
-  return {before + upto - mine, value_of_lane(upto_warp, kWarp - 1)};
-}
-
 /// A tile, the drawn position in it, and the weight of all tiles.
 template <class Weight>
 struct DrawnTile {

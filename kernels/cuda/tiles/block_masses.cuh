@@ -32,21 +32,9 @@ __device__ __forceinline__ bool sync_end_or(bool mine) {
   return any != 0;
 }
 
-/// The sum of the lanes up to this one. All arguments in registers.
-__device__ __noinline__ inline uint128_t called_inclusive_sum(uint128_t value) {
-#pragma unroll
-  for (int distance = 1; distance < kWarp; distance *= 2) {
-    const auto low = __shfl_up_sync(kAllLanes, static_cast<std::uint64_t>(value), distance);
-    const auto high = __shfl_up_sync(kAllLanes, static_cast<std::uint64_t>(value >> 64), distance);
-    const uint128_t before = (static_cast<uint128_t>(high) << 64) | low;
-    value += lane_of_thread() >= distance ? before : uint128_t{0};
-  }
-  return value;
-}
-
 /// The sum over the threads of the end, below 2^128, over the warps through `slot`. One barrier.
 __device__ __noinline__ inline uint128_t called_sum(uint128_t value, uint128_t* slot) {
-  const uint128_t of_warp = sum_of_lanes(value);
+  const uint128_t of_warp = reduce_warp(value, Add{});
   if (lane_of_thread() == 0) slot[warp_of_thread()] = of_warp;
   sync_end();
   const auto pair = [slot](int warp) { return slot[warp] + slot[warp + 1]; };
@@ -59,16 +47,13 @@ class BlockMasses {
   struct Memory {
     uint128_t slot[2][kEndWarps];
   };
-  struct Prefix {
-    uint128_t before;  ///< sum of all threads before this one
-    uint128_t total;
-  };
+  using Prefix = BlockPrefix<uint128_t>;
 
   __device__ explicit BlockMasses(Memory& memory) : memory_(memory) {}
 
   __device__ __forceinline__ Prefix prefix(uint128_t mine) {
     uint128_t* slot = next_slots();
-    const uint128_t inclusive = called_inclusive_sum(mine);
+    const uint128_t inclusive = warp_inclusive_sum(mine);
     if (lane_of_thread() == kWarp - 1) slot[warp_of_thread()] = inclusive;
     sync_end();
     Prefix result{inclusive - mine, 0};

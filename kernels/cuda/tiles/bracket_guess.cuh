@@ -309,7 +309,7 @@ __device__ __noinline__ KeyInterval guessed_bracket(GuessMemory& memory, double 
     const float counts = (upto <= wanted ? 1.0F - share : share) * sampled[i];
     variance += counts * counts * static_cast<float>(memory.counts[thread * kBinsOfThread + i]);
   }
-  variance = warp_sum(variance);
+  variance = reduce_warp(variance, Add{});
   if (lane_of_thread() == 0) memory.of_warp[warp_of_thread()] = variance;
   sync_end();
   variance = 0;

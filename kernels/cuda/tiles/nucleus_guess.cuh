@@ -55,11 +55,11 @@ __device__ __forceinline__ Estimate each_of(const Estimate& a, const Estimate& b
 __device__ __forceinline__ Estimate operator+(const Estimate& a, const Estimate& b) {
   return each_of(a, b, [](float x, float y) { return x + y; });
 }
+__device__ __forceinline__ Estimate& operator+=(Estimate& a, const Estimate& b) {
+  return a = a + b;
+}
 __device__ __forceinline__ Estimate operator-(const Estimate& a, const Estimate& b) {
   return each_of(a, b, [](float x, float y) { return x - y; });
-}
-__device__ __forceinline__ Estimate warp_inclusive_sum(const Estimate& mine) {
-  return each_of(mine, [](float x) { return warp_inclusive_sum(x); });
 }
 __device__ __forceinline__ Estimate value_of_lane(const Estimate& mine, int lane) {
   return each_of(mine, [lane](float x) { return value_of_lane(x, lane); });
@@ -173,14 +173,14 @@ class NucleusGuess : NucleusPart<kForm, kFromProbs> {
       light += weight;
       if (is_sampled(tile)) sampled += weight;
     }
-    light = warp_sum(light);
-    sampled = warp_sum(sampled);
+    light = reduce_warp(light, Add{});
+    sampled = reduce_warp(sampled, Add{});
     if (lane_of_thread() == 0) memory_.of_warp[warp_of_thread()] = {light, sampled};
     __syncthreads();
     const float2 mine =
         lane_of_thread() < warps_of_block() ? memory_.of_warp[lane_of_thread()] : float2{};
-    light = warp_sum(mine.x);
-    sampled = warp_sum(mine.y);
+    light = reduce_warp(mine.x, Add{});
+    sampled = reduce_warp(mine.y, Add{});
     return sampled > 0 ? rough_quotient(light, sampled) : 0.0F;
   }
 

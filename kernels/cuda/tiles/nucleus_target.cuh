@@ -176,7 +176,7 @@ class NucleusTarget : NucleusPart<kForm, kFromProbs> {
     // Twice by one piece of code: over the lanes, then over the warps.
 #pragma unroll 1
     for (int turn = 0;; ++turn) {
-      mine = sum_of_lanes(mine);
+      mine = reduce_warp(mine, Add{});
       if (turn == 1) return mine;
       if (lane_of_thread() == 0) memory_.mass_of_warp[warp_of_thread()] = mine;
       __syncthreads();

@@ -73,7 +73,7 @@ __device__ __forceinline__ std::int32_t token_in_tile(int tile,
   std::uint64_t of_lane = 0;
 #pragma unroll
   for (const std::uint64_t weight : weights) of_lane += weight;
-  const auto upto = static_cast<std::uint64_t>(inclusive_weights(of_lane));
+  const auto upto = static_cast<std::uint64_t>(warp_inclusive_sum(of_lane));
   const int lane = first_above(upto, position);
   std::uint64_t before = upto - of_lane;
   int place = 0;
@@ -97,7 +97,7 @@ class IndexedRow {
   /// By the first `warps` warps of a block; they meet before the first draw.
   __device__ void sum_groups(TileGroups& groups, int warps) const {
     for (int group = warp_of_thread(); group * kWarp < index_.tiles; group += warps) {
-      const uint128_t upto = inclusive_weights(weight_of(group * kWarp + lane_of_thread()));
+      const uint128_t upto = warp_inclusive_sum(weight_of(group * kWarp + lane_of_thread()));
       if (lane_of_thread() == kWarp - 1) groups.weights[group] = upto;
     }
   }
@@ -113,7 +113,7 @@ class IndexedRow {
       mine[i] = group * kWarp < index_.tiles ? groups.weights[group] : uint128_t{0};
       of_lane += mine[i];
     }
-    const uint128_t upto = inclusive_weights(of_lane);
+    const uint128_t upto = warp_inclusive_sum(of_lane);
     const uint128_t total = value_of_lane(upto, kWarp - 1);
     uint128_t target = multiply_high(word, total);
     const int lane = first_above(upto, target);
@@ -171,7 +171,7 @@ class IndexedRow {
   __device__ std::int32_t draw_in_group(int group, uint128_t target) const {
     const int tile = group * kWarp + lane_of_thread();
     const uint128_t weight = weight_of(tile);
-    const uint128_t upto = inclusive_weights(weight);
+    const uint128_t upto = warp_inclusive_sum(weight);
     const int lane = first_above(upto, target);
     std::uint64_t within = 0;
     if (lane_of_thread() == lane) {
