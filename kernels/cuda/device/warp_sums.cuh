@@ -29,6 +29,22 @@ __device__ inline uint128_t value_of_lane(uint128_t value, int lane) {
   return (static_cast<uint128_t>(high) << 64) | low;
 }
 
+/// The value of the lane `distance` below; on the first lanes, their own.
+template <class T>
+__device__ T value_of_lane_below(T value, int distance) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return __shfl_up_sync(kAllLanes, value, distance);
+  } else {
+    const int lane = lane_of_thread();
+    return value_of_lane(value, lane < distance ? lane : lane - distance);
+  }
+}
+__device__ inline uint128_t value_of_lane_below(uint128_t value, int distance) {
+  const auto low = __shfl_up_sync(kAllLanes, static_cast<std::uint64_t>(value), distance);
+  const auto high = __shfl_up_sync(kAllLanes, static_cast<std::uint64_t>(value >> 64), distance);
+  return (static_cast<uint128_t>(high) << 64) | low;
+}
+
 struct Add {
   template <class T>
   __device__ T operator()(const T& a, const T& b) const {
@@ -76,16 +92,21 @@ template <class T>
 __device__ T warp_inclusive_sum(T value) {
 #pragma unroll
   for (int distance = 1; distance < kWarp; distance *= 2) {
-    const int lane = lane_of_thread();
-    const T before = value_of_lane(value, lane < distance ? lane : lane - distance);
-    if (lane >= distance) value += before;
+    const T before = value_of_lane_below(value, distance);
+    if (lane_of_thread() >= distance) value += before;
   }
   return value;
 }
 
-/// Out of line, because rows call it several times and a cold instruction cache is slow.
+/// Out of line, because rows call it several times and a cold instruction cache is slow. Adds 0
+/// where there is no lane below: no branch.
 __device__ __noinline__ inline uint128_t warp_inclusive_sum(uint128_t value) {
-  return warp_inclusive_sum<uint128_t>(value);
+#pragma unroll
+  for (int distance = 1; distance < kWarp; distance *= 2) {
+    const uint128_t before = value_of_lane_below(value, distance);
+    value += lane_of_thread() >= distance ? before : uint128_t{0};
+  }
+  return value;
 }
 
 }  // namespace fairdraw::cuda
