@@ -34,7 +34,7 @@ Error check_filters(const LawFilters& filters, const std::string& prefix, std::i
   return {};
 }
 
-// What chains and trees share. `max_draft` is in range.
+// `max_draft` is in range.
 Error check_target(const TargetRows& target, std::int64_t max_draft,
                    const View<const std::int32_t>& draft_tokens,
                    const View<const std::int32_t>& draft_lengths) {
@@ -84,14 +84,6 @@ Error check_distribution(DraftLaw distribution) {
                       "0 (none), 1 (probs) or 2 (logits)");
 }
 
-Error check_outcome(const View<std::int32_t>& tokens, std::int64_t batch, std::int64_t width,
-                    const char* meaning, const View<std::int32_t>& accepted,
-                    const View<RowStatus>& statuses) {
-  if (Error e = check_needed(tokens, "tokens", batch * width, meaning)) return e;
-  if (Error e = check_optional(accepted, "accepted", batch, kARequest)) return e;
-  return check_optional(statuses, "statuses", batch, kARequest);
-}
-
 }  // namespace
 
 SampleRequest rows_of(const TargetRows& target) {
@@ -104,25 +96,23 @@ SampleRequest rows_of(const TargetRows& target) {
   return rows;
 }
 
-Error check_verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result) {
-  const std::int64_t batch = request.target.batch;
-  if (Error e = check_count("max_draft", request.max_draft, kMax - 1, "0 to 2^31 - 2")) return e;
-  if (Error e = check_target(request.target, request.max_draft, request.draft_tokens,
-                             request.draft_lengths)) {
-    return e;
-  }
-  if (Error e = check_distribution(request.draft_law)) return e;
-  if (request.draft_law != DraftLaw::none && request.draft_tokens.size > 0) {
-    if (Error e = check_draft(request.draft, request.draft_filters, request.target,
-                              request.draft_tokens.size, "one row a place for a draft")) {
-      return e;
-    }
-  }
-  return check_outcome(result.tokens, batch, request.max_draft + 1, "batch * (max_draft + 1)",
-                       result.accepted, result.statuses);
-}
+DraftedCall::DraftedCall(const VerifyChainRequest& chain, const VerifyChainResult& to)
+    : request{.target = chain.target,
+              .max_draft = chain.max_draft,
+              .max_depth = chain.max_draft,
+              .draft_tokens = chain.draft_tokens,
+              .parents = {},
+              .draft_lengths = chain.draft_lengths,
+              .draft_law = chain.draft_law,
+              .siblings = SiblingSampling::with_replacement,
+              .draft = chain.draft,
+              .draft_filters = chain.draft_filters},
+      result{to.tokens, {}, to.accepted, to.statuses},
+      is_chain(true) {}
 
-Error check_verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result) {
+Error check_drafted_call(const DraftedCall& call) {
+  const VerifyTreeRequest& request = call.request;
+  const VerifyTreeResult& result = call.result;
   const std::int64_t batch = request.target.batch;
   if (Error e = check_count("max_draft", request.max_draft, kMax - 1, "0 to 2^31 - 2")) return e;
   if (Error e = check_count("max_depth", request.max_depth, kMax - 1, "0 to 2^31 - 2")) return e;
@@ -130,18 +120,18 @@ Error check_verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult
                              request.draft_lengths)) {
     return e;
   }
-  if (Error e =
-          check_needed(request.parents, "parents", request.draft_tokens.size, "as draft_tokens")) {
-    return e;
-  }
+  const std::int64_t links = call.is_chain ? 0 : request.draft_tokens.size;
+  if (Error e = check_needed(request.parents, "parents", links, "as draft_tokens")) return e;
   if (Error e = check_distribution(request.draft_law)) return e;
   if (static_cast<std::uint32_t>(request.siblings) > 1) {
     return out_of_range("siblings", std::to_string(static_cast<std::uint32_t>(request.siblings)),
                         "0 (with_replacement) or 1 (without_replacement)");
   }
-  if (request.draft_law != DraftLaw::none && request.draft_tokens.size > 0) {
+  if (call.knows_distribution()) {
+    const char* const meaning =
+        call.is_chain ? "one row a place for a draft" : "one row a row of target.logits";
     if (Error e = check_draft(request.draft, request.draft_filters, request.target,
-                              request.target.logits.rows, "one row a row of target.logits")) {
+                              call.draft_rows(), meaning)) {
       return e;
     }
   }
@@ -149,8 +139,11 @@ Error check_verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult
           check_optional(result.nodes, "nodes", batch * request.max_depth, "batch * max_depth")) {
     return e;
   }
-  return check_outcome(result.tokens, batch, request.max_depth + 1, "batch * (max_depth + 1)",
-                       result.accepted, result.statuses);
+  if (Error e = check_needed(result.tokens, "tokens", batch * call.width(), call.width_text())) {
+    return e;
+  }
+  if (Error e = check_optional(result.accepted, "accepted", batch, kARequest)) return e;
+  return check_optional(result.statuses, "statuses", batch, kARequest);
 }
 
 }  // namespace fairdraw

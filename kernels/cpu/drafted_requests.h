@@ -1,5 +1,4 @@
-// Requests with drafted tokens: where their rows are, their distributions, their random words. What
-// verify_chain and verify_tree share.
+// Requests with drafted tokens: where their rows are, their distributions, their random words.
 #pragma once
 
 #include <cstdint>

@@ -1,23 +1,27 @@
-// verify_tree (fairdraw/speculative.h): a tree of drafted tokens against the target's logits.
+// verify_tree and verify_chain (fairdraw/speculative.h): a tree of drafted tokens against the
+// target's logits, in integers. A chain is a tree of one child a node.
 //
 // Contract and semantics: see the header. Node by node down one path:
 //   - the distribution of the draft unknown, or the request greedy: the target's token is drawn
-//   from the row
-//     after the node. Where a child has that token the path goes on there; else it ends, and the
-//     token is emitted all the same. That is the distribution of trying the children one by one,
-//     each a point mass, against what the earlier ones left of the target: child x is accepted with
-//     probability P(x) either way, and what is drawn where none is accepted is the target without
-//     them. Tokens are those of `sample`, whatever the tree.
+//     from the row after the node, with the word of purpose draw. Where a child has that token the
+//     path goes on there; else it ends, and the token is emitted all the same. That is the
+//     distribution of trying the children one by one, each a point mass, against what the earlier
+//     ones left of the target: child x is accepted with probability P(x) either way, and what is
+//     drawn where none is accepted is the target without them. Tokens are those of `sample`,
+//     whatever the tree.
 //   - the distribution known: two filtered rows and their weights; sibling_residual.h tests the
-//   children one
-//     by one, or draws from what they leave.
+//     children one by one, or draws from what they leave. Filters are part of both distributions:
+//     P is what `sample` would draw from, Q what it drew from. A greedy draft is a point mass at
+//     its largest logit.
 //
-// Cost: a filtered row and a draw for each token that is emitted; looking for children is linear
-// in the nodes of a request, once along the whole path, because a child comes after its parent.
-// The second rule adds, a node, the draft's row and two passes that write weights; a child that
-// stands costs no pass, one that does not one over the tokens that have something left.
+// Cost: a filtered row and a draw for each token that is emitted; rows off the path are never read.
+// Looking for children is linear in the nodes of a request, once along the whole path, because a
+// child comes after its parent; in a chain it is the next token. The second rule adds, a node, the
+// draft's row and two passes that write weights; a child that stands costs no pass, one that does
+// not one over the tokens that have something left.
 //
-// Randomness: depth d uses offset + d; purpose draw, or accept (a word a child), recover, bonus.
+// Randomness: depth d uses offset + d; draw, accept (a word a child), recover and bonus are
+// purposes of their own, so that no two decisions share bits, at one depth or at two.
 // Determinism: integers throughout, no dependence on order, thread or instruction set.
 #include <algorithm>
 #include <limits>
@@ -43,12 +47,14 @@ struct Distributions {
 class Trees {
  public:
   /// sets: null, or those of all places for tokens.
-  Trees(const VerifyTreeRequest& request, const VerifyTreeResult& result, cpu::Survivors* sets)
-      : request_(request),
-        result_(result),
+  Trees(const DraftedCall& call, cpu::Survivors* sets)
+      : is_chain_(call.is_chain),
+        request_(call.request),
+        result_(call.result),
         sets_(sets),
-        requests_(request.target, request.max_draft, request.draft_tokens, request.draft_lengths),
-        drafts_(request.draft_law, request.draft, request.draft_filters) {}
+        requests_(request_.target, request_.max_draft, request_.draft_tokens,
+                  request_.draft_lengths),
+        drafts_(request_.draft_law, request_.draft, request_.draft_filters) {}
 
   void run(std::int64_t b, Worker& worker) const {
     const std::int64_t depth = request_.max_depth;
@@ -62,7 +68,7 @@ class Trees {
     std::int32_t accepted = 0;
     DraftedRequest request;
     RowStatus status = requests_.find(b, request);
-    if (status == RowStatus::ok) {
+    if (status == RowStatus::ok && !is_chain_) {
       status = cpu::check_tree(request_.parents.data + request.place, request.drafts,
                                request_.max_depth, request_.draft_law != DraftLaw::none);
     }
@@ -92,6 +98,7 @@ class Trees {
 
   // The first child of `node` from node `from` on; the number of nodes where there is none.
   std::int64_t child_of(const DraftedRequest& request, std::int64_t node, std::int64_t from) const {
+    if (is_chain_) return from == node + 1 ? from : request.drafts;
     const std::int32_t* const parents = request_.parents.data + request.place;
     while (from < request.drafts && parents[from] != node) ++from;
     return from;
@@ -148,7 +155,8 @@ class Trees {
     thread_local Distributions distributions;
     const std::int32_t* const drafted = requests_.tokens(request);
     cpu::take_weights(worker, requests_.vocab(), distributions.target);
-    const RowStatus status = drafts_.weigh(b, request.row + node + 1, worker, distributions.draft);
+    const std::int64_t row = (is_chain_ ? request.place : request.row) + node + 1;
+    const RowStatus status = drafts_.weigh(b, row, worker, distributions.draft);
     if (status != RowStatus::ok) return status;
     distributions.residual.start(distributions.target, distributions.draft,
                                  static_cast<std::size_t>(requests_.vocab()));
@@ -166,6 +174,7 @@ class Trees {
     return RowStatus::ok;
   }
 
+  bool is_chain_;
   const VerifyTreeRequest& request_;
   const VerifyTreeResult& result_;
   cpu::Survivors* sets_;
@@ -173,33 +182,45 @@ class Trees {
   cpu::DraftDistributions drafts_;
 };
 
-void verify(const VerifyTreeRequest& request, const VerifyTreeResult& result,
-            const Execution& execution, cpu::Survivors* sets) {
-  const Trees trees(request, result, sets);
-  cpu::for_each_row(request.target.batch, execution,
+/// kept: null, or where sets go.
+Error verify(const DraftedCall& call, const KeptSets* kept, const Execution& execution) {
+  if (Error error = cpu::check_execution(execution)) return error;
+  if (Error error = check_drafted_call(call)) return error;
+  cpu::Survivors sets;
+  const std::int64_t places = product_of(call.request.target.batch, call.width());
+  if (kept != nullptr) {
+    if (Error error = check_kept(*kept, places, call.width_text())) return error;
+    sets.resize(static_cast<std::size_t>(places));
+  }
+  const Trees trees(call, kept != nullptr ? &sets : nullptr);
+  cpu::for_each_row(call.request.target.batch, execution,
                     [&trees](std::int64_t b, Worker& worker) { trees.run(b, worker); });
+  if (kept == nullptr) return {};
+  cpu::pack_sets(places, [&](std::int64_t i) { return &sets[static_cast<std::size_t>(i)]; }, *kept);
+  return {};
 }
 
 }  // namespace
 
+Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
+                   const Execution& execution) {
+  return verify(DraftedCall(request, result), nullptr, execution);
+}
+
+Error verify_chain_with_kept_sets(const VerifyChainRequest& request,
+                                  const VerifyChainResult& result, const KeptSets& kept,
+                                  const Execution& execution) {
+  return verify(DraftedCall(request, result), &kept, execution);
+}
+
 Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
                   const Execution& execution) {
-  if (Error error = cpu::check_execution(execution)) return error;
-  if (Error error = check_verify_tree(request, result)) return error;
-  verify(request, result, execution, nullptr);
-  return {};
+  return verify(DraftedCall(request, result), nullptr, execution);
 }
 
 Error verify_tree_with_kept_sets(const VerifyTreeRequest& request, const VerifyTreeResult& result,
                                  const KeptSets& kept, const Execution& execution) {
-  if (Error error = cpu::check_execution(execution)) return error;
-  if (Error error = check_verify_tree(request, result)) return error;
-  const std::int64_t places = product_of(request.target.batch, request.max_depth + 1);
-  if (Error error = check_kept(kept, places, "batch * (max_depth + 1)")) return error;
-  cpu::Survivors sets(static_cast<std::size_t>(places));
-  verify(request, result, execution, &sets);
-  cpu::pack_sets(places, [&](std::int64_t i) { return &sets[static_cast<std::size_t>(i)]; }, kept);
-  return {};
+  return verify(DraftedCall(request, result), &kept, execution);
 }
 
 Error parents_from_links(View<const std::int32_t> next_token, View<const std::int32_t> next_sibling,

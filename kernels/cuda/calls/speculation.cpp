@@ -314,7 +314,7 @@ Error enqueue_no_sets(const KeptSets& kept, cudaStream_t stream) {
 /// kept: null, or where sets go.
 Error run_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
                 const KeptSets* kept, const Execution& execution) {
-  if (Error error = check_verify_chain(request, result)) return error;
+  if (Error error = check_drafted_call(DraftedCall(request, result))) return error;
   if (Error error = check_sizes(request.target)) return error;
   if (knows_distribution(request)) {
     if (Error error = check_batch(request.draft, "draft")) return error;
@@ -354,7 +354,7 @@ Error run_chain(const VerifyChainRequest& request, const VerifyChainResult& resu
 /// The same of a tree.
 Error run_tree(const VerifyTreeRequest& request, VerifyTreeResult result, const KeptSets* kept,
                const Execution& execution) {
-  if (Error error = check_verify_tree(request, result)) return error;
+  if (Error error = check_drafted_call(DraftedCall(request, result))) return error;
   if (Error error = check_sizes(request.target)) return error;  // as many rows of the draft
   if (kept != nullptr) {
     const std::int64_t places = token_places(request);
