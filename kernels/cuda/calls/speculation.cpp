@@ -35,6 +35,12 @@ RowSettings place_settings(BumpAllocator& memory, std::int64_t rows) {
   return settings;
 }
 
+/// Places of tokens, of all requests; also of a call that is not checked.
+std::int64_t token_places(const DraftedCall& call) {
+  const bool counts = call.width() > 0 && call.width() <= kMaxArrayBytes;
+  return counts ? product_of(call.request.target.batch, call.width()) : 0;
+}
+
 /// The workspace of a call.
 struct DraftWorkspace {
   Workspace target;                    ///< records and edits of the target's rows
@@ -47,13 +53,11 @@ struct DraftWorkspace {
   std::int32_t* emitted_rows = nullptr;  ///< [places of tokens], of kept sets
   std::int32_t* nodes = nullptr;         ///< of a tree with kept sets
 
-  static DraftWorkspace of(const TargetRows& target, std::int64_t places, std::int64_t draft_rows,
-                           bool knows_distribution, bool is_tree, bool has_kept,
-                           BumpAllocator& memory) {
-    const SampleRequest rows = rows_of(target);
-    const std::int64_t n = rows.logits.rows;
+  static DraftWorkspace of(const DraftedCall& call, bool has_kept, BumpAllocator& memory) {
+    const TargetRows& target = call.request.target;
+    const std::int64_t n = target.logits.rows;
     DraftWorkspace workspace;
-    workspace.target = Workspace::of(rows, {false, has_kept}, memory);
+    workspace.target = Workspace::of(rows_of(target), {false, has_kept}, memory);
     memory.allocate(workspace.requests, target.batch);
     workspace.of_target = place_settings(memory, n);
     memory.allocate(workspace.draws.seed, n);
@@ -61,53 +65,23 @@ struct DraftWorkspace {
     memory.allocate(workspace.draws.index, n);
     memory.allocate(workspace.draws.tokens, n);
     memory.allocate(workspace.draws.statuses, n);
-    if (knows_distribution) {
-      memory.allocate(workspace.draft_records, draft_rows);
-      workspace.of_draft = place_settings(memory, draft_rows);
-      if (is_tree) memory.allocate(workspace.children, n);
+    if (call.request.draft_law != DraftLaw::none) {
+      memory.allocate(workspace.draft_records, call.draft_rows());
+      workspace.of_draft = place_settings(memory, call.draft_rows());
+      if (!call.is_chain) memory.allocate(workspace.children, n);
     }
-    if (is_tree) memory.allocate(workspace.depths, places > 0 ? places : 1);
+    const std::int64_t places = call.request.draft_tokens.size;
+    if (!call.is_chain) memory.allocate(workspace.depths, places > 0 ? places : 1);
+    if (has_kept) memory.allocate(workspace.emitted_rows, token_places(call));
+    if (has_kept && !call.is_chain) memory.allocate(workspace.nodes, token_places(call));
     return workspace;
   }
 };
 
-/// Tokens of a request at most.
-std::int64_t width_of(const VerifyChainRequest& request) { return request.max_draft + 1; }
-std::int64_t width_of(const VerifyTreeRequest& request) { return request.max_depth + 1; }
-
-/// Places of tokens, of all requests; also of a call that is not checked.
-template <class Request>
-std::int64_t token_places(const Request& request) {
-  const bool counts = width_of(request) > 0 && width_of(request) <= kMaxArrayBytes;
-  return counts ? product_of(request.target.batch, width_of(request)) : 0;
-}
-
-DraftWorkspace workspace_of(const VerifyChainRequest& request, bool has_kept,
-                            BumpAllocator& memory) {
-  const std::int64_t places = request.draft_tokens.size;
-  DraftWorkspace workspace = DraftWorkspace::of(
-      request.target, places, places, request.draft_law != DraftLaw::none, false, has_kept, memory);
-  if (has_kept) memory.allocate(workspace.emitted_rows, token_places(request));
-  return workspace;
-}
-
-DraftWorkspace workspace_of(const VerifyTreeRequest& request, bool has_kept,
-                            BumpAllocator& memory) {
-  DraftWorkspace workspace =
-      DraftWorkspace::of(request.target, request.draft_tokens.size, request.target.logits.rows,
-                         request.draft_law != DraftLaw::none, true, has_kept, memory);
-  if (has_kept) {
-    memory.allocate(workspace.emitted_rows, token_places(request));
-    memory.allocate(workspace.nodes, token_places(request));
-  }
-  return workspace;
-}
-
-template <class Request>
-std::int64_t bytes_of(const Request& request, bool has_kept) {
-  if (request.target.batch <= 0) return 0;
+std::int64_t bytes_of(const DraftedCall& call, bool has_kept) {
+  if (call.request.target.batch <= 0) return 0;
   BumpAllocator memory(nullptr);
-  workspace_of(request, has_kept, memory);
+  DraftWorkspace::of(call, has_kept, memory);
   return memory.bytes();
 }
 
@@ -130,38 +104,50 @@ void check_target(DevicePointers& pointers, const TargetRows& target) {
 }
 
 /// Rows and requests are blocks of launches, eight at most each.
-Error check_sizes(const TargetRows& target) {
+Error check_sizes(const DraftedCall& call) {
+  const TargetRows& target = call.request.target;
   if (Error error = check_batch(target.logits, "target.logits")) return error;
-  if (target.batch <= kMaxRows) return {};
-  return out_of_range("target.batch", std::to_string(target.batch),
-                      "0 to " + std::to_string(kMaxRows));
+  if (target.batch > kMaxRows) {
+    return out_of_range("target.batch", std::to_string(target.batch),
+                        "0 to " + std::to_string(kMaxRows));
+  }
+  return call.knows_distribution() ? check_batch(call.request.draft, "draft") : Error{};
 }
 
-template <class Request, class Result>
-void check_drafts(DevicePointers& pointers, const Request& request, const Result& result,
-                  const KeptSets* kept, const Execution& execution) {
+void check_pointers(DevicePointers& pointers, const DraftedCall& call, const KeptSets* kept,
+                    const Execution& execution) {
+  const VerifyTreeRequest& request = call.request;
   check_target(pointers, request.target);
   pointers.check("draft_tokens", request.draft_tokens);
   pointers.check("draft_lengths", request.draft_lengths);
-  pointers.check("tokens", result.tokens);
-  pointers.check("accepted", result.accepted);
-  pointers.check("statuses", result.statuses);
+  pointers.check("tokens", call.result.tokens);
+  pointers.check("accepted", call.result.accepted);
+  pointers.check("statuses", call.result.statuses);
   if (kept != nullptr) {
     pointers.check("kept.token_ids", kept->token_ids);
     pointers.check("kept.offsets", kept->offsets);
     pointers.check("kept.overflow", kept->overflow);
   }
-  pointers.check_workspace(execution, bytes_of(request, kept != nullptr), request.target.batch);
+  pointers.check_workspace(execution, bytes_of(call, kept != nullptr), request.target.batch);
+  if (call.knows_distribution()) {
+    pointers.check("draft", request.draft);
+    check_filters(pointers, request.draft_filters, "draft_filters.");
+  }
+  pointers.check("parents", request.parents);
+  pointers.check("nodes", call.result.nodes);
 }
 
-/// What chains and trees have alike.
-template <class Request>
-DraftTask task_of(const Request& request, const DraftWorkspace& workspace) {
+DraftTask task_of(const DraftedCall& call, const DraftWorkspace& workspace) {
+  const VerifyTreeRequest& request = call.request;
   DraftTask task;
   task.target = request.target;
   task.drafts = {request.max_draft, request.draft_tokens, request.draft_lengths};
   task.draft_law = request.draft_law;
   task.draft_filters = request.draft_filters;
+  task.draft_rows = call.draft_rows();
+  task.siblings = request.siblings;
+  task.parents = request.parents;
+  task.max_depth = request.max_depth;
   task.requests = workspace.requests;
   task.of_target = workspace.of_target;
   task.draws = workspace.draws;
@@ -169,19 +155,6 @@ DraftTask task_of(const Request& request, const DraftWorkspace& workspace) {
   task.depths = workspace.depths;
   task.children = workspace.children;
   return task;
-}
-
-/// True where rows of a draft are read.
-template <class Request>
-bool knows_distribution(const Request& request) {
-  return request.draft_law != DraftLaw::none && request.draft_tokens.size > 0;
-}
-
-template <class Request>
-void check_distribution(DevicePointers& pointers, const Request& request) {
-  if (!knows_distribution(request)) return;
-  pointers.check("draft", request.draft);
-  check_filters(pointers, request.draft_filters, "draft_filters.");
 }
 
 void set_filters(const RowSettings& settings, std::int64_t rows, const LawFilters& rules,
@@ -222,8 +195,7 @@ Error draw_target(const DraftTask& draft, const DraftWorkspace& workspace, Path 
 }
 
 /// Weighs the rows of the draft: as they are, or filtered.
-template <class Request>
-Error weigh_draft(const Request& request, const DraftWorkspace& workspace, Path path,
+Error weigh_draft(const VerifyTreeRequest& request, const DraftWorkspace& workspace, Path path,
                   cudaStream_t stream) {
   const std::int64_t n = request.draft.rows;
   if (n == 0) return {};
@@ -250,8 +222,7 @@ FilteredRows filtered_target(const DraftTask& draft, const DraftWorkspace& works
           workspace.target.records};
 }
 
-template <class Request>
-FilteredRows weighed_draft(const Request& request, const DraftWorkspace& workspace) {
+FilteredRows weighed_draft(const VerifyTreeRequest& request, const DraftWorkspace& workspace) {
   FilteredRows draft;
   draft.rows = request.draft;
   draft.from_probs = request.draft_law == DraftLaw::probs;
@@ -260,32 +231,13 @@ FilteredRows weighed_draft(const Request& request, const DraftWorkspace& workspa
   return draft;
 }
 
-}  // namespace
-
-std::int64_t workspace_bytes(const VerifyChainRequest& request) noexcept {
-  return bytes_of(request, false);
-}
-
-std::int64_t workspace_bytes(const VerifyTreeRequest& request) noexcept {
-  return bytes_of(request, false);
-}
-
-std::int64_t workspace_bytes(const VerifyChainRequest& request, const KeptSets&) noexcept {
-  return bytes_of(request, true);
-}
-
-std::int64_t workspace_bytes(const VerifyTreeRequest& request, const KeptSets&) noexcept {
-  return bytes_of(request, true);
-}
-
-namespace {
-
-/// Sets of the rows at which tokens were emitted. `nodes`: of a tree.
+/// Sets of the rows at which tokens were emitted.
 Error enqueue_kept(const DraftTask& task, const DraftWorkspace& workspace,
-                   const std::int32_t* tokens, const std::int32_t* nodes, std::int64_t width,
-                   const KeptSets& kept, cudaStream_t stream) {
-  if (Error e = check_launch("emitted_rows", find_emitted_rows(task, tokens, nodes, width,
-                                                               workspace.emitted_rows, stream))) {
+                   const VerifyTreeResult& result, const KeptSets& kept, cudaStream_t stream) {
+  const std::int64_t width = task.max_depth + 1;
+  if (Error e = check_launch("emitted_rows",
+                             find_emitted_rows(task, result.tokens.data, result.nodes.data, width,
+                                               workspace.emitted_rows, stream))) {
     return e;
   }
   const KeptWorkspace& of_rows = workspace.target.kept;
@@ -312,113 +264,89 @@ Error enqueue_no_sets(const KeptSets& kept, cudaStream_t stream) {
 }
 
 /// kept: null, or where sets go.
-Error run_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
-                const KeptSets* kept, const Execution& execution) {
-  if (Error error = check_drafted_call(DraftedCall(request, result))) return error;
-  if (Error error = check_sizes(request.target)) return error;
-  if (knows_distribution(request)) {
-    if (Error error = check_batch(request.draft, "draft")) return error;
-  }
+Error run(DraftedCall call, const KeptSets* kept, const Execution& execution) {
+  const VerifyTreeRequest& request = call.request;
+  VerifyTreeResult& result = call.result;
+  if (Error error = check_drafted_call(call)) return error;
+  if (Error error = check_sizes(call)) return error;
   if (kept != nullptr) {
-    const std::int64_t places = token_places(request);
-    if (Error error = check_kept(*kept, places, "batch * (max_draft + 1)")) return error;
+    if (Error error = check_kept(*kept, token_places(call), call.width_text())) return error;
   }
   Path path = execution.path;
   if (Error error = check_path(path)) return error;
   DevicePointers pointers;
-  check_drafts(pointers, request, result, kept, execution);
-  check_distribution(pointers, request);
+  check_pointers(pointers, call, kept, execution);
   if (pointers.error()) return pointers.error();
 
   const cudaStream_t stream = stream_of(execution);
   if (request.target.batch == 0) return kept != nullptr ? enqueue_no_sets(*kept, stream) : Error{};
   BumpAllocator memory(execution.workspace);
-  const DraftWorkspace workspace = workspace_of(request, kept != nullptr, memory);
-  DraftTask task = task_of(request, workspace);
-  task.draft_rows = request.draft_tokens.size;
-  if (Error e = draw_target(task, workspace, path, stream)) return e;
-  FilteredRows draft;
-  if (knows_distribution(request)) {
-    if (Error e = weigh_draft(request, workspace, path, stream)) return e;
-    draft = weighed_draft(request, workspace);
-  }
-  if (Error e = check_launch("verify_chain", walk_chains(task, filtered_target(task, workspace),
-                                                         draft, result, path, stream))) {
-    return e;
-  }
-  if (kept == nullptr) return {};
-  return enqueue_kept(task, workspace, result.tokens.data, nullptr, width_of(request), *kept,
-                      stream);
-}
-
-/// The same of a tree.
-Error run_tree(const VerifyTreeRequest& request, VerifyTreeResult result, const KeptSets* kept,
-               const Execution& execution) {
-  if (Error error = check_drafted_call(DraftedCall(request, result))) return error;
-  if (Error error = check_sizes(request.target)) return error;  // as many rows of the draft
-  if (kept != nullptr) {
-    const std::int64_t places = token_places(request);
-    if (Error error = check_kept(*kept, places, "batch * (max_depth + 1)")) return error;
-  }
-  Path path = execution.path;
-  if (Error error = check_path(path)) return error;
-  DevicePointers pointers;
-  check_drafts(pointers, request, result, kept, execution);
-  check_distribution(pointers, request);
-  pointers.check("parents", request.parents);
-  pointers.check("nodes", result.nodes);
-  if (pointers.error()) return pointers.error();
-
-  const cudaStream_t stream = stream_of(execution);
-  if (request.target.batch == 0) return kept != nullptr ? enqueue_no_sets(*kept, stream) : Error{};
-  BumpAllocator memory(execution.workspace);
-  const DraftWorkspace workspace = workspace_of(request, kept != nullptr, memory);
-  DraftTask task = task_of(request, workspace);
-  task.parents = request.parents;
-  task.max_depth = request.max_depth;
-  task.draft_rows = request.target.logits.rows;
-  task.siblings = request.siblings;
-  if (kept != nullptr && !result.nodes.given()) {
+  const DraftWorkspace workspace = DraftWorkspace::of(call, kept != nullptr, memory);
+  const DraftTask task = task_of(call, workspace);
+  if (kept != nullptr && !call.is_chain && !result.nodes.given()) {
     result.nodes = {workspace.nodes, request.target.batch * request.max_depth};
   }
   if (Error e = draw_target(task, workspace, path, stream)) return e;
-  if (!knows_distribution(request)) {
-    if (Error e = check_launch("verify_tree", walk_trees(task, result, stream))) return e;
-  } else {
+  FilteredRows draft;
+  if (call.knows_distribution()) {
     if (Error e = weigh_draft(request, workspace, path, stream)) return e;
-    if (Error e = check_launch(
-            "verify_tree_law",
-            walk_distribution_trees(task, filtered_target(task, workspace),
-                                    weighed_draft(request, workspace), result, path, stream))) {
+    draft = weighed_draft(request, workspace);
+  }
+  const FilteredRows target = filtered_target(task, workspace);
+  if (call.is_chain) {
+    const VerifyChainResult of_chain{result.tokens, result.accepted, result.statuses};
+    if (Error e = check_launch("verify_chain",
+                               walk_chains(task, target, draft, of_chain, path, stream))) {
       return e;
     }
+  } else if (!call.knows_distribution()) {
+    if (Error e = check_launch("verify_tree", walk_trees(task, result, stream))) return e;
+  } else if (Error e = check_launch(
+                 "verify_tree_law",
+                 walk_distribution_trees(task, target, draft, result, path, stream))) {
+    return e;
   }
   if (kept == nullptr) return {};
-  return enqueue_kept(task, workspace, result.tokens.data, result.nodes.data, width_of(request),
-                      *kept, stream);
+  return enqueue_kept(task, workspace, result, *kept, stream);
 }
 
 }  // namespace
 
+std::int64_t workspace_bytes(const VerifyChainRequest& request) noexcept {
+  return bytes_of(DraftedCall(request), false);
+}
+
+std::int64_t workspace_bytes(const VerifyTreeRequest& request) noexcept {
+  return bytes_of(DraftedCall(request), false);
+}
+
+std::int64_t workspace_bytes(const VerifyChainRequest& request, const KeptSets&) noexcept {
+  return bytes_of(DraftedCall(request), true);
+}
+
+std::int64_t workspace_bytes(const VerifyTreeRequest& request, const KeptSets&) noexcept {
+  return bytes_of(DraftedCall(request), true);
+}
+
 Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
                    const Execution& execution) {
-  return run_chain(request, result, nullptr, execution);
+  return run(DraftedCall(request, result), nullptr, execution);
 }
 
 Error verify_chain_with_kept_sets(const VerifyChainRequest& request,
                                   const VerifyChainResult& result, const KeptSets& kept,
                                   const Execution& execution) {
-  return run_chain(request, result, &kept, execution);
+  return run(DraftedCall(request, result), &kept, execution);
 }
 
 Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
                   const Execution& execution) {
-  return run_tree(request, result, nullptr, execution);
+  return run(DraftedCall(request, result), nullptr, execution);
 }
 
 Error verify_tree_with_kept_sets(const VerifyTreeRequest& request, const VerifyTreeResult& result,
                                  const KeptSets& kept, const Execution& execution) {
-  return run_tree(request, result, &kept, execution);
+  return run(DraftedCall(request, result), &kept, execution);
 }
 
 }  // namespace fairdraw::cuda
