@@ -110,8 +110,8 @@ struct PairTotals {
   }
 };
 
-/// Shared memory of a block whose cluster draws a residual once.
-struct ResidualMemory {
+/// Shared memory of a block whose cluster adds up a residual: what is not in chunks.
+struct ResidualSums {
   static constexpr int kMostOpen = 64;
   static constexpr int kMaxWarpsOfDraw = 8;
   struct OpenToken {
@@ -119,7 +119,6 @@ struct ResidualMemory {
     std::int32_t token;
   };
 
-  SharedDistribution target, draft;
   PairTotals totals[kMaxBlocks][kMaxWarpsOfDraw];  ///< of all blocks' warps
   int open;                                        ///< tokens, listed or not
   OpenToken open_tokens[kMostOpen];
@@ -156,7 +155,13 @@ struct ResidualMemory {
   }
 };
 
+/// The same of a block whose cluster draws from a residual.
+struct ResidualMemory : ResidualSums {
+  SharedDistribution target, draft;
+};
+
 /// P and Q of the tokens with residuals as far as bounds of the totals tell, and of all tokens.
+template <class Sum>
 class BoundedResidualMeasure : public PairMeasure<FilteredWeight, FilteredWeight> {
  public:
   struct Part : PairMeasure::Part {
@@ -174,9 +179,10 @@ class BoundedResidualMeasure : public PairMeasure<FilteredWeight, FilteredWeight
     }
   };
 
-  __device__ explicit BoundedResidualMeasure(ResidualMemory& memory)
-      : PairMeasure{memory.target.get(), memory.draft.get()},
-        memory_(memory),
+  __device__ BoundedResidualMeasure(const FilteredDistribution& target_,
+                                    const FilteredDistribution& draft_, ResidualSums& sums)
+      : PairMeasure{target_, draft_},
+        sums_(sums),
         target_total_(static_cast<float>(target.bounds.high)),
         draft_total_(static_cast<float>(draft.bounds.high)),
         band_(kRoundings + width(target.bounds) + width(draft.bounds)) {}
@@ -193,18 +199,19 @@ class BoundedResidualMeasure : public PairMeasure<FilteredWeight, FilteredWeight
       const Verdict verdict = decide(static_cast<std::uint64_t>(p), static_cast<std::uint64_t>(q));
       is_left = verdict == Verdict::accepts;
       if (verdict == Verdict::open) {
-        part.open |= memory_.leave_open(p, q, weights.first + i * kWarp);
+        part.open |= sums_.leave_open(p, q, weights.first + i * kWarp);
       }
     }
     if (!is_left) return;
     part.p += static_cast<double>(p);
     part.q += static_cast<double>(q);
   }
-  __device__ uint128_t of_part(const PairMeasure::Part& part) const {
-    return side_by_side(static_cast<std::uint64_t>(part.p), static_cast<std::uint64_t>(part.q));
+  __device__ Sum of_part(const PairMeasure::Part& part) const {
+    return Sum(
+        side_by_side(static_cast<std::uint64_t>(part.p), static_cast<std::uint64_t>(part.q)));
   }
   __device__ void send(const Rest& rest, const RowCluster& cluster) const {
-    memory_.send(
+    sums_.send(
         {static_cast<std::uint64_t>(rest.p), static_cast<std::uint64_t>(rest.q), rest.open},
         cluster);
   }
@@ -227,7 +234,7 @@ class BoundedResidualMeasure : public PairMeasure<FilteredWeight, FilteredWeight
                                                                          : Verdict::rejects;
   }
 
-  ResidualMemory& memory_;
+  ResidualSums& sums_;
   float target_total_, draft_total_, band_;
 };
 
@@ -248,28 +255,43 @@ __device__ std::int32_t draw_residual(ChainDraw& draw, std::uint64_t word,
   return draw_from_target(draw, word, target);
 }
 
-/// The same where bounds of the totals are known, of the distributions that `memory` has, which was
-/// cleared. For all threads of all blocks; once in a kernel.
+/// Adds up P and Q over the tokens with residuals, by chunks and side by side: all of them in
+/// `both`. Both totals are known then. False where bounds of them leave too many tokens open: the
+/// totals are known all the same. `sums` was cleared, a barrier ago. For all threads of all blocks.
+template <class Sum>
+__device__ bool add_up_residual(RowDraw<Sum>& draw, SharedDistribution& target,
+                                SharedDistribution& draft, ResidualSums& sums,
+                                const RowCluster& cluster, Sum& both) {
+  both = draw.add_up(BoundedResidualMeasure<Sum>(target.get(), draft.get(), sums));
+  const PairTotals totals = sums.sum(cluster);
+  target.know_total(totals.p);
+  draft.know_total(totals.q);
+  if ((totals.open & PairTotals::kTooMany) != 0) return false;
+  if (totals.open == 0) return true;
+  const ResidualMeasure<FilteredWeight, FilteredWeight> measure(target.get(), draft.get());
+  for (int i = 0; warp_of_thread() == 0 && i < sums.open; ++i) {
+    const ResidualSums::OpenToken& token = sums.open_tokens[i];
+    if (!measure.is_positive(token.p, token.q)) continue;
+    draw.add_to_chunk(draw.chunk_of(token.token),
+                      Sum(side_by_side(static_cast<std::uint64_t>(token.p),
+                                       static_cast<std::uint64_t>(token.q))));
+  }
+  both = draw.share();
+  return true;
+}
+
+/// The token in place of one that is rejected where bounds of the totals are known, of the
+/// distributions that `memory` has, which was cleared. For all threads of all blocks; once in a
+/// kernel.
 __device__ inline std::int32_t draw_residual(ChainDraw& draw, std::uint64_t word,
                                              ResidualMemory& memory, const RowCluster& cluster) {
-  draw.add_up(BoundedResidualMeasure(memory));
-  const PairTotals totals = memory.sum(cluster);
-  memory.target.know_total(totals.p);
-  memory.draft.know_total(totals.q);
   const FilteredDistribution& target = memory.target.get();
   const FilteredDistribution& draft = memory.draft.get();
-  if ((totals.open & PairTotals::kTooMany) != 0) return draw_residual(draw, word, target, draft);
-  const ResidualMeasure<FilteredWeight, FilteredWeight> measure(target, draft);
-  if (totals.open != 0) {
-    for (int i = 0; warp_of_thread() == 0 && i < memory.open; ++i) {
-      const ResidualMemory::OpenToken& token = memory.open_tokens[i];
-      if (!measure.is_positive(token.p, token.q)) continue;
-      draw.add_to_chunk(
-          draw.chunk_of(token.token),
-          side_by_side(static_cast<std::uint64_t>(token.p), static_cast<std::uint64_t>(token.q)));
-    }
-    draw.share();
+  uint128_t both_sums;
+  if (!add_up_residual(draw, memory.target, memory.draft, memory, cluster, both_sums)) {
+    return draw_residual(draw, word, target, draft);
   }
+  const ResidualMeasure<FilteredWeight, FilteredWeight> measure(target, draft);
   const uint128_t residual = draw.change_sums([&measure](const uint128_t& both) {
     return measure.of_sums(static_cast<std::uint64_t>(both >> 64),
                            static_cast<std::uint64_t>(both));

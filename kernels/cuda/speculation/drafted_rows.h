@@ -1,8 +1,8 @@
 // Verification of drafted tokens on the GPU: what its kernels pass to each other.
 //
 // drafted_rows.cu says which rows count, and by which parameters; the row kernel filters
-// them and draws; verify_chain.cu, verify_tree.cu and verify_tree_distribution.cu walk over the
-// drafts of each request. chain_speculative_sampling.cu is the operation from probabilities.
+// them and draws; verify_chain.cu and verify_tree.cu walk over the drafts of each request.
+// chain_speculative_sampling.cu is the operation from probabilities.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -77,14 +77,9 @@ cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
                         const FilteredRows& draft, const VerifyChainResult& result, Path path,
                         cudaStream_t stream);
 
-/// Enqueues the walk over trees of unknown distribution.
-cudaError_t walk_trees(const DraftTask& task, const VerifyTreeResult& result, cudaStream_t stream);
-
-/// Enqueues the walk over trees of known distribution; batch below 2^22. `draft`: rows beside the
-/// target's.
-cudaError_t walk_distribution_trees(const DraftTask& task, const FilteredRows& target,
-                                    const FilteredRows& draft, const VerifyTreeResult& result,
-                                    Path path, cudaStream_t stream);
+/// The same of trees; `draft`: rows beside the target's.
+cudaError_t walk_trees(const DraftTask& task, const FilteredRows& target, const FilteredRows& draft,
+                       const VerifyTreeResult& result, Path path, cudaStream_t stream);
 
 /// Enqueues the row kernel over rows of probabilities from which nothing is filtered: what is wrong
 /// with each, its largest value, and what it weighs. `active`: optional, one a row.

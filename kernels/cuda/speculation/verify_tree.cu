@@ -1,42 +1,281 @@
-// The walk over trees of drafted tokens of unknown distribution (fairdraw/speculative.h,
-// verify_tree).
+// The walk over trees of drafted tokens (fairdraw/speculative.h, verify_tree).
 //
-// Contract. Tokens, nodes and statuses of each request, from the tokens that the row kernel has
-// drawn at every row of the target. Semantics: those of kernels/cpu/verify_tree.cpp: where a child
-// has the token that is drawn after its parent the path goes on there, else it ends.
+// Contract. Tokens, nodes and statuses of each request. Where the distribution of its draft is
+// known, from rows of the target and of the draft that are filtered, a row of the draft next to the
+// target's for every node that has children; else (greedy requests and those without drafts, too)
+// from the tokens that the row kernel has drawn at every row of the target. What is not on the path
+// counts for nothing, a bad row neither. Semantics: those of kernels/cpu/verify_tree.cpp.
 //
-// Algorithm and cost. A warp a request. At each step the lanes look at the children after the
-// current node side by side; a child comes after its parent, so the drafts are read once along
-// the whole path. Rows that are not on the path were drawn too, at the same time: what is not used
-// is not read, nor is a status.
+// Algorithm and cost. Without a distribution one warp a request (tree_walk.cuh). With one, 1 to 8
+// blocks a request go down its path together. At a node the children are tested one by one, in the
+// arithmetic of kernels/common/sibling_scales.h: a test needs two weights, and the sums of P and Q
+// over the tokens that are left; every thread does it for itself, with the same result. Bounds of
+// the totals decide nearly every test of a first child. One that is accepted costs no row then, and
+// first children with numbers one after the other are tested side by side; one that is rejected
+// costs one pass over both rows, of the totals and of what is left together (chain_draws.cuh), or
+// two where the bounds leave much open. A rejected child makes the two long integers of the node
+// longer (one thread of each block, one multiplication of words after the other: 60 bits a child),
+// and from the second on the blocks share a pass over both rows, which sums P and Q over the tokens
+// that are left then: P A > Q B. No list of them is kept, because B / A never falls, so that a
+// token that has gone stays away. A pass leaves prefix sums by chunks of the row, so that the token
+// that comes where no child is accepted takes one chunk more (row_draw.cuh).
+// Most tokens are told apart by one of two float32 products, P times bounds of A / B on either
+// side; the rest by the leading bits of A and B, and what these leave open by all of them.
 //
-// Randomness: none here. Determinism: the first child of equal ones, whatever the lanes' order.
-#include "cuda/device/block_sums.cuh"
-#include "cuda/device/row_launch.h"
-#include "cuda/speculation/drafted_rows.h"
+// Randomness: depth d uses offset + d; purposes draw (by the row kernel), accept (child k of a node
+// with k above the purpose), recover, bonus. Determinism: integers throughout; no dependence on
+// order, grid or batch.
+#include <cstdint>
+
+#include "common/philox.h"
+#include "cuda/device/early_start.h"
+#include "cuda/speculation/chain_draws.cuh"
+#include "cuda/speculation/filtered_distribution.cuh"
+#include "cuda/speculation/sibling_measure.cuh"
 #include "cuda/speculation/tree_walk.cuh"
+#include "cuda/tiles/tile_launch.cuh"
 
 namespace fairdraw::cuda {
 namespace {
 
-constexpr int kThreads = 128;
-constexpr int kRequestsOfBlock = kThreads / kWarp;
+/// Few, and many blocks: what one waits for another hides.
+constexpr int kThreads = 256;
 
-__global__ void __launch_bounds__(kThreads)
+/// Requests take as many passes as their trees ask for, so more blocks than fit at once are shared
+/// out better.
+constexpr int kRounds = 2;
+
+struct Shared {
+  RowSums<WeightSums> sums;
+  SharedDistribution target, draft;
+  union {
+    ResidualSums residual;  ///< until the first child of a node is rejected
+    Scales scales;          ///< from then on
+  };
+};
+static_assert(kThreads / kWarp <= ResidualSums::kMaxWarpsOfDraw);
+static_assert(sizeof(Shared) <= 48 * 1024, "what a block may have without asking for it");
+
+class DistributionWalk {
+ public:
+  __device__ DistributionWalk(const DraftTask& task, const FilteredRows& target,
+                              const FilteredRows& draft, const DraftedRequest& request,
+                              const TreePath& path, std::int64_t b, const RowCluster& cluster,
+                              Shared& shared)
+      : task_(task),
+        target_(target),
+        draft_(draft),
+        request_(request),
+        path_(path),
+        b_(b),
+        cluster_(cluster),
+        residual_(shared.residual),
+        scales_(shared.scales),
+        shared_target_(shared.target),
+        shared_draft_(shared.draft),
+        draw_(cluster, shared.sums, target.rows.vocab) {}
+
+  /// For all threads of all blocks, which have waited for each other.
+  __device__ void run() {
+    std::int64_t depth = 0;
+    RowStatus status;
+    for (std::int64_t node = -1;;) {
+      const int accepted = accepted_run(node, depth);
+      if (const auto i = static_cast<int>(threadIdx.x); cluster_.rank == 0 && i < accepted) {
+        path_.stand(depth + i, node + 1 + i, drafted(node + 1 + i));
+      }
+      node += accepted;
+      depth += accepted;
+      if (accepted == kWarp) continue;
+      const std::int64_t row = request_.row + node + 1;
+      status = target_.records[row].status;
+      if (status != RowStatus::ok) break;
+      std::int64_t child = next_child(node, node + 1);
+      if (child == request_.drafts) {
+        emit(depth, draw_bonus(row, depth));
+        break;
+      }
+      status = test_children(row, node, depth, child);
+      if (status != RowStatus::ok || child == request_.drafts) break;
+      if (!path_.has_room(depth)) {
+        status = RowStatus::invalid_draft_length;
+        break;
+      }
+      if (cluster_.rank == 0 && threadIdx.x == 0) path_.stand(depth, child, drafted(child));
+      ++depth;
+      node = child;
+    }
+    if (cluster_.rank != 0) return;
+    __syncthreads();
+    path_.end(status, depth, static_cast<int>(threadIdx.x), kThreads);
+  }
+
+ private:
+  __device__ std::int32_t parent(std::int64_t draft) const {
+    return task_.parents.data[request_.place + draft];
+  }
+  __device__ std::int32_t drafted(std::int64_t draft) const {
+    return task_.drafts.tokens.data[request_.place + draft];
+  }
+  __device__ std::uint64_t word(std::int64_t depth, Purpose purpose,
+                                std::uint32_t sibling = 0) const {
+    const PerRequest<std::uint64_t>& seed = task_.target.seed;
+    const std::uint64_t offset = task_.target.offset.at(b_) + static_cast<std::uint64_t>(depth);
+    return random_word(seed.at(b_), offset, purpose,
+                       static_cast<std::uint32_t>(seed.is_array() ? 0 : b_), sibling);
+  }
+  /// How many drafts behind `node`, each the first child of the one before it, are accepted by
+  /// bounds of the totals: up to 32, one a lane. Every warp finds it.
+  __device__ int accepted_run(std::int64_t node, std::int64_t depth) const {
+    const std::int64_t lane = lane_of_thread();
+    const std::int64_t child = node + 1 + lane;
+    const bool stands = child < request_.drafts && parent(child) == child - 1 &&
+                        path_.has_room(depth + lane) && is_accepted(child, depth + lane);
+    const unsigned others = ~__ballot_sync(kAllLanes, stands);
+    return others == 0 ? kWarp : __ffs(static_cast<int>(others)) - 1;
+  }
+  /// Of the first child of the draft before it: true where bounds say so.
+  __device__ bool is_accepted(std::int64_t child, std::int64_t depth) const {
+    const std::int64_t row = request_.row + child;
+    if (target_.records[row].status != RowStatus::ok) return false;
+    if (draft_.records[row].status != RowStatus::ok) return false;
+    const FilteredDistribution draft = distribution_of(draft_, row);
+    const std::int32_t token = drafted(child);
+    return draft.weight(token) > 0 && test_draft(distribution_of(target_, row), draft, token,
+                                                 word(depth, Purpose::accept)) == Verdict::accepts;
+  }
+  /// From draft `from` on; the number of drafts where there is none. Every warp finds it.
+  __device__ std::int64_t next_child(std::int64_t node, std::int64_t from) const {
+    return find_draft(from, request_.drafts,
+                      [this, node](std::int64_t draft) { return parent(draft) == node; });
+  }
+  __device__ bool is_taken_out(std::int64_t node, std::int64_t child, std::int32_t token) const {
+    if (task_.siblings == SiblingSampling::with_replacement) return false;
+    return find_draft(node + 1, child, [this, node, token](std::int64_t draft) {
+             return parent(draft) == node && drafted(draft) == token;
+           }) != child;
+  }
+  /// `token`: in one block's first warp; negative elsewhere.
+  __device__ void emit(std::int64_t depth, std::int32_t token) const {
+    if (threadIdx.x == 0 && token >= 0) path_.tokens[depth] = token;
+  }
+
+  __device__ std::int32_t draw_bonus(std::int64_t row, std::int64_t depth) {
+    shared_target_.set(distribution_of(target_, row));
+    const TargetMeasure<WeightSums, FilteredWeight> measure{shared_target_.get()};
+    const WeightSums total = draw_.add_up(measure);
+    const std::uint64_t t = multiply_high(word(depth, Purpose::bonus), total.p);
+    return draw_.find(measure, [t](const WeightSums& sums) { return sums.p > t; });
+  }
+
+  /// From the first child of a node on: `child` is the one that is accepted, or the number of
+  /// drafts where none does: then the token that comes instead is written.
+  __device__ RowStatus test_children(std::int64_t row, std::int64_t node, std::int64_t depth,
+                                     std::int64_t& child) {
+    const RowStatus status = draft_.records[row].status;
+    if (status != RowStatus::ok) return status;
+    shared_target_.set(distribution_of(target_, row));
+    shared_draft_.set(distribution_of(draft_, row));
+    const FilteredDistribution& target = shared_target_.get();
+    const FilteredDistribution& draft = shared_draft_.get();
+    const std::int32_t first = drafted(child);
+    if (draft.weight(first) == 0) return RowStatus::impossible_draft;
+    const Verdict verdict = test_draft(target, draft, first, word(depth, Purpose::accept));
+    if (verdict == Verdict::accepts) return RowStatus::ok;
+    if (has_summed_) cluster_.sync();
+    has_summed_ = true;
+    residual_.clear();
+    __syncthreads();
+    WeightSums without_first;
+    const bool has_residual =
+        verdict == Verdict::rejects &&
+        add_up_residual(draw_, shared_target_, shared_draft_, residual_, cluster_, without_first);
+    if (!target.bounds.is_known() || !draft.bounds.is_known()) {
+      const WeightSums totals =
+          draw_.add_up(TotalsMeasure<WeightSums, FilteredWeight, FilteredWeight>{{target, draft}});
+      shared_target_.know_total(totals.p);
+      shared_draft_.know_total(totals.q);
+    }
+    __syncthreads();  // all have done with the residual
+    if (threadIdx.x == 0) scales_.exact.start();
+    __syncthreads();
+    std::uint64_t draft_total = draft.total();  // of what can still be drawn
+    WeightSums left(target.total());
+    for (std::uint32_t sibling = 0; child < request_.drafts; ++sibling) {
+      // Counted before, except for requests whose rows overlap (drafted_rows.cu).
+      if (sibling == kMaxSiblings) return RowStatus::invalid_draft_tree;
+      const std::int32_t token = drafted(child);
+      const std::uint64_t q = draft.weight(token);
+      if (q == 0 || is_taken_out(node, child, token)) return RowStatus::impossible_draft;
+      if (scales_.accepts(word(depth, Purpose::accept, sibling), target.weight(token), q,
+                          draft_total, left)) {
+        return RowStatus::ok;
+      }
+      __syncthreads();  // all have tested
+      if (threadIdx.x == 0) {
+        scales_.exact.reject(draft_total, left.p, left.q);
+        scales_.set_bounds();
+      }
+      __syncthreads();
+      left = has_residual && sibling == 0 ? without_first
+                                          : draw_.add_up(LeftMeasure(target, draft, scales_));
+      if (task_.siblings == SiblingSampling::without_replacement) draft_total -= q;
+      child = next_child(node, child + 1);
+    }
+    const std::uint64_t recover = word(depth, Purpose::recover);
+    const auto is_enough = [this, recover, left](const WeightSums& sums) {
+      return scales_.prefix_exceeds(recover, sums, left);
+    };
+    emit(depth, draw_.find(LeftMeasure(target, draft, scales_), is_enough));
+    return RowStatus::ok;
+  }
+
+  const DraftTask& task_;
+  const FilteredRows& target_;
+  const FilteredRows& draft_;
+  DraftedRequest request_;
+  TreePath path_;
+  std::int64_t b_;
+  RowCluster cluster_;
+  ResidualSums& residual_;
+  Scales& scales_;
+  SharedDistribution& shared_target_;
+  SharedDistribution& shared_draft_;
+  RowDraw<WeightSums> draw_;
+  bool has_summed_ = false;  ///< something, of a node before: the blocks may be at it still
+};
+
+__global__ void __launch_bounds__(kThreads, kThreadsAtOnce / kThreads)
     walk_trees_kernel(const __grid_constant__ DraftTask task,
-                      const __grid_constant__ VerifyTreeResult result) {
-  const std::int64_t first = std::int64_t{blockIdx.x} * kRequestsOfBlock + warp_of_thread();
-  for (std::int64_t b = first; b < task.target.batch;
-       b += std::int64_t{gridDim.x} * kRequestsOfBlock) {
+                      const __grid_constant__ FilteredRows target,
+                      const __grid_constant__ FilteredRows draft,
+                      const __grid_constant__ VerifyTreeResult result, int blocks_log2) {
+  __shared__ Shared shared;
+  await_kernel_before();
+  const std::int64_t b = blockIdx.x >> blocks_log2;
+  const RowCluster cluster = RowCluster::of_grid(blocks_log2);
+  cluster.announce();
+  const DraftedState state = task.requests[b];
+  cluster.await_all();
+  if (state.status == RowStatus::ok && state.by_distribution != 0) {
+    DistributionWalk(task, target, draft, state.request, TreePath::of(task, result, b), b, cluster,
+                     shared)
+        .run();
+  } else if (cluster.rank == 0 && warp_of_thread() == 0) {
     walk_tree(task, result, b);
   }
 }
 
 }  // namespace
 
-cudaError_t walk_trees(const DraftTask& task, const VerifyTreeResult& result, cudaStream_t stream) {
-  const std::int64_t blocks = (task.target.batch + kRequestsOfBlock - 1) / kRequestsOfBlock;
-  return launch_blocks(walk_trees_kernel, blocks, kThreads, stream, task, result);
+cudaError_t walk_trees(const DraftTask& task, const FilteredRows& target, const FilteredRows& draft,
+                       const VerifyTreeResult& result, Path path, cudaStream_t stream) {
+  const bool draws = task.draft_law != DraftLaw::none && path != Path::block;
+  const int blocks =
+      draws ? blocks_of_draw(target.rows.vocab, task.target.batch, kThreads, kRounds) : 1;
+  const SpreadNeeds needs{[](int) { return 0; }, /*starts_early=*/true};
+  return launch_spread<walk_trees_kernel>(task.target.batch, {blocks, kThreads}, needs, stream,
+                                          task, target, draft, result);
 }
 
 }  // namespace fairdraw::cuda
