@@ -100,10 +100,8 @@ __device__ void prepare_request(const DraftTask& task, std::int64_t b) {
   const RowParameters of_draft =
       task.draft_law == DraftLaw::logits ? parameters_of(task.draft_filters, b) : RowParameters{};
   for (std::int64_t i = lane_of_thread(); i < request.drafts; i += kWarp) {
-    const std::int64_t place = request.place + i;
     // Siblings write the same.
-    write_settings(task.of_draft, is_tree ? request.row + task.parents.data[place] + 1 : place,
-                   of_draft);
+    write_settings(task.of_draft, task.draft_row(request, task.parent(request, i)), of_draft);
   }
 }
 

@@ -1,8 +1,8 @@
 // Verification of drafted tokens on the GPU: what its kernels pass to each other.
 //
 // drafted_rows.cu says which rows count, and by which parameters; the row kernel filters
-// them and draws; verify_chain.cu and verify_tree.cu walk over the drafts of each request.
-// chain_speculative_sampling.cu is the operation from probabilities.
+// them and draws; verify_tree.cu walks over the drafts of each request. A chain is a tree of one
+// child a node. chain_speculative_sampling.cu is the operation from probabilities.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,7 +10,6 @@
 #include <cstdint>
 
 #include "common/drafted_request.h"
-#include "common/philox.h"
 #include "cuda/tiles/filtered_rows.h"
 
 namespace fairdraw::cuda {
@@ -46,38 +45,34 @@ struct DraftTask {
   Drafts drafts;
   DraftLaw draft_law = DraftLaw::none;
   LawFilters draft_filters;
-  std::int64_t draft_rows =
-      0;  ///< of a distribution: one a place for a draft, of trees one a target row
-  SiblingSampling siblings{};        ///< of a tree
-  View<const std::int32_t> parents;  ///< of a tree; absent in chains
-  std::int64_t max_depth = 0;        ///< of a tree
+  std::int64_t draft_rows = 0;  ///< of a distribution
+  SiblingSampling siblings{};
+  View<const std::int32_t> parents;  ///< absent in chains
+  std::int64_t max_depth = 0;
 
   // In the workspace.
   DraftedState* requests = nullptr;  ///< [batch]
   RowSettings of_target;             ///< [target rows]
   RowDraws draws;                    ///< [target rows]
   RowSettings of_draft;              ///< [draft rows], where the distribution is known
-  std::int32_t* depths = nullptr;    ///< [places for drafts], of trees
-  std::int32_t* children = nullptr;  ///< [target rows], of trees whose distribution is known
+  std::int32_t* depths = nullptr;    ///< [places for drafts], but of chains
+  std::int32_t* children = nullptr;  ///< [target rows], but of chains, where it is known
 
-  /// The random word of a position of request b.
-  __device__ std::uint64_t word(std::int64_t b, std::int64_t position, Purpose purpose) const {
-    return random_word(target.seed.at(b),
-                       target.offset.at(b) + static_cast<std::uint64_t>(position), purpose,
-                       static_cast<std::uint32_t>(target.seed.is_array() ? 0 : b));
+  /// The draft that draft `number` of a request follows; -1: the root.
+  __device__ std::int64_t parent(const DraftedRequest& request, std::int64_t number) const {
+    return parents.given() ? parents.data[request.place + number] : number - 1;
+  }
+  /// The row of the distribution of a node's children: beside the target's, in chains at the place.
+  __device__ std::int64_t draft_row(const DraftedRequest& request, std::int64_t node) const {
+    return (parents.given() ? request.row : request.place) + node + 1;
   }
 };
 
 /// Enqueues the first kernel: finds requests, and writes the settings of their rows. batch >= 1.
 cudaError_t prepare_drafted_rows(const DraftTask& task, cudaStream_t stream);
 
-/// Enqueues the walk over chains; batch below 2^22. `target` and `draft`: the rows, filtered;
+/// Enqueues the walk over the drafts; batch below 2^22. `target` and `draft`: the rows, filtered;
 /// `draft` where the distribution is known.
-cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
-                        const FilteredRows& draft, const VerifyChainResult& result, Path path,
-                        cudaStream_t stream);
-
-/// The same of trees; `draft`: rows beside the target's.
 cudaError_t walk_trees(const DraftTask& task, const FilteredRows& target, const FilteredRows& draft,
                        const VerifyTreeResult& result, Path path, cudaStream_t stream);
 
@@ -94,7 +89,7 @@ inline cudaError_t weigh_probabilities(const RowsView& probs, View<const std::ui
 }
 
 /// Enqueues what finds the row at which each token was emitted: -1 where there is none. `tokens`
-/// [batch, width]; `nodes` [batch, width - 1] of a tree, else null; batch * width >= 1.
+/// [batch, width]; `nodes` [batch, width - 1], null of a chain; batch * width >= 1.
 cudaError_t find_emitted_rows(const DraftTask& task, const std::int32_t* tokens,
                               const std::int32_t* nodes, std::int64_t width, std::int32_t* rows,
                               cudaStream_t stream);

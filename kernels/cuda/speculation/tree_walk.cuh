@@ -68,7 +68,6 @@ __device__ inline void walk_tree(const DraftTask& task, const VerifyTreeResult& 
                                  std::int64_t b) {
   const DraftedState state = task.requests[b];
   const DraftedRequest& request = state.request;
-  const std::int32_t* const parents = task.parents.data + request.place;
   const std::int32_t* const drafted = task.drafts.tokens.data + request.place;
   const TreePath path = TreePath::of(task, result, b);
   const int lane = lane_of_thread();
@@ -80,8 +79,8 @@ __device__ inline void walk_tree(const DraftTask& task, const VerifyTreeResult& 
       status = task.draws.statuses[row];
       if (status != RowStatus::ok) break;
       const std::int32_t token = task.draws.tokens[row];
-      const std::int64_t child = find_draft(node + 1, request.drafts, [=](std::int64_t draft) {
-        return parents[draft] == node && drafted[draft] == token;
+      const std::int64_t child = find_draft(node + 1, request.drafts, [&](std::int64_t draft) {
+        return task.parent(request, draft) == node && drafted[draft] == token;
       });
       if (child == request.drafts) {
         if (lane == 0) path.tokens[stand] = token;

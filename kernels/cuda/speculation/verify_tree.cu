@@ -1,8 +1,8 @@
-// The walk over trees of drafted tokens (fairdraw/speculative.h, verify_tree).
+// The walk over trees of drafted tokens (fairdraw/speculative.h, verify_tree and verify_chain).
 //
 // Contract. Tokens, nodes and statuses of each request. Where the distribution of its draft is
-// known, from rows of the target and of the draft that are filtered, a row of the draft next to the
-// target's for every node that has children; else (greedy requests and those without drafts, too)
+// known, from rows of the target and of the draft that are filtered, a row of the draft for every
+// node that has children; else (greedy requests and those without drafts, too)
 // from the tokens that the row kernel has drawn at every row of the target. What is not on the path
 // counts for nothing, a bad row neither. Semantics: those of kernels/cpu/verify_tree.cpp.
 //
@@ -41,9 +41,9 @@ namespace {
 /// Few, and many blocks: what one waits for another hides.
 constexpr int kThreads = 256;
 
-/// Requests take as many passes as their trees ask for, so more blocks than fit at once are shared
-/// out better.
-constexpr int kRounds = 2;
+/// Requests take as many passes as their trees ask for, a chain one; so more blocks than fit at
+/// once are shared out better.
+constexpr int kRoundsOfTrees = 2;
 
 struct Shared {
   RowSums<WeightSums> sums;
@@ -111,8 +111,8 @@ class DistributionWalk {
   }
 
  private:
-  __device__ std::int32_t parent(std::int64_t draft) const {
-    return task_.parents.data[request_.place + draft];
+  __device__ std::int64_t parent(std::int64_t draft) const {
+    return task_.parent(request_, draft);
   }
   __device__ std::int32_t drafted(std::int64_t draft) const {
     return task_.drafts.tokens.data[request_.place + draft];
@@ -137,9 +137,10 @@ class DistributionWalk {
   /// Of the first child of the draft before it: true where bounds say so.
   __device__ bool is_accepted(std::int64_t child, std::int64_t depth) const {
     const std::int64_t row = request_.row + child;
+    const std::int64_t draft_row = task_.draft_row(request_, child - 1);
     if (target_.records[row].status != RowStatus::ok) return false;
-    if (draft_.records[row].status != RowStatus::ok) return false;
-    const FilteredDistribution draft = distribution_of(draft_, row);
+    if (draft_.records[draft_row].status != RowStatus::ok) return false;
+    const FilteredDistribution draft = distribution_of(draft_, draft_row);
     const std::int32_t token = drafted(child);
     return draft.weight(token) > 0 && test_draft(distribution_of(target_, row), draft, token,
                                                  word(depth, Purpose::accept)) == Verdict::accepts;
@@ -172,10 +173,11 @@ class DistributionWalk {
   /// drafts where none does: then the token that comes instead is written.
   __device__ RowStatus test_children(std::int64_t row, std::int64_t node, std::int64_t depth,
                                      std::int64_t& child) {
-    const RowStatus status = draft_.records[row].status;
+    const std::int64_t draft_row = task_.draft_row(request_, node);
+    const RowStatus status = draft_.records[draft_row].status;
     if (status != RowStatus::ok) return status;
     shared_target_.set(distribution_of(target_, row));
-    shared_draft_.set(distribution_of(draft_, row));
+    shared_draft_.set(distribution_of(draft_, draft_row));
     const FilteredDistribution& target = shared_target_.get();
     const FilteredDistribution& draft = shared_draft_.get();
     const std::int32_t first = drafted(child);
@@ -271,8 +273,9 @@ __global__ void __launch_bounds__(kThreads, kThreadsAtOnce / kThreads)
 cudaError_t walk_trees(const DraftTask& task, const FilteredRows& target, const FilteredRows& draft,
                        const VerifyTreeResult& result, Path path, cudaStream_t stream) {
   const bool draws = task.draft_law != DraftLaw::none && path != Path::block;
+  const int rounds = task.parents.given() ? kRoundsOfTrees : 1;
   const int blocks =
-      draws ? blocks_of_draw(target.rows.vocab, task.target.batch, kThreads, kRounds) : 1;
+      draws ? blocks_of_draw(target.rows.vocab, task.target.batch, kThreads, rounds) : 1;
   const SpreadNeeds needs{[](int) { return 0; }, /*starts_early=*/true};
   return launch_spread<walk_trees_kernel>(task.target.batch, {blocks, kThreads}, needs, stream,
                                           task, target, draft, result);
