@@ -170,6 +170,27 @@ TEST(CudaSpeculativeChains, ResidualsThatBoundsLeaveOpenEqualTheCpus) {
   EXPECT_GT(rejected, static_cast<std::int64_t>(calls) * 2);
 }
 
+// Longer than what a warp tests side by side.
+TEST(CudaSpeculativeChains, LongOnesEqualTheCpus) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  OnGpu gpu;
+  std::array<int, 3> ends{};  // in the first 32 drafts, in the next, behind them
+  const std::uint64_t calls = is_reduced() ? 2 : 100;
+  for (std::uint64_t number = 0; number < calls; ++number) {
+    const SpeculationCall call = long_speculation_call(number, number % 2 == 0 ? 130 : 5000);
+    const SpeculationOutputs expected = run_on_cpu(call, false);
+    for (const cuda::Path path : available_paths()) {
+      ASSERT_EQ(difference(expected, gpu.run(call, false, path)), "")
+          << "call " << number << ", " << cuda::to_string(path);
+    }
+    for (const std::int32_t count : expected.accepted) {
+      ++ends.at(static_cast<std::size_t>(count / 32));
+    }
+  }
+  if (is_reduced()) return;
+  for (const int count : ends) EXPECT_GT(count, 10);
+}
+
 // What many siblings leave, exactly: 60 bits each.
 TEST(CudaSpeculativeTrees, NodesOfManyChildrenEqualTheModel) {
   FAIRDRAW_SKIP_WITHOUT_GPU();

@@ -470,6 +470,30 @@ SpeculationCall exchanged_speculation_call(std::uint64_t number, std::int64_t vo
   return call;
 }
 
+SpeculationCall long_speculation_call(std::uint64_t number, std::int64_t vocab) {
+  std::mt19937_64 random(number);
+  SpeculationCall call;
+  call.draft_law = DraftLaw::logits;
+  call.batch = 2;
+  call.max_draft = 70;
+  const std::int64_t places = call.batch * call.max_draft;
+  call.target.vocab = call.draft.vocab = vocab;
+  call.target.allocate(DType::float32, places + call.batch, vocab, vocab, 0);
+  call.draft.allocate(DType::float32, places, vocab, vocab, 0);
+  call.target.seed.scalar = random();
+  std::normal_distribution<float> normal(0.0F, 1.0F);
+  std::vector<float> values(static_cast<std::size_t>(vocab));
+  for (std::int64_t row = 0; row < call.target.rows; ++row) {
+    for (float& value : values) value = normal(random);
+    call.target.set_row(row, values.data());
+    if (row % (call.max_draft + 1) == call.max_draft) continue;
+    for (float& value : values) value += 0.05F * normal(random);
+    call.draft.set_row(static_cast<std::int64_t>(call.draft_tokens.size()), values.data());
+    call.draft_tokens.push_back(reference::integer_model(values, {}, {}).token_for(random()));
+  }
+  return call;
+}
+
 SpeculationOutputs::SpeculationOutputs(const SpeculationCall& call, std::int64_t width,
                                        bool optional_results)
     : tokens(static_cast<std::size_t>(call.batch * (width + 1)), kUnwritten) {

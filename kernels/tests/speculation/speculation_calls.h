@@ -45,6 +45,9 @@ SpeculationCall open_speculation_call(std::uint64_t number, std::int64_t vocab, 
 /// tokens P Zq and Q Zp are equal, or 2^-24 or less apart.
 SpeculationCall exchanged_speculation_call(std::uint64_t number, std::int64_t vocab);
 
+/// Chains of 70 drafts, 49 of 50 of which are accepted.
+SpeculationCall long_speculation_call(std::uint64_t number, std::int64_t vocab);
+
 struct SpeculationOutputs {
   std::vector<std::int32_t> tokens, nodes, accepted;
   std::vector<RowStatus> statuses;
