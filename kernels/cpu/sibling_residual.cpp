@@ -8,8 +8,9 @@ void SiblingResidual::start(const DistributionWeights& target, DistributionWeigh
                             std::size_t vocab) {
   target_ = &target;
   draft_ = &draft;
-  vocab_ = vocab;
+  count_ = vocab;
   whole_ = true;
+  if (members_.size() < vocab) members_.resize(vocab);
   p_sum_ = target.total;
   q_sum_ = 0;  // times B, which is 0
   scales_.start();
@@ -22,22 +23,22 @@ bool SiblingResidual::accepts(std::int32_t token, std::uint64_t word) const {
 void SiblingResidual::reject(std::int32_t token, SiblingSampling sampling) {
   scales_.reject(draft_->total, p_sum_, q_sum_);
   const SiblingScales::Leading leading = scales_.leading();
-  p_sum_ = q_sum_ = 0;
-  const auto stays = [&](std::int32_t j) {
-    if (!scales_.is_left(p(j), q(j), leading)) return false;
-    p_sum_ += p(j);
-    q_sum_ += q(j);
-    return true;
-  };
-  if (whole_) {
-    members_.clear();
-    for (std::size_t j = 0; j < vocab_; ++j) {
-      if (stays(static_cast<std::int32_t>(j))) members_.push_back(static_cast<std::int32_t>(j));
-    }
-    whole_ = false;
-  } else {
-    std::erase_if(members_, [&](std::int32_t j) { return !stays(j); });
+  // Without branches: which token stays cannot be foretold.
+  std::uint64_t p_sum = 0, q_sum = 0;
+  std::size_t count = 0;
+  std::int32_t* const members = members_.data();
+  for (std::size_t i = 0; i < count_; ++i) {
+    const std::int32_t j = whole_ ? static_cast<std::int32_t>(i) : members[i];
+    const std::uint64_t stays = scales_.is_left(p(j), q(j), leading) ? 1 : 0;
+    members[count] = j;
+    count += stays;
+    p_sum += stays * p(j);
+    q_sum += stays * q(j);
   }
+  whole_ = false;
+  count_ = count;
+  p_sum_ = p_sum;
+  q_sum_ = q_sum;
   if (sampling == SiblingSampling::without_replacement) {  // it is no member any more
     draft_->total -= q(token);
     draft_->weight[static_cast<std::size_t>(token)] = 0;
@@ -49,12 +50,12 @@ std::int32_t SiblingResidual::recover(std::uint64_t word) {
   p_prefix_.clear();
   q_prefix_.clear();
   std::uint64_t p_until = 0, q_until = 0;
-  for (const std::int32_t j : members_) {
-    p_prefix_.push_back(p_until += p(j));
-    q_prefix_.push_back(q_until += q(j));
+  for (std::size_t i = 0; i < count_; ++i) {
+    p_prefix_.push_back(p_until += p(members_[i]));
+    q_prefix_.push_back(q_until += q(members_[i]));
   }
   std::size_t first = 0;
-  for (std::size_t end = members_.size() - 1; first < end;) {
+  for (std::size_t end = count_ - 1; first < end;) {
     const std::size_t middle = std::midpoint(first, end);
     if (scales_.prefix_exceeds(word, p_prefix_[middle], q_prefix_[middle], p_sum_, q_sum_)) {
       end = middle;

@@ -37,9 +37,9 @@ class SiblingResidual {
 
   const DistributionWeights* target_ = nullptr;
   DistributionWeights* draft_ = nullptr;
-  std::size_t vocab_ = 0;
   bool whole_ = true;                  // nothing is rejected: all tokens are in M
-  std::vector<std::int32_t> members_;  // M, by token id
+  std::vector<std::int32_t> members_;  // M, by token id: the first `count_`
+  std::size_t count_ = 0;
   std::uint64_t p_sum_ = 0, q_sum_ = 0;
   SiblingScales scales_;
   std::vector<std::uint64_t> p_prefix_, q_prefix_;
