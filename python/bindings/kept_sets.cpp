@@ -1,11 +1,10 @@
-// Calls with kept sets, and kept_sets_of_mask (fairdraw/kept_sets.h, fairdraw/cuda_kept_sets.h),
+// sample_with_kept_sets and kept_sets_of_mask (fairdraw/kept_sets.h, fairdraw/cuda_kept_sets.h),
 // for fairdraw/kept_sets.py.
 #include "fairdraw/kept_sets.h"
 
 #include "fairdraw/cuda_kept_sets.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/sample_arguments.h"
-#include "python/bindings/speculation_arguments.h"
 
 namespace fairdraw::python {
 namespace {
@@ -25,45 +24,6 @@ void run_with_kept_sets(const SampleInputs& inputs, const SampleOutputs& outputs
   run(place, [&](const auto& how) {
     return sample_with_kept_sets(arguments.request, arguments.result, kept, how);
   });
-}
-
-/// Sets of a call that verifies drafts, `places` of them. make_sets, called with their number,
-/// gives their arrays and the room: token_ids, offsets, overflow, how many ids.
-template <class Arguments, class Call>
-void run_drafts(const Arguments& arguments, std::int64_t places, nb::handle make_sets,
-                nb::handle allocate, const Call& call) {
-  Place place = arguments.place();
-  const auto arrays = nb::cast<nb::tuple>(nb::object(make_sets(places)));
-  const auto room = nb::cast<std::int64_t>(arrays[3]);
-  const Output<std::int32_t> ids("token_ids", arrays[0], room, place);
-  const Output<std::int64_t> begins("offsets", arrays[1], places + 1, place);
-  const Output<std::uint8_t> did_not_fit("overflow", arrays[2], places, place);
-  const KeptSets kept{ids.view, begins.view, did_not_fit.view};
-  bring_workspace(place, allocate, cuda::workspace_bytes(arguments.request, kept));
-  run(place, [&](const auto& how) { return call(kept, how); });
-}
-
-void chains(nb::handle target, std::int64_t max_draft, nb::handle draft_tokens,
-            nb::handle draft_lengths, nb::handle draft, nb::handle tokens, nb::handle accepted,
-            nb::handle statuses, nb::handle allocate, nb::handle make_sets) {
-  const ChainArguments arguments(target, max_draft, draft_tokens, draft_lengths, draft, tokens,
-                                 accepted, statuses);
-  run_drafts(arguments, arguments.result.tokens.size, make_sets, allocate,
-             [&](const KeptSets& kept, const auto& how) {
-               return verify_chain_with_kept_sets(arguments.request, arguments.result, kept, how);
-             });
-}
-
-void trees(nb::handle target, std::int64_t max_draft, std::int64_t max_depth,
-           nb::handle draft_tokens, nb::handle parents, nb::handle draft_lengths, nb::handle draft,
-           SiblingSampling siblings, nb::handle tokens, nb::handle nodes, nb::handle accepted,
-           nb::handle statuses, nb::handle allocate, nb::handle make_sets) {
-  const TreeArguments arguments(target, max_draft, max_depth, draft_tokens, parents, draft_lengths,
-                                draft, siblings, tokens, nodes, accepted, statuses);
-  run_drafts(arguments, arguments.result.tokens.size, make_sets, allocate,
-             [&](const KeptSets& kept, const auto& how) {
-               return verify_tree_with_kept_sets(arguments.request, arguments.result, kept, how);
-             });
 }
 
 void pack_mask(nb::handle mask, std::int64_t vocab, std::int32_t first_id, nb::handle indices,
@@ -112,11 +72,6 @@ void bind_kept_sets(nb::module_& module) {
       "num_samples", "tie_rule", "filter_order", "purpose", "allowed", "active", "tokens",
       "statuses", "logprob_filtered", "token_ids", "offsets", "overflow", "room", "stream",
       "allocate");
-  define(module, "verify_chain_with_kept_sets", &chains, "target", "max_draft", "draft_tokens",
-         "draft_lengths", "draft", "tokens", "accepted", "statuses", "allocate", "make_sets");
-  define(module, "verify_tree_with_kept_sets", &trees, "target", "max_draft", "max_depth",
-         "draft_tokens", "parents", "draft_lengths", "draft", "siblings", "tokens", "nodes",
-         "accepted", "statuses", "allocate", "make_sets");
   define(module, "kept_sets_of_mask", &pack_mask, "mask", "vocab", "first_id", "indices",
          "statuses", "token_ids", "offsets", "overflow", "room", "stream", "allocate");
 }

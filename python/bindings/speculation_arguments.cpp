@@ -4,29 +4,13 @@
 
 namespace fairdraw::python {
 
-ChainArguments::ChainArguments(nb::handle target, std::int64_t max_draft, nb::handle draft_tokens,
-                               nb::handle draft_lengths, nb::handle draft, nb::handle tokens,
-                               nb::handle accepted, nb::handle statuses)
-    : target_(target),
-      ids_("draft_token_ids", draft_tokens, place()),
-      lengths_("draft_lengths", draft_lengths, place()),
-      draft_(draft, target_.axes(), place()),
-      tokens_("tokens", tokens, target_.view.batch * (max_draft + 1), place()),
-      accepted_("accepted", accepted, target_.view.batch, place()),
-      statuses_("statuses", statuses, target_.view.batch, place()) {
-  request.target = target_.view;
-  request.max_draft = max_draft;
-  request.draft_tokens = ids_.view;
-  request.draft_lengths = lengths_.view;
-  draft_.into(request);
-  result = {tokens_.view, accepted_.view, statuses_.view};
-}
-
-TreeArguments::TreeArguments(nb::handle target, std::int64_t max_draft, std::int64_t max_depth,
-                             nb::handle draft_tokens, nb::handle parents, nb::handle draft_lengths,
-                             nb::handle draft, SiblingSampling siblings, nb::handle tokens,
-                             nb::handle nodes, nb::handle accepted, nb::handle statuses)
-    : target_(target),
+DraftedArguments::DraftedArguments(nb::handle target, std::int64_t max_draft,
+                                   std::int64_t max_depth, nb::handle draft_tokens,
+                                   nb::handle parents, nb::handle draft_lengths, nb::handle draft,
+                                   SiblingSampling siblings, nb::handle tokens, nb::handle nodes,
+                                   nb::handle accepted, nb::handle statuses)
+    : is_chain(parents.is_none()),
+      target_(target),
       ids_("draft_token_ids", draft_tokens, place()),
       parents_("parents", parents, place()),
       lengths_("draft_lengths", draft_lengths, place()),

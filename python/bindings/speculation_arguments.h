@@ -98,8 +98,7 @@ class Draft {
                     axes, &place);
   }
 
-  template <class Request>
-  void into(Request& request) const {
+  void into(VerifyTreeRequest& request) const {
     request.draft_law = distribution;
     if (distribution == DraftLaw::none) return;
     request.draft = rows_.view;
@@ -113,36 +112,25 @@ class Draft {
   Rows rows_;
 };
 
-/// What verify_chain takes.
-class ChainArguments {
+/// What verify_tree takes; and verify_chain, where `parents` is None.
+class DraftedArguments {
  public:
-  ChainArguments(nb::handle target, std::int64_t max_draft, nb::handle draft_tokens,
-                 nb::handle draft_lengths, nb::handle draft, nb::handle tokens, nb::handle accepted,
-                 nb::handle statuses);
+  DraftedArguments(nb::handle target, std::int64_t max_draft, std::int64_t max_depth,
+                   nb::handle draft_tokens, nb::handle parents, nb::handle draft_lengths,
+                   nb::handle draft, SiblingSampling siblings, nb::handle tokens, nb::handle nodes,
+                   nb::handle accepted, nb::handle statuses);
 
   const Place& place() const { return target_.place(); }
-  VerifyChainRequest request;
-  VerifyChainResult result;
-
- private:
-  Target target_;
-  Input<std::int32_t> ids_, lengths_;
-  Draft draft_;
-  Output<std::int32_t> tokens_, accepted_;
-  Statuses statuses_;
-};
-
-/// What verify_tree takes.
-class TreeArguments {
- public:
-  TreeArguments(nb::handle target, std::int64_t max_draft, std::int64_t max_depth,
-                nb::handle draft_tokens, nb::handle parents, nb::handle draft_lengths,
-                nb::handle draft, SiblingSampling siblings, nb::handle tokens, nb::handle nodes,
-                nb::handle accepted, nb::handle statuses);
-
-  const Place& place() const { return target_.place(); }
+  bool is_chain;
   VerifyTreeRequest request;
   VerifyTreeResult result;
+  VerifyChainRequest chain_request() const {
+    return {request.target,    request.max_draft, request.draft_tokens, request.draft_lengths,
+            request.draft_law, request.draft,     request.draft_filters};
+  }
+  VerifyChainResult chain_result() const {
+    return {result.tokens, result.accepted, result.statuses};
+  }
 
  private:
   Target target_;

@@ -214,14 +214,6 @@ def verify_tree_with_kept_sets(*args: Any, room: int | None = None, **kwargs: An
     return KeptTrees(*_with_sets(verify_tree, args, kwargs, room))
 
 
-#: What is called in place of a function without sets, with what makes their arrays as its last
-#: argument.
-_KEEPING = {
-    _core.verify_chain: _core.verify_chain_with_kept_sets,
-    _core.verify_tree: _core.verify_tree_with_kept_sets,
-}
-
-
 def _with_sets(
     public: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], room: int | None
 ) -> tuple[Any, KeptSets]:
@@ -237,7 +229,7 @@ def _with_sets(
                 made.append(_sets(backend, places, int(rows.shape[-1]), room))
                 return *(backend.lend(array) for array in made[0]), length(made[0][0])
 
-            backend.call(_KEEPING[function], *arguments, make_sets)
+            backend.call(function, *arguments[:-1], make_sets)  # in place of None
             found.append(_found(backend, made[0]))
 
         keeping = copy.copy(backend)

@@ -189,8 +189,37 @@ class _Drafted:
                 rows[begin:end] = [(b, ids) for ids in paths(first, flat[first : end - b - 1])]
         return self.small.uploaded("processing", rows_processing(requests, rows))
 
-    def empty(self, *shape: int) -> Any:
-        return self.backend.empty((self.batch, *shape), "int32")
+    def verify(
+        self,
+        target: tuple[Any, ...],
+        draft: tuple[Any, ...],
+        draft_lengths: Any,
+        depth: int,
+        parents: Any = None,
+        siblings: Any = _core.SiblingSampling.with_replacement,
+    ) -> tuple[Any, ...]:
+        """Tokens, nodes, accepted and statuses, of paths of up to `depth` drafted tokens. Without
+        parents of chains, which have no nodes."""
+        shapes = ((depth + 1,), None if parents is None else (depth,), (), ())
+        result = tuple(
+            None if shape is None else self.backend.empty((self.batch, *shape), "int32")
+            for shape in shapes
+        )
+        self.backend.call(
+            _core.verify_drafts,
+            target,
+            self.max_draft,
+            depth,
+            self.backend.lend(self.ids),
+            self.backend.lend(parents),
+            self.lengths(draft_lengths),
+            draft,
+            siblings,
+            *(self.backend.lend(array) for array in result),
+            self.backend.allocate,
+            None,
+        )
+        return result
 
     def target(
         self,
@@ -268,18 +297,8 @@ def verify_chain(
     rows = drafted.processing(processing, lambda first, ids: [ids[:i] for i in range(len(ids) + 1)])
     filters = LawFilters(temperature, top_k, top_p, min_p, tie_rule, filter_apply_order)
     target = drafted.target(filters, allowed, rows, active, generator, seed, offset)
-    result = VerifiedChains(drafted.empty(drafted.max_draft + 1), drafted.empty(), drafted.empty())
-    backend.call(
-        _core.verify_chain,
-        target,
-        drafted.max_draft,
-        backend.lend(drafted.ids),
-        drafted.lengths(draft_lengths),
-        draft,
-        *(backend.lend(array) for array in result),
-        backend.allocate,
-    )
-    return result
+    tokens, _, accepted, statuses = drafted.verify(target, draft, draft_lengths, drafted.max_draft)
+    return VerifiedChains(tokens, accepted, statuses)
 
 
 def _paths(ids: Any, parents: Any) -> list[Any]:
@@ -348,23 +367,7 @@ def verify_tree(
     rows = drafted.processing(processing, lambda first, ids: _paths(ids, flat[first:]))
     filters = LawFilters(temperature, top_k, top_p, min_p, tie_rule, filter_apply_order)
     target = drafted.target(filters, allowed, rows, active, generator, seed, offset)
-    result = VerifiedTrees(
-        drafted.empty(depth + 1), drafted.empty(depth), drafted.empty(), drafted.empty()
-    )
-    backend.call(
-        _core.verify_tree,
-        target,
-        drafted.max_draft,
-        depth,
-        backend.lend(drafted.ids),
-        backend.lend(links),
-        drafted.lengths(draft_lengths),
-        draft,
-        drawn,
-        *(backend.lend(array) for array in result),
-        backend.allocate,
-    )
-    return result
+    return VerifiedTrees(*drafted.verify(target, draft, draft_lengths, depth, links, drawn))
 
 
 def parents_from_links(retrieve_next_token: Any, retrieve_next_sibling: Any) -> Any:
