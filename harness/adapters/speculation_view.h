@@ -70,18 +70,6 @@ inline RowsView draft_of(const fairdraw_verification& call, std::int64_t rows) {
   return {call.draft, static_cast<DType>(call.dtype), rows, call.vocab, call.vocab};
 }
 
-inline VerifyChainRequest chain_request_of(const fairdraw_verification& call) {
-  VerifyChainRequest request;
-  request.target = target_of(call);
-  request.max_draft = call.max_draft;
-  request.draft_tokens = {call.draft_tokens, call.places};
-  request.draft_lengths = view_or_none(call.draft_lengths, call.batch);
-  request.draft_law = static_cast<DraftLaw>(call.draft_law);
-  request.draft = draft_of(call, call.places);
-  request.draft_filters = draft_filters_of(call);
-  return request;
-}
-
 inline VerifyTreeRequest tree_request_of(const fairdraw_verification& call) {
   VerifyTreeRequest request;
   request.target = target_of(call);
@@ -95,6 +83,12 @@ inline VerifyTreeRequest tree_request_of(const fairdraw_verification& call) {
   request.draft = draft_of(call, call.rows);
   request.draft_filters = draft_filters_of(call);
   return request;
+}
+
+inline VerifyChainRequest chain_request_of(const fairdraw_verification& call) {
+  const VerifyTreeRequest tree = tree_request_of(call);
+  return {tree.target,    tree.max_draft,              tree.draft_tokens, tree.draft_lengths,
+          tree.draft_law, draft_of(call, call.places), tree.draft_filters};
 }
 
 /// `statuses`: the contract has plain integers.

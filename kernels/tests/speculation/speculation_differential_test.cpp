@@ -200,10 +200,9 @@ TEST(SpeculationDifferential, NodesOfManyChildrenEqualTheModel) {
 }
 
 // A chain is a tree of one child a node: bit for bit what verify_chain gives with the same
-// distribution.
+// distribution, of the calls of ChainsEqualTheModelOnEveryTarget.
 TEST(SpeculationDifferential, ChainsAsTreesGiveWhatChainsGive) {
   HostArrays arrays;
-  std::array<std::int64_t, 3> accepted{}, rejected{};  // by distribution of the draft
   for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
     SpeculationCall call = random_speculation_call(number, vocab_of(number));
     SpeculationOutputs chain(call, call.max_draft);
@@ -244,16 +243,6 @@ TEST(SpeculationDifferential, ChainsAsTreesGiveWhatChainsGive) {
     if (call.row_begins.empty() || std::is_sorted(call.row_begins.begin(), call.row_begins.end())) {
       ASSERT_EQ(difference(chain, tree), "") << "call " << number;
     }
-    const auto distribution = static_cast<std::size_t>(call.draft_law);
-    for (std::size_t b = 0; b < chain.statuses.size(); ++b) {
-      if (chain.statuses[b] != RowStatus::ok) continue;
-      accepted.at(distribution) += chain.accepted[b];
-      rejected.at(distribution) += chain.accepted[b] < call.max_draft ? 1 : 0;
-    }
-  }
-  for (std::size_t distribution = 0; distribution < 3; ++distribution) {
-    EXPECT_GT(accepted.at(distribution), 20) << distribution;
-    EXPECT_GT(rejected.at(distribution), 20) << distribution;
   }
 }
 
