@@ -1,5 +1,6 @@
-// What speculation of a chain draws: of a residual, or of a target's row, by 1 to 8 blocks; and
-// the test of a drafted token. In integers (fairdraw/sampling.h, chain_speculative_sampling).
+// What chain_speculative_sampling draws: of a residual, or of a target's row, by 1 to 8 blocks; and
+// what verify_tree.cu shares of it, the test of a drafted token and the pass over a residual. In
+// integers (fairdraw/sampling.h).
 //
 // With target weights P (sum Zp) and draft weights Q (sum Zq), x the drafted token:
 //   accept    if floor(r Q_x Zp / 2^64) < P_x Zq, which P_x Zq >= Q_x Zp and P_x > 0 imply,
