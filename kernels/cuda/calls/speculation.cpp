@@ -41,47 +41,53 @@ std::int64_t token_places(const DraftedCall& call) {
   return counts ? product_of(call.request.target.batch, call.width()) : 0;
 }
 
-/// The workspace of a call.
+/// A call, and its workspace.
 struct DraftWorkspace {
-  Workspace target;                    ///< records and edits of the target's rows
-  RowRecord* draft_records = nullptr;  ///< [draft rows], where the distribution is known
-  DraftedState* requests = nullptr;
-  RowSettings of_target, of_draft;
-  RowDraws draws;
-  std::int32_t* depths = nullptr;
-  std::int32_t* children = nullptr;
+  DraftTask task;
+  Workspace target;                      ///< records and edits of the target's rows
+  RowRecord* draft_records = nullptr;    ///< [draft rows], where the distribution is known
   std::int32_t* emitted_rows = nullptr;  ///< [places of tokens], of kept sets
   std::int32_t* nodes = nullptr;         ///< of a tree with kept sets
 
-  static DraftWorkspace of(const DraftedCall& call, bool has_kept, BumpAllocator& memory) {
-    const TargetRows& target = call.request.target;
-    const std::int64_t n = target.logits.rows;
-    DraftWorkspace workspace;
-    workspace.target = Workspace::of(rows_of(target), {false, has_kept}, memory);
-    memory.allocate(workspace.requests, target.batch);
-    workspace.of_target = place_settings(memory, n);
-    memory.allocate(workspace.draws.seed, n);
-    memory.allocate(workspace.draws.offset, n);
-    memory.allocate(workspace.draws.index, n);
-    memory.allocate(workspace.draws.tokens, n);
-    memory.allocate(workspace.draws.statuses, n);
-    if (call.request.draft_law != DraftLaw::none) {
-      memory.allocate(workspace.draft_records, call.draft_rows());
-      workspace.of_draft = place_settings(memory, call.draft_rows());
-      if (!call.is_chain) memory.allocate(workspace.children, n);
+  DraftWorkspace(const DraftedCall& call, bool has_kept, BumpAllocator& memory)
+      : task{.target = call.request.target,
+             .drafts = {call.request.max_draft, call.request.draft_tokens,
+                        call.request.draft_lengths},
+             .draft_law = call.request.draft_law,
+             .draft_filters = call.request.draft_filters,
+             .draft_rows = call.draft_rows(),
+             .siblings = call.request.siblings,
+             .parents = call.request.parents,
+             .max_depth = call.request.max_depth,
+             .requests = nullptr,
+             .of_target = {},
+             .draws = {},
+             .of_draft = {}},
+        target(Workspace::of(rows_of(task.target), {false, has_kept}, memory)) {
+    const std::int64_t n = task.target.logits.rows;
+    memory.allocate(task.requests, task.target.batch);
+    task.of_target = place_settings(memory, n);
+    memory.allocate(task.draws.seed, n);
+    memory.allocate(task.draws.offset, n);
+    memory.allocate(task.draws.index, n);
+    memory.allocate(task.draws.tokens, n);
+    memory.allocate(task.draws.statuses, n);
+    if (task.draft_law != DraftLaw::none) {
+      memory.allocate(draft_records, task.draft_rows);
+      task.of_draft = place_settings(memory, task.draft_rows);
+      if (!call.is_chain) memory.allocate(task.children, n);
     }
-    const std::int64_t places = call.request.draft_tokens.size;
-    if (!call.is_chain) memory.allocate(workspace.depths, places > 0 ? places : 1);
-    if (has_kept) memory.allocate(workspace.emitted_rows, token_places(call));
-    if (has_kept && !call.is_chain) memory.allocate(workspace.nodes, token_places(call));
-    return workspace;
+    const std::int64_t places = task.drafts.tokens.size;
+    if (!call.is_chain) memory.allocate(task.depths, places > 0 ? places : 1);
+    if (has_kept) memory.allocate(emitted_rows, token_places(call));
+    if (has_kept && !call.is_chain) memory.allocate(nodes, token_places(call));
   }
 };
 
 std::int64_t bytes_of(const DraftedCall& call, bool has_kept) {
   if (call.request.target.batch <= 0) return 0;
   BumpAllocator memory(nullptr);
-  DraftWorkspace::of(call, has_kept, memory);
+  const DraftWorkspace workspace(call, has_kept, memory);
   return memory.bytes();
 }
 
@@ -137,26 +143,6 @@ void check_pointers(DevicePointers& pointers, const DraftedCall& call, const Kep
   pointers.check("nodes", call.result.nodes);
 }
 
-DraftTask task_of(const DraftedCall& call, const DraftWorkspace& workspace) {
-  const VerifyTreeRequest& request = call.request;
-  DraftTask task;
-  task.target = request.target;
-  task.drafts = {request.max_draft, request.draft_tokens, request.draft_lengths};
-  task.draft_law = request.draft_law;
-  task.draft_filters = request.draft_filters;
-  task.draft_rows = call.draft_rows();
-  task.siblings = request.siblings;
-  task.parents = request.parents;
-  task.max_depth = request.max_depth;
-  task.requests = workspace.requests;
-  task.of_target = workspace.of_target;
-  task.draws = workspace.draws;
-  task.of_draft = workspace.of_draft;
-  task.depths = workspace.depths;
-  task.children = workspace.children;
-  return task;
-}
-
 void set_filters(const RowSettings& settings, std::int64_t rows, const LawFilters& rules,
                  RowsTask& task) {
   task.temperature = {settings.temperature, rows};
@@ -169,8 +155,8 @@ void set_filters(const RowSettings& settings, std::int64_t rows, const LawFilter
 }
 
 /// Finds the rows of the requests, filters the target's and draws a token at each.
-Error draw_target(const DraftTask& draft, const DraftWorkspace& workspace, Path path,
-                  cudaStream_t stream) {
+Error draw_target(const DraftWorkspace& workspace, Path path, cudaStream_t stream) {
+  const DraftTask& draft = workspace.task;
   if (Error e = check_launch("drafted_rows", prepare_drafted_rows(draft, stream))) return e;
   const SampleRequest request = rows_of(draft.target);
   const std::int64_t n = request.logits.rows;
@@ -180,12 +166,12 @@ Error draw_target(const DraftTask& draft, const DraftWorkspace& workspace, Path 
   task.allowed = request.allowed;
   task.processing = request.processing;
   task.edits = workspace.target.edits;
-  set_filters(workspace.of_target, n, draft.target.filters, task);
-  task.seed = {workspace.draws.seed, n};
-  task.offset = {workspace.draws.offset, n};
-  task.index = workspace.draws.index;
-  task.tokens = workspace.draws.tokens;
-  task.statuses = workspace.draws.statuses;
+  set_filters(draft.of_target, n, draft.target.filters, task);
+  task.seed = {draft.draws.seed, n};
+  task.offset = {draft.draws.offset, n};
+  task.index = draft.draws.index;
+  task.tokens = draft.draws.tokens;
+  task.statuses = draft.draws.statuses;
   task.records = workspace.target.records;
   task.keys = workspace.target.kept.keys;  // of calls with kept sets
   if (task.edits.given()) {
@@ -197,16 +183,17 @@ Error draw_target(const DraftTask& draft, const DraftWorkspace& workspace, Path 
 /// Weighs the rows of the draft: as they are, or filtered.
 Error weigh_draft(const VerifyTreeRequest& request, const DraftWorkspace& workspace, Path path,
                   cudaStream_t stream) {
+  const RowSettings& settings = workspace.task.of_draft;
   const std::int64_t n = request.draft.rows;
   if (n == 0) return {};
   if (request.draft_law == DraftLaw::probs) {
     return check_launch("filter_rows",
-                        weigh_probabilities(request.draft, {workspace.of_draft.active, n},
+                        weigh_probabilities(request.draft, {settings.active, n},
                                             workspace.draft_records, path, stream));
   }
   RowsTask rows;
   rows.rows = request.draft;
-  set_filters(workspace.of_draft, n, request.draft_filters, rows);
+  set_filters(settings, n, request.draft_filters, rows);
   rows.records = workspace.draft_records;
   return check_launch("filter_rows", filter_rows(rows, path, stream));
 }
@@ -216,7 +203,7 @@ FilteredRows filtered_target(const DraftTask& draft, const DraftWorkspace& works
   const bool processed = workspace.target.edits.given();
   return {request.logits,
           false,
-          {workspace.of_target.temperature, request.logits.rows},
+          {draft.of_target.temperature, request.logits.rows},
           processed ? BitRows<const std::uint32_t>{} : request.allowed,
           workspace.target.edits,
           workspace.target.records};
@@ -226,14 +213,15 @@ FilteredRows weighed_draft(const VerifyTreeRequest& request, const DraftWorkspac
   FilteredRows draft;
   draft.rows = request.draft;
   draft.from_probs = request.draft_law == DraftLaw::probs;
-  draft.temperature = {workspace.of_draft.temperature, request.draft.rows};
+  draft.temperature = {workspace.task.of_draft.temperature, request.draft.rows};
   draft.records = workspace.draft_records;
   return draft;
 }
 
 /// Sets of the rows at which tokens were emitted.
-Error enqueue_kept(const DraftTask& task, const DraftWorkspace& workspace,
-                   const VerifyTreeResult& result, const KeptSets& kept, cudaStream_t stream) {
+Error enqueue_kept(const DraftWorkspace& workspace, const VerifyTreeResult& result,
+                   const KeptSets& kept, cudaStream_t stream) {
+  const DraftTask& task = workspace.task;
   const std::int64_t width = task.max_depth + 1;
   if (Error e = check_launch("emitted_rows",
                              find_emitted_rows(task, result.tokens.data, result.nodes.data, width,
@@ -281,12 +269,12 @@ Error run(DraftedCall call, const KeptSets* kept, const Execution& execution) {
   const cudaStream_t stream = stream_of(execution);
   if (request.target.batch == 0) return kept != nullptr ? enqueue_no_sets(*kept, stream) : Error{};
   BumpAllocator memory(execution.workspace);
-  const DraftWorkspace workspace = DraftWorkspace::of(call, kept != nullptr, memory);
-  const DraftTask task = task_of(call, workspace);
+  const DraftWorkspace workspace(call, kept != nullptr, memory);
+  const DraftTask& task = workspace.task;
   if (kept != nullptr && !call.is_chain && !result.nodes.given()) {
     result.nodes = {workspace.nodes, request.target.batch * request.max_depth};
   }
-  if (Error e = draw_target(task, workspace, path, stream)) return e;
+  if (Error e = draw_target(workspace, path, stream)) return e;
   FilteredRows draft;
   if (call.knows_distribution()) {
     if (Error e = weigh_draft(request, workspace, path, stream)) return e;
@@ -298,7 +286,7 @@ Error run(DraftedCall call, const KeptSets* kept, const Execution& execution) {
     return e;
   }
   if (kept == nullptr) return {};
-  return enqueue_kept(task, workspace, result, *kept, stream);
+  return enqueue_kept(workspace, result, *kept, stream);
 }
 
 }  // namespace
