@@ -173,6 +173,7 @@ class Shard {
     }
     return meet();
   }
+  std::int32_t gathers(std::int32_t rows) const { return call_.gathers(rows); }
   Error fetch() const { return device_.download(state_); }
 
   const fairdraw_batch& results() { return results_.call(); }
@@ -304,19 +305,20 @@ class CudaShardedSampler final : public Sampler {
   }
 
   static Error exchange_all(std::deque<Shard>& shards, bool through_peers) {
-    constexpr int kMostRounds = 64;  // of windows that shrink to a sixtieth each
     if (Error error = each(shards, [](Shard& shard) { return shard.meet(); })) return error;
     const auto go = [&](ShardedExchange kind) { return exchange(shards, kind, through_peers); };
     if (Error error = go(ShardedExchange::summary)) return error;
     std::int32_t left = 0;
-    for (int round = 0; round < kMostRounds; ++round) {
-      if (Error error = shards.front().read_undecided(left)) return error;
-      if (left == 0) return go(ShardedExchange::ranks);
-      if (left < 0) return {ErrorCode::unsupported, "shards disagree about the call"};
-      if (Error error = go(ShardedExchange::threshold)) return error;
+    if (Error error = shards.front().read_undecided(left)) return error;
+    if (left < 0) return {ErrorCode::unsupported, "shards disagree about the call"};
+    if (left > 0) {  // rows without filters, and those that candidates do not decide
       if (Error error = go(ShardedExchange::tokens)) return error;
+      if (Error error = shards.front().read_undecided(left)) return error;
     }
-    return {ErrorCode::unsupported, "rows are undecided after 64 rounds"};
+    for (std::int32_t groups = shards.front().gathers(left); groups > 0; --groups) {
+      if (Error error = go(ShardedExchange::gather)) return error;
+    }
+    return go(ShardedExchange::ranks);
   }
 
   /// The results of the first shard, if all have the same, and of masks and whole rows of

@@ -127,6 +127,7 @@ Error exchange_all(const std::vector<std::unique_ptr<Shard>>& shards, const Shar
     }
     ++sent.exchanges;
   }
+  sent.gathered_rows = shards.front()->call.gathered_rows();
   return {};
 }
 

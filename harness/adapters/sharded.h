@@ -18,6 +18,7 @@ namespace fairdraw::harness {
 struct ShardTraffic {
   std::int64_t bytes = 0;  ///< of all blocks of all shards
   std::int32_t exchanges = 0;
+  std::int64_t gathered_rows = 0;  ///< that candidates did not decide
 };
 
 /// What a wrong engine would do; by default nothing. All are called for each shard.

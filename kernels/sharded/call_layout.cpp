@@ -172,6 +172,9 @@ CallRules rules_of(const ShardedRequest& request, const SampleResult& result, Ar
   layout.candidates =
       static_cast<std::size_t>(raw_differs ? candidates : std::max(candidates, top_n));
   layout.reported = static_cast<std::size_t>(top_n);
+  if (candidates > 0) {
+    layout.row_columns = static_cast<std::size_t>(rules.partition.most_columns());
+  }
   layout.raw_bits = raw_differs;
   layout.raw_summary = raw_differs || (raw && reports.mode == LogprobsMode::raw_logprobs);
   layout.raw_cut_values = raw_differs;

@@ -98,54 +98,17 @@ static_assert(sizeof(RawSummary) == 8 + 784);
 // --- Questions
 
 // A row that is not decided asks all shards one question an exchange. Nobody sends it: every rank
-// works it out from the same answers. Answers are about a shard's whole tiles; cut tiles are known.
+// works it out from the same answers.
 
-/// How many values there are, and what they weigh in the row's unit.
-struct Measure {
-  std::uint64_t count = 0;
-  Sum128 mass;
+/// Asks all shards for their columns of the row, as filters see them, and as the caller has them
+/// where reports want those: each a f32 for `columns` of them, the most that a shard has.
+struct GatherRow {
+  std::size_t columns = 0;
+  bool raw = false;
+  bool operator==(const GatherRow&) const = default;
 };
-static_assert(sizeof(Measure) == 24);
 
-/// Values that an answer to FindThreshold names.
-inline constexpr int kPoints = 64;
-
-/// Asks for values between two keys, inclusive.
-struct FindThreshold {
-  std::int32_t low_key = 0;
-  std::int32_t high_key = 0;
-  bool operator==(const FindThreshold&) const = default;
-};
-struct Point {
-  std::int32_t key = 0;
-  std::uint32_t count = 0;  ///< of values >= key, those above high_key too
-  Sum128 mass;              ///< of the same
-};
-static_assert(sizeof(Point) == 24);
-struct ThresholdAnswer {
-  std::uint32_t points = 0;    ///< that follow, keys falling: values that the shard has
-  std::uint32_t complete = 0;  ///< 1: all its values between the keys are among them
-  Measure above;               ///< values > high_key
-  Measure at_least;            ///< values >= low_key
-  Point point[kPoints];
-};
-static_assert(sizeof(ThresholdAnswer) == 56 + 24 * kPoints);
-
-/// Asks one shard where its nth value of a key is.
-struct FindTie {
-  std::int32_t key = 0;
-  std::int32_t shard = 0;
-  std::uint64_t nth = 0;  ///< from 1 on, in the order of ids
-  bool operator==(const FindTie&) const = default;
-};
-struct TieAnswer {
-  std::int32_t id = -1;
-  std::int32_t unused = 0;
-  Sum128 after;  ///< mass of its values of that key with a larger id
-};
-static_assert(sizeof(TieAnswer) == 24);
-
-/// Asks shards for the tokens at places among their survivors.
+/// Asks shards for the tokens at places among their allowed ones, of a row that drops none.
 struct DrawTokens {
   struct Place {
     std::int32_t shard = 0;
@@ -176,12 +139,13 @@ struct CountInFront {
   bool operator==(const CountInFront&) const = default;
 };
 
-using Question = std::variant<std::monostate, FindThreshold, FindTie, DrawTokens, CountInFront>;
+using Question = std::variant<std::monostate, GatherRow, DrawTokens, CountInFront>;
 
 /// Bytes of a shard's answer.
 inline std::size_t answer_bytes(const Question& question) {
-  if (std::holds_alternative<FindThreshold>(question)) return sizeof(ThresholdAnswer);
-  if (std::holds_alternative<FindTie>(question)) return sizeof(TieAnswer);
+  if (const auto* row = std::get_if<GatherRow>(&question)) {
+    return row->columns * sizeof(float) * (row->raw ? 2 : 1);
+  }
   if (const auto* draws = std::get_if<DrawTokens>(&question)) {
     return draws->places.size() * sizeof(DrawnToken);
   }
@@ -214,6 +178,7 @@ struct SummaryLayout {
   bool raw_summary = false;
   bool raw_cut_values = false;
   std::size_t raw_candidates = 0;
+  std::size_t row_columns = 0;  ///< room of a shard's columns where rows may be gathered
 
   std::size_t candidate_bytes() const { return sizeof(Candidate) + (raw_bits ? 4 : 0); }
   std::size_t cut_at() const { return sizeof(RowSummary); }

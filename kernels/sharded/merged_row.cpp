@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <utility>
+#include <variant>
 
 #include "common/float_order.h"
 
@@ -55,6 +57,7 @@ void MergedRow::merge(const CallRules& rules, const RowParameters& parameters,
   list_known(summaries, heads);
   if (is_filtered()) weigh_known();
   if (rules.layout.raw_summary) merge_raw(summaries);
+  decide();
 }
 
 /// The first fault of all shards. A row has no allowed token where no shard has one.
@@ -149,7 +152,7 @@ void MergedRow::merge_totals(const std::vector<RowSummary>& summaries) {
       measure = {summary.allowed, weight_of(summary.octaves, octave, octave_)};
     }
     whole_.push_back(measure);
-    unfiltered_weight_ += measure.mass.value();
+    unfiltered_weight_ += measure.mass;
   }
   for (CutTile& tile : cut_tiles_) {
     tile.shift = -1;
@@ -235,7 +238,6 @@ std::vector<KnownToken> MergedRow::raw_candidates(
 void MergedRow::list_known(const std::vector<const std::byte*>& summaries,
                            const std::vector<RowSummary>& heads) {
   known_.clear();
-  cut_points_.clear();
   left_key_ = kEmptyTileKey;
   for (const RowSummary& head : heads) left_key_ = std::max(left_key_, head.left_key);
   const SummaryLayout& layout = rules_->layout;
@@ -248,7 +250,7 @@ void MergedRow::list_known(const std::vector<const std::byte*>& summaries,
       const auto candidate = read_at<Candidate>(at);
       const auto x = std::bit_cast<float>(candidate.bits);
       const float raw = layout.raw_bits ? read_at<float>(at + sizeof(Candidate)) : x;
-      known_.push_back({x, raw, candidate.id, order_key(x), shard, 0});
+      known_.push_back({x, raw, candidate.id, order_key(x), 0});
     }
   }
   for (const CutTile& tile : cut_tiles_) {
@@ -257,9 +259,30 @@ void MergedRow::list_known(const std::vector<const std::byte*>& summaries,
       if (x < rules_->smallest()) continue;
       known_.push_back({x, tile.raw[i],
                         static_cast<std::int32_t>(tile.ids.begin) + static_cast<std::int32_t>(i),
-                        order_key(x), -1, 0});
+                        order_key(x), 0});
     }
   }
+}
+
+/// All of the row, by the columns of each shard.
+void MergedRow::know_all(const std::vector<const std::byte*>& columns) {
+  known_.clear();
+  known_.reserve(static_cast<std::size_t>(rules_->partition.vocab()));
+  left_key_ = kEmptyTileKey;
+  const std::size_t room = rules_->layout.row_columns;
+  for (int shard = 0; shard < shards(); ++shard) {
+    const std::byte* values = columns[static_cast<std::size_t>(shard)];
+    const std::byte* raws = rules_->layout.raw_bits ? values + room * sizeof(float) : values;
+    const Ids ids = rules_->partition.columns(shard);
+    for (std::int64_t id = ids.begin; id < ids.end; ++id) {
+      const auto at = static_cast<std::size_t>(id - ids.begin);
+      const auto x = read_at<float>(values, at);
+      if (x < rules_->smallest()) continue;
+      known_.push_back(
+          {x, read_at<float>(raws, at), static_cast<std::int32_t>(id), order_key(x), 0});
+    }
+  }
+  weigh_known();
 }
 
 /// Weights of known values. Those of a shard's list come from tiles whose largest value is listed.
@@ -282,15 +305,6 @@ void MergedRow::weigh_known() {
   std::sort(known_.begin(), known_.end(), [](const KnownValue& a, const KnownValue& b) {
     return comes_first(a.x, a.id, b.x, b.id);
   });
-  std::uint32_t count = 0;
-  uint128_t mass = 0;
-  for (const KnownValue& value : known_) {
-    if (value.shard >= 0) continue;
-    ++count;
-    mass += value.weight;
-    if (!cut_points_.empty() && cut_points_.back().key == value.key) cut_points_.pop_back();
-    cut_points_.push_back({value.key, count, mass});
-  }
 }
 
 /// Whole tiles of shards and cut tiles, by their first ids.
@@ -337,27 +351,20 @@ MergedRow::TileMaximum MergedRow::cut_tile_of(std::int64_t id) const {
 // --- Questions
 // ------------------------------------------------------------------------------------
 
-const Question& MergedRow::advance() {
-  question_ = std::monostate{};
-  next_answer_ = 0;
-  if (status_ == RowStatus::ok) decide();
-  return question_;
-}
-
-void MergedRow::take(const std::vector<const std::byte*>& answers, std::size_t bytes_each) {
-  Answers kept;
-  kept.each = bytes_each;
-  for (const std::byte* answer : answers) {
-    kept.bytes.insert(kept.bytes.end(), answer, answer + bytes_each);
+void MergedRow::take(const std::vector<const std::byte*>& answers) {
+  const Question answered = std::exchange(question_, std::monostate{});
+  if (std::holds_alternative<GatherRow>(answered)) {
+    know_all(answers);
+    decide();
+    // Nothing else is read of what may be many rows.
+    known_.resize(std::min(known_.size(), rules_->layout.reported));
+    known_.shrink_to_fit();
+  } else if (const auto* draws = std::get_if<DrawTokens>(&answered)) {
+    take_tokens(*draws, answers);
+    count_ranks();
+  } else if (const auto* counts = std::get_if<CountInFront>(&answered)) {
+    take_ranks(*counts, answers);
   }
-  answers_.push_back(std::move(kept));
-}
-
-/// The answers to this question; null where they have not come yet: the caller stops.
-const MergedRow::Answers* MergedRow::ask(const Question& question) {
-  if (next_answer_ < answers_.size()) return &answers_[next_answer_++];
-  question_ = question;
-  return nullptr;
 }
 
 }  // namespace fairdraw::sharded

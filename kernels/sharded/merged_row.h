@@ -8,20 +8,9 @@
 // a tile has the tile's largest, too.
 //
 // Every filter keeps the values at or above a threshold, and a threshold is the largest value at
-// which a measure of the row (a count, or a mass) reaches a target. In the known part that is a
-// walk down the list. Below, shards are asked for a window of values. Each names up to kPoints of
-// its own, with the exact measure of its values from each on; at any value, the row's measure then
-// lies between what the next point above says and the next one below. Points whose upper bound
-// misses the target, and those whose lower bound reaches it, narrow the window. It ends when all
-// shards have named all their values in it.
-//   It ends: let c < d be points in a window after it was narrowed. If every shard that is not
-//   complete had a point in [c, d], the lower bound at c would be at least the upper bound at d,
-//   and one of the two would have cut the window. So some shard has no point inside, and less
-//   values in the window than before, by a factor of kPoints about.
-//
-// Control. The steps are written as one function that is run again from its start whenever answers
-// come: `ask` gives the answers that are there already, in order, and stops it at the first
-// question that has none. Answers are few; nothing else is kept between runs.
+// which a measure of the row (a count, or a mass) reaches a target: a walk down the list. Where the
+// list ends before that, the row is gathered: then it is all known, and the walk is the same. Where
+// nothing is dropped, the token's place lies in a cut tile, or in a shard that is asked for it.
 #pragma once
 
 #include <cstddef>
@@ -91,10 +80,10 @@ class MergedRow {
   void merge(const CallRules& rules, const RowParameters& parameters,
              const std::vector<const std::byte*>& summaries, std::vector<std::uint64_t> words);
 
-  /// Goes on as far as it can: what is asked next, or nothing when the row is decided.
-  const Question& advance();
-  /// Answers to the last question, one a shard.
-  void take(const std::vector<const std::byte*>& answers, std::size_t bytes_each);
+  /// What is asked of all shards; nothing when the row is decided.
+  const Question& question() const { return question_; }
+  /// Their answers, one a shard.
+  void take(const std::vector<const std::byte*>& answers);
 
   RowStatus status() const { return status_; }
   const RowParameters& parameters() const { return parameters_; }
@@ -136,37 +125,30 @@ class MergedRow {
     std::uint64_t sum = 0;
     int shift = -1;  // into the row's unit; -1: weighs nothing there
   };
-  /// A value that all ranks know. `shard` is -1 in a cut tile.
+  /// A value that all ranks know.
   struct KnownValue {
     float x;
     float raw;
     std::int32_t id;
     std::int32_t key;
-    int shard;
     uint128_t weight;  // of filtered rows
   };
-  /// Measure of the shards' whole tiles.
-  using ByShard = std::vector<Measure>;
+  /// How many values there are, and what they weigh in the row's unit.
+  struct Measure {
+    std::uint64_t count = 0;
+    uint128_t mass = 0;
+  };
   /// Values >= key, and those above.
   struct Threshold {
     std::int32_t key = 0;
-    ByShard at_least;
-    ByShard above;
+    Measure at_least;
+    Measure above;
   };
   enum class By { count, mass };
   struct Survivors {
     Threshold from;
     std::int64_t tie_end = 0;
-    ByShard cut_ties;        // that top_k drops, of whole tiles
-    uint128_t cut_mass = 0;  // of all of them
-    std::uint64_t cut_count = 0;
-  };
-  struct Answers {
-    std::vector<std::byte> bytes;
-    std::size_t each = 0;
-    const std::byte* of(int shard) const {
-      return bytes.data() + static_cast<std::size_t>(shard) * each;
-    }
+    Measure cut;  // ties that top_k drops
   };
   /// Consecutive ids that are weighed together: a shard's whole tiles, or a cut tile.
   struct Part {
@@ -187,31 +169,27 @@ class MergedRow {
   void order_parts();
   std::vector<KnownToken> raw_candidates(const std::vector<const std::byte*>& summaries) const;
 
-  const Answers* ask(const Question& question);
+  void know_all(const std::vector<const std::byte*>& columns);
   int shards() const { return rules_->partition.shards(); }
   bool is_filtered() const { return rules_->filters(parameters_); }
 
   // merged_survivors.cpp
-  bool decide();
+  void decide();
   bool find_survivors();
-  bool cut_to_nucleus(std::int32_t base, Survivors& survivors);
-  bool cut_ties(std::uint64_t wanted, Survivors& survivors);
-  void set_survivors(const Survivors& survivors);
-  bool find(By by, uint128_t target, std::int32_t low_key, Threshold& found);
-  bool find_below_known(By by, uint128_t target, std::int32_t low_key, std::int32_t high_key,
-                        Threshold& found);
-  bool measure(std::int32_t key, Threshold& found);
+  bool cut_to_nucleus(std::int32_t base, Survivors& survivors) const;
+  void cut_ties(std::uint64_t wanted, Survivors& survivors) const;
+  bool find(By by, uint128_t target, std::int32_t low_key, Threshold& found) const;
+  bool measure(std::int32_t key, Threshold& found) const;
   std::int32_t smallest_key() const { return order_key(rules_->smallest()); }
-  Threshold everything() const;
-  Measure cut_measure(std::int32_t key) const;
-  Measure total_of(const ByShard& shards, std::int32_t key) const;
-  uint128_t value_of(By by, const ByShard& shards, std::int32_t key) const;
+  Measure everything() const;
   uint128_t weight_in(const CutTile& tile, float x) const;
   bool survives(float x, std::int64_t id) const { return x > low_ || (x == low_ && id < tie_end_); }
-  bool draw_tokens();
+  void draw_tokens();
   void draw_known();
-  std::int32_t place_in_cut_tile(const CutTile& tile, uint128_t place) const;
-  bool count_ranks();
+  void take_tokens(const DrawTokens& question, const std::vector<const std::byte*>& answers);
+  std::size_t place_in_cut_tile(const CutTile& tile, uint128_t place) const;
+  void count_ranks();
+  void take_ranks(const CountInFront& question, const std::vector<const std::byte*>& answers);
   bool known_rank(const KnownToken& token, std::int32_t& rank) const;
   std::int64_t end_of_equals(const KnownToken& token) const;
 
@@ -226,30 +204,26 @@ class MergedRow {
   KnownToken first_at_max_;
   std::vector<CutTile> cut_tiles_;
   std::vector<Part> parts_;
-  ByShard whole_;  // count and mass of each shard's whole tiles
+  std::vector<Measure> whole_;  // of each shard's whole tiles
   uint128_t unfiltered_weight_ = 0;
   uint128_t raw_weight_ = 0;
   float raw_max_ = 0;
   std::vector<KnownValue> known_;  // value descending, id ascending
   std::int32_t left_key_ = kEmptyTileKey;
   std::vector<KnownToken> raw_known_;
-  // Of values in cut tiles, keys falling: measure of those from each on.
-  std::vector<Point> cut_points_;
 
-  // Found out by decide().
+  // Found out by decide(), and by answers.
   float low_ = 0;
   std::int64_t tie_end_ = 0;
   bool all_survive_ = false;
   std::int64_t support_size_ = 0;
   uint128_t survivors_weight_ = 0;
-  ByShard survivors_;
   std::vector<std::uint64_t> words_;
   std::vector<KnownToken> tokens_;
   std::vector<std::int32_t> ranks_;
 
   Question question_;
-  std::vector<Answers> answers_;
-  std::size_t next_answer_ = 0;
+  std::vector<std::size_t> asked_;  // tokens that the question is about
 };
 
 }  // namespace fairdraw::sharded

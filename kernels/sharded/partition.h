@@ -37,6 +37,11 @@ class Partition {
     const auto s = static_cast<std::size_t>(shard);
     return {boundaries_[s], boundaries_[s + 1]};
   }
+  std::int64_t most_columns() const {
+    std::int64_t most = 0;
+    for (int shard = 0; shard < shards(); ++shard) most = std::max(most, columns(shard).size());
+    return most;
+  }
   Ids whole_tiles(int shard) const {
     const Ids all = columns(shard);
     const std::int64_t begin = std::min(tiles_of(all.begin) * kTileSize, all.end);

@@ -1,6 +1,7 @@
 #include "sharded/row_exchange.h"
 
 #include <utility>
+#include <variant>
 
 namespace fairdraw::sharded {
 namespace {
@@ -51,7 +52,7 @@ void RowExchange::write(std::byte* part) {
     const Row& row = rows_[at(i)];
     if (row.bytes == 0) return;
     ShardRow shard = shard_row(i, worker);
-    has_summaries_ ? shard.answer(row.merged, *row.question, part + row.at)
+    has_summaries_ ? shard.answer(row.merged, part + row.at)
                    : shard.write_summary(part + row.at);
   });
 }
@@ -62,23 +63,17 @@ void RowExchange::take(const std::vector<const std::byte*>& parts) {
     if (row.bytes == 0) return;
     const std::vector<const std::byte*> of_row = parts_at(parts, row.at);
     has_summaries_
-        ? row.merged.take(of_row, row.bytes)
+        ? row.merged.take(of_row)
         : row.merged.merge(*rules_, row.in_call.parameters, of_row, std::move(row.in_call.words));
   });
   has_summaries_ = true;
-  ask();
-}
-
-/// What rows ask next.
-void RowExchange::ask() {
-  for_each_active([&](std::int64_t i, cpu::Worker&) {
-    rows_[at(i)].question = &rows_[at(i)].merged.advance();
-  });
   bytes_ = 0;
   for (Row& row : rows_) {
+    const Question& question = row.merged.question();
     row.at = bytes_;
-    row.bytes = row.question == nullptr ? 0 : answer_bytes(*row.question);
+    row.bytes = answer_bytes(question);
     bytes_ += row.bytes;
+    if (std::holds_alternative<GatherRow>(question)) ++gathered_;
   }
 }
 

@@ -34,6 +34,9 @@ class RowExchange {
   /// The parts of all shards.
   void take(const std::vector<const std::byte*>& parts);
 
+  /// How many rows were not decided by candidates.
+  std::int64_t gathered() const { return gathered_; }
+
   std::int64_t size() const { return static_cast<std::int64_t>(rows_.size()); }
   /// Of an active row.
   const MergedRow& merged(std::int64_t i) const { return rows_[at(i)].merged; }
@@ -44,7 +47,6 @@ class RowExchange {
   struct Row {
     RowInCall in_call;
     MergedRow merged;
-    const Question* question = nullptr;
     std::size_t at = 0;     // of its part
     std::size_t bytes = 0;  // 0: it asks nothing
   };
@@ -52,7 +54,6 @@ class RowExchange {
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
   template <class Work>
   void for_each_active(const Work& work);
-  void ask();
 
   SampleRequest request_;
   const CallRules* rules_ = nullptr;
@@ -60,6 +61,7 @@ class RowExchange {
   Execution execution_;
   bool has_summaries_ = false;
   std::size_t bytes_ = 0;
+  std::int64_t gathered_ = 0;
   std::vector<Row> rows_;
 };
 

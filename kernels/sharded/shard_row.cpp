@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
+#include <cstring>
 #include <limits>
+#include <variant>
 
 #include "common/arguments.h"
 #include "common/float_order.h"
@@ -15,9 +16,6 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr auto kTile = static_cast<std::size_t>(kTileSize);
-
-/// Windows of up to so many values are sorted; of others a sample of this size is.
-constexpr std::size_t kSorted = 1024;
 
 template <class T>
 void grow(std::vector<T>& values, std::size_t n) {
@@ -234,147 +232,19 @@ void ShardRow::write_raw(std::byte* part) {
 // --- Answers
 // --------------------------------------------------------------------------------------
 
-/// Calls use(tile) for whole tiles that have a value >= low_key; the index is known.
-template <class Use>
-void ShardRow::for_each_tile(const MergedRow& row, std::int32_t low_key, const Use& use) const {
-  const auto tiles = static_cast<std::size_t>(tiles_of(whole_.size()));
-  for (std::size_t tile = 0; tile < tiles; ++tile) {
-    const std::int32_t key = buffers_.keys[tile];
-    if (key == kEmptyTileKey || key < low_key) continue;
-    const float maximum = from_order_key(key);
-    const std::size_t begin = tile * kTile;
-    use(Tile{tile, whole_values() + begin, std::min(kTile, whole_size() - begin),
-             whole_.begin + static_cast<std::int64_t>(begin), maximum,
-             row_shift(row.octave(), cpu::octaves_by(row.rule(), maximum).whole)});
-  }
-}
-
-void ShardRow::answer(const MergedRow& row, const Question& question, std::byte* part) {
-  if (read() != RowStatus::ok) {  // the shard has no columns: what it has is all told
-    ThresholdAnswer nothing{};
-    nothing.complete = 1;
-    if (std::holds_alternative<FindThreshold>(question)) write_at(part, nothing);
-    return;
-  }
-  if (const auto* counts = std::get_if<CountInFront>(&question)) {
-    answer_counts(*counts, part);
-    return;
-  }
-  index_whole(row.rule(), values_);
-  if (const auto* threshold = std::get_if<FindThreshold>(&question)) {
-    answer_threshold(row, *threshold, part);
-  } else if (const auto* tie = std::get_if<FindTie>(&question)) {
-    answer_tie(row, *tie, part);
+void ShardRow::answer(const MergedRow& row, std::byte* part) {
+  if (read() != RowStatus::ok) return;  // the shard has no columns
+  const Question& question = row.question();
+  if (const auto* gather = std::get_if<GatherRow>(&question)) {
+    std::memcpy(part, values_, columns() * sizeof(float));
+    if (gather->raw) {
+      std::memcpy(part + gather->columns * sizeof(float), raw_values(), columns() * sizeof(float));
+    }
   } else if (const auto* draws = std::get_if<DrawTokens>(&question)) {
     answer_draws(row, *draws, part);
+  } else if (const auto* counts = std::get_if<CountInFront>(&question)) {
+    answer_counts(*counts, part);
   }
-}
-
-/// Values of the window, its low end left out, are in buffers_.window.
-void ShardRow::choose_points(ThresholdAnswer& answer) {
-  std::vector<std::int32_t>& window = buffers_.window;
-  if (window.size() > kSorted) {
-    const std::size_t step = window.size() / kSorted + 1;
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < window.size(); i += step) window[kept++] = window[i];
-    window.resize(kept);
-  }
-  std::sort(window.begin(), window.end(), std::greater<>());
-  // Each ends a share of the distinct values; ties of one do not take the places of others.
-  constexpr auto kMost = static_cast<std::size_t>(kPoints);
-  const auto distinct =
-      static_cast<std::size_t>(std::unique(window.begin(), window.end()) - window.begin());
-  const std::size_t points = std::min(distinct, kMost);
-  for (std::size_t i = 0; i < points; ++i) {
-    answer.point[i].key = window[(i + 1) * distinct / points - 1];
-  }
-  answer.points = static_cast<std::uint32_t>(points);
-}
-
-void ShardRow::answer_threshold(const MergedRow& row, const FindThreshold& question,
-                                std::byte* part) {
-  ThresholdAnswer answer{};
-  const float low = from_order_key(question.low_key);
-  const float above_low = next_above(low);
-  const float high = from_order_key(question.high_key);
-  const float above_high = next_above(high);
-  std::vector<std::int32_t>& window = buffers_.window;
-  window.clear();
-  const auto add = [](Measure& measure, std::size_t count, uint128_t mass) {
-    measure.count += count;
-    measure.mass = measure.mass.value() + mass;
-  };
-  for_each_tile(row, question.low_key, [&](const Tile& tile) {
-    const auto sum_from = [&](float from) {
-      return row_weight(worker_.tile_passes->sum(tile.x, tile.size, row.rule(), tile.maximum, from),
-                        tile.shift);
-    };
-    add(answer.at_least, worker_.passes->count_at_least(tile.x, tile.size, low), sum_from(low));
-    if (tile.maximum > high) {
-      add(answer.above, worker_.passes->count_at_least(tile.x, tile.size, above_high),
-          sum_from(above_high));
-    }
-    if (high > low) {
-      float in_window[kTile + cpu::kSlack];
-      const std::size_t n =
-          worker_.passes->collect_many(tile.x, tile.size, above_low, high, in_window);
-      for (std::size_t i = 0; i < n; ++i) window.push_back(order_key(in_window[i]));
-    }
-  });
-  const std::size_t values = window.size();
-  choose_points(answer);
-
-  // One pass more: each value counts for the first point that it reaches.
-  Measure bins[kPoints + 1];
-  std::size_t named = 0;
-  const Point* points_end = answer.point + answer.points;
-  if (values > 0) {
-    for_each_tile(row, question.low_key, [&](const Tile& tile) {
-      float in_window[kTile + cpu::kSlack];
-      std::uint64_t weights[kTile + cpu::kTileSlack];
-      const std::size_t n =
-          worker_.passes->collect_many(tile.x, tile.size, above_low, high, in_window);
-      worker_.tile_passes->weigh(in_window, n, row.rule(), tile.maximum, above_low, weights);
-      for (std::size_t i = 0; i < n; ++i) {
-        const std::int32_t key = order_key(in_window[i]);
-        const Point* reached =
-            std::partition_point(static_cast<const Point*>(answer.point), points_end,
-                                 [key](const Point& point) { return point.key > key; });
-        named += reached != points_end && reached->key == key ? 1 : 0;
-        add(bins[reached - answer.point], 1, row_weight(weights[i], tile.shift));
-      }
-    });
-  }
-  Measure sum = answer.above;
-  for (std::uint32_t i = 0; i < answer.points; ++i) {
-    add(sum, bins[i].count, bins[i].mass.value());
-    answer.point[i].count = static_cast<std::uint32_t>(sum.count);
-    answer.point[i].mass = sum.mass;
-  }
-  answer.complete = named == values ? 1 : 0;
-  write_at(part, answer);
-}
-
-void ShardRow::answer_tie(const MergedRow& row, const FindTie& question, std::byte* part) {
-  if (question.shard != shard_) return;
-  TieAnswer answer;
-  const float value = from_order_key(question.key);
-  std::uint64_t seen = 0;
-  uint128_t after = 0;
-  for_each_tile(row, question.key, [&](const Tile& tile) {
-    const uint128_t weight = row_weight(
-        worker_.tile_passes->sum(&value, 1, row.rule(), tile.maximum, value), tile.shift);
-    for (std::size_t i = 0; i < tile.size; ++i) {
-      if (tile.x[i] != value) continue;
-      ++seen;
-      if (seen == question.nth) {
-        answer.id = static_cast<std::int32_t>(tile.first_id) + static_cast<std::int32_t>(i);
-      }
-      if (seen > question.nth) after += weight;
-    }
-  });
-  answer.after = after;
-  write_at(part, answer);
 }
 
 /// How many of n ids from `first` on are in front of an id.
@@ -383,55 +253,46 @@ std::size_t ShardRow::ids_in_front(std::int64_t id, std::int64_t first, std::siz
       std::clamp(id - first, std::int64_t{0}, static_cast<std::int64_t>(n)));
 }
 
-/// Sum of a tile's survivors.
-std::uint64_t ShardRow::sum_of(const MergedRow& row, const Tile& tile) const {
-  if (row.all_survive()) return buffers_.sums[tile.number];
-  const std::size_t tied = ids_in_front(row.tie_end(), tile.first_id, tile.size);
-  const cpu::TilePasses& passes = *worker_.tile_passes;
-  std::uint64_t sum = passes.sum(tile.x, tied, row.rule(), tile.maximum, row.low());
-  if (tied < tile.size && tile.maximum > row.low()) {
-    sum += passes.sum(tile.x + tied, tile.size - tied, row.rule(), tile.maximum,
-                      next_above(row.low()));
-  }
-  return sum;
+/// What a whole tile's weights are shifted by into the row's unit; it has an allowed value.
+int ShardRow::shift_of(const MergedRow& row, std::size_t tile) const {
+  const float maximum = from_order_key(buffers_.keys[tile]);
+  return row_shift(row.octave(), cpu::octaves_by(row.rule(), maximum).whole);
 }
 
-DrawnToken ShardRow::draw(const MergedRow& row, const Tile& tile, std::uint64_t rest) {
+/// The token at a place of a whole tile.
+DrawnToken ShardRow::draw(const MergedRow& row, std::size_t tile, std::uint64_t rest) {
+  const std::size_t begin = tile * kTile;
+  const float* x = whole_values() + begin;
   std::uint64_t weights[kTile + cpu::kTileSlack];
-  worker_.tile_passes->weigh(tile.x, tile.size, row.rule(), tile.maximum, row.low(), weights);
+  worker_.tile_passes->weigh(x, std::min(kTile, whole_size() - begin), row.rule(),
+                             from_order_key(buffers_.keys[tile]), rules_.smallest(), weights);
   std::size_t place = 0;
-  for (;; ++place) {
-    const bool cut = tile.x[place] == row.low() &&
-                     tile.first_id + static_cast<std::int64_t>(place) >= row.tie_end();
-    if (cut) continue;
-    if (weights[place] > rest) break;
-    rest -= weights[place];
-  }
-  const std::int64_t id = tile.first_id + static_cast<std::int64_t>(place);
-  const float raw = rules_.layout.raw_bits ? raw_values()[id - all_.begin] : tile.x[place];
-  return {static_cast<std::int32_t>(id), std::bit_cast<std::uint32_t>(tile.x[place]),
+  for (; weights[place] <= rest; ++place) rest -= weights[place];
+  const std::int64_t id = whole_.begin + static_cast<std::int64_t>(begin + place);
+  const float raw = rules_.layout.raw_bits ? raw_values()[id - all_.begin] : x[place];
+  return {static_cast<std::int32_t>(id), std::bit_cast<std::uint32_t>(x[place]),
           std::bit_cast<std::uint32_t>(raw)};
 }
 
 void ShardRow::answer_draws(const MergedRow& row, const DrawTokens& question, std::byte* part) {
-  std::vector<Tile> tiles;
+  index_whole(row.rule(), values_);
   std::vector<uint128_t> prefix;
   uint128_t before = 0;
+  for (std::size_t tile = 0; tile < static_cast<std::size_t>(tiles_of(whole_.size())); ++tile) {
+    if (buffers_.keys[tile] != kEmptyTileKey) {
+      before += row_weight(buffers_.sums[tile], shift_of(row, tile));
+    }
+    prefix.push_back(before);
+  }
   for (std::size_t i = 0; i < question.places.size(); ++i) {
     if (question.places[i].shard != shard_) continue;
-    if (tiles.empty()) {
-      for_each_tile(row, order_key(row.low()), [&](const Tile& tile) {
-        tiles.push_back(tile);
-        prefix.push_back(before += row_weight(sum_of(row, tile), tile.shift));
-      });
-    }
     const uint128_t place = question.places[i].place.value();
     const auto found = std::upper_bound(prefix.begin(), prefix.end(), place);
     if (found == prefix.end()) continue;  // of blocks that were not right: there is no such token
-    const Tile& tile = tiles[static_cast<std::size_t>(found - prefix.begin())];
     const uint128_t in_front = found == prefix.begin() ? uint128_t{0} : *std::prev(found);
+    const auto tile = static_cast<std::size_t>(found - prefix.begin());
     // Below the tile's sum, so it has 64 bits.
-    const auto rest = static_cast<std::uint64_t>((place - in_front) >> tile.shift);
+    const auto rest = static_cast<std::uint64_t>((place - in_front) >> shift_of(row, tile));
     write_at(part, draw(row, tile, rest), i);
   }
 }

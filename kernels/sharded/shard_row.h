@@ -3,8 +3,8 @@
 // but what was exchanged is kept between phases.
 //
 // Cost. The summary is one pass for the index of tiles; where candidates are asked for, one for the
-// maxima of groups, and few tiles. An answer is a pass for the index, and the tiles that reach the
-// values asked for. Points of a window are quantiles: of its values, or of a sample of many.
+// maxima of groups, and few tiles. Tokens are a pass for the index, and a tile each; a row that is
+// gathered is a copy.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,6 @@ namespace fairdraw::sharded {
 struct ShardBuffers {
   std::vector<std::int32_t> keys;
   std::vector<std::uint64_t> sums;
-  std::vector<std::int32_t> window;  // keys of a window's values
   std::vector<std::int32_t> ids;
   std::vector<float> values;
 };
@@ -44,23 +43,14 @@ class ShardRow {
 
   /// `part`: rules.layout.bytes() zeros.
   void write_summary(std::byte* part);
-  /// `part`: answer_bytes(question) zeros.
-  void answer(const MergedRow& row, const Question& question, std::byte* part);
+  /// Answers the row's question; `part`: answer_bytes of it zeros.
+  void answer(const MergedRow& row, std::byte* part);
 
   // Results of the shard's columns (shard_outputs.cpp).
   void write_mask(const MergedRow& row, std::uint32_t* words);
   void write_probabilities(const MergedRow& row, float* probabilities);
 
  private:
-  struct Tile {
-    std::size_t number;  // of the shard's whole tiles
-    const float* x;
-    std::size_t size;
-    std::int64_t first_id;
-    float maximum;
-    int shift;  // into the row's unit, or -1
-  };
-
   RowStatus status_of_values(RowStatus of_whole) const;
   RowStatus index_whole(const cpu::TileRule& rule, const float* x);
   void sum_octaves(const cpu::TileRule& rule, std::int32_t max_key, OctaveSums& octaves) const;
@@ -70,16 +60,10 @@ class ShardRow {
   void write_raw(std::byte* part);
   void write_cut_values(const float* x, std::byte* at) const;
 
-  void answer_threshold(const MergedRow& row, const FindThreshold& question, std::byte* part);
-  void choose_points(ThresholdAnswer& answer);
-  void answer_tie(const MergedRow& row, const FindTie& question, std::byte* part);
   void answer_draws(const MergedRow& row, const DrawTokens& question, std::byte* part);
   void answer_counts(const CountInFront& question, std::byte* part);
-  DrawnToken draw(const MergedRow& row, const Tile& tile, std::uint64_t rest);
-  std::uint64_t sum_of(const MergedRow& row, const Tile& tile) const;
-
-  template <class Use>
-  void for_each_tile(const MergedRow& row, std::int32_t low_key, const Use& use) const;
+  DrawnToken draw(const MergedRow& row, std::size_t tile, std::uint64_t rest);
+  int shift_of(const MergedRow& row, std::size_t tile) const;
   std::size_t columns() const { return static_cast<std::size_t>(request_.logits.vocab); }
   std::size_t whole_begin() const { return static_cast<std::size_t>(whole_.begin - all_.begin); }
   std::size_t whole_size() const { return static_cast<std::size_t>(whole_.size()); }

@@ -31,6 +31,7 @@ class ShardedSample::Call {
   Error receive(const std::byte* blocks);
   bool done() const { return done_; }
   const CallBlocks& blocks() const { return blocks_; }
+  std::int64_t gathered_rows() const { return rows_.gathered(); }
 
  private:
   bool is_active(std::int64_t row) const {
@@ -165,6 +166,10 @@ Error ShardedSample::receive(const void* blocks) {
 
 std::int32_t ShardedSample::exchanges() const {
   return call_ == nullptr ? 0 : call_->blocks().exchanges();
+}
+
+std::int64_t ShardedSample::gathered_rows() const {
+  return call_ == nullptr ? 0 : call_->gathered_rows();
 }
 
 std::int64_t sharded_block_bytes(const ShardedRequest& request, const SampleResult& result) {

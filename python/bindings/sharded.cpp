@@ -49,6 +49,7 @@ class ShardedCall {
 
   std::int64_t block_bytes() const { return call_.block_bytes(); }
   std::int32_t exchanges() const { return call_.exchanges(); }
+  std::int64_t gathered_rows() const { return call_.gathered_rows(); }
   nb::bytes block() const {
     return nb::bytes(call_.block(), static_cast<std::size_t>(block_bytes()));
   }
@@ -203,6 +204,7 @@ void bind_sharded(nb::module_& module) {
   nb::class_<ShardedCall>(module, "ShardedCall")
       .def_prop_ro("block_bytes", &ShardedCall::block_bytes)
       .def_prop_ro("exchanges", &ShardedCall::exchanges)
+      .def_prop_ro("gathered_rows", &ShardedCall::gathered_rows)
       .def("block", &ShardedCall::block)
       .def("receive", &ShardedCall::receive, nb::arg("blocks").none());
   nb::enum_<TileInput>(module, "TileInput")

@@ -61,13 +61,14 @@ class ShardedCudaCall {
     peers.most_rows = most_rows;
     run_on_host([&] { return cuda::use_peers(call_, peers); });
   }
-  /// Through peers, all of it.
-  void run(int rounds) {
-    run_on_host([&] { return cuda::sample_sharded(call_, {.rounds = rounds}); });
+  /// Through peers: what candidates decide, and rows that they do not.
+  void run() {
+    run_on_host([&] { return cuda::sample_sharded(call_, {}); });
   }
-  void narrow_on(int rounds) {
-    run_on_host([&] { return cuda::continue_sharded(call_, {.rounds = rounds}); });
+  void go_on(std::int32_t undecided) {
+    run_on_host([&] { return cuda::continue_sharded(call_, undecided); });
   }
+  std::int32_t gathers(std::int32_t rows) const { return call_.gathers(rows); }
   /// Bytes from the workspace's beginning on.
   std::int64_t sent_at(Exchange exchange) const { return at(call_.send(exchange)); }
   std::int64_t received_at(Exchange exchange) const { return at(call_.receive(exchange)); }
@@ -138,15 +139,16 @@ std::int64_t most_peer_bytes(const nb::list& given_boundaries, std::int32_t shar
 void bind_sharded_on_gpu(nb::module_& module) {
   nb::enum_<Exchange>(module, "ShardedExchange")
       .value("summary", Exchange::summary)
-      .value("threshold", Exchange::threshold)
       .value("tokens", Exchange::tokens)
+      .value("gather", Exchange::gather)
       .value("ranks", Exchange::ranks);
   nb::class_<ShardedCudaCall>(module, "ShardedCudaCall")
       .def("send", &ShardedCudaCall::send)
       .def("receive", &ShardedCudaCall::receive)
       .def("use_peers", &ShardedCudaCall::use_peers)
       .def("run", &ShardedCudaCall::run)
-      .def("narrow_on", &ShardedCudaCall::narrow_on)
+      .def("go_on", &ShardedCudaCall::go_on)
+      .def("gathers", &ShardedCudaCall::gathers)
       .def("sent_at", &ShardedCudaCall::sent_at)
       .def("received_at", &ShardedCudaCall::received_at)
       .def("block_bytes", &ShardedCudaCall::block_bytes)

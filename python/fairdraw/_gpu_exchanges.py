@@ -1,12 +1,13 @@
 """Exchanges of sharded calls on GPUs (fairdraw/cuda_sharded.h): which of them a call makes, and how
 their blocks travel.
 
-A call decides its rows in a summary, as many thresholds as are wanted or needed, and tokens; their
-ranks follow, where they are wanted.
+A call decides its rows in a summary and tokens; ranks follow, where they are wanted. Rows that are left
+are gathered, and their number is read for that, which waits for the GPU.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,13 +17,13 @@ from ._core import ShardedCudaCall, ShardedExchange
 
 
 class Exchanges:
-    """Those of one call. `rounds`: None is as many as rows need, which waits for the GPU. Bytes of a
-    call are from the beginning of its workspace on."""
+    """Those of one call. Bytes of a call are from the beginning of its workspace on."""
 
-    def __init__(self, call: ShardedCudaCall, workspace: Any, rounds: int | None) -> None:
+    def __init__(self, call: ShardedCudaCall, workspace: Any) -> None:
         self._call = call
         self._workspace = workspace
-        self._rounds = rounds
+        self._stream = torch.cuda.current_stream() if workspace.is_cuda else None
+        self._go_on: Callable[[int], None] = call.go_on
         #: An int32 on the GPU: rows that are not decided; -1: ranks disagree.
         self.undecided = workspace[call.undecided_at :][:4].view(torch.int32)
         self.count = 0
@@ -50,30 +51,40 @@ class Exchanges:
             self.count += 1
             self.bytes += ranks * size
 
+        def go_on(undecided: int) -> None:
+            for _ in range(call.gathers(undecided)):
+                exchange(what.gather)
+            exchange(what.ranks)
+
+        self._go_on = go_on
         exchange(what.summary)
-        for _ in range(self._rounds or 0):
-            exchange(what.threshold)
-        if self._rounds is not None:
-            exchange(what.tokens)
-        else:
-            left = self._left()
-            if left > 0:  # rows without filters need no more than this
-                exchange(what.tokens)
-            while left > 0 and (left := self._left()) > 0:
-                exchange(what.threshold)
-                exchange(what.tokens)
+        exchange(what.tokens)
         exchange(what.ranks)
 
     def through_peers(self, addresses: list[int], size: int, most_rows: int) -> None:
         """Through memory of all ranks. Tokens that a row asks one rank for are exchanged as it is
-        merged, in no exchange of their own but after later rounds."""
+        merged, in no exchange of their own."""
         call = self._call
-        call.use_peers(addresses, size, most_rows)
-        call.run(self._rounds or 0)
-        self.count = 1 + (self._rounds or 0)
-        while self._rounds is None and self._left() > 0:
-            call.narrow_on(1)
-            self.count += 2
 
-    def _left(self) -> int:
-        return int(self.undecided)
+        def go_on(undecided: int) -> None:
+            call.go_on(undecided)
+            self.count += 1 + call.gathers(undecided)  # tokens come first
+
+        self._go_on = go_on
+        call.use_peers(addresses, size, most_rows)
+        call.run()
+        self.count = 1
+
+    def gather(self) -> int:
+        """Gathers the rows that are not decided; how many those were, -1: ranks disagree."""
+        undecided = int(self.undecided)
+        if undecided <= 0:
+            return undecided
+        if self._stream is None:
+            self._go_on(undecided)
+            return undecided
+        # A graph was captured on another stream than the one that waits.
+        with torch.cuda.stream(self._stream):
+            self._go_on(undecided)
+        torch.cuda.current_stream().wait_stream(self._stream)
+        return undecided

@@ -5,11 +5,12 @@ logits (fairdraw/sharded.h has the exchange and why it is exact).
     tokens = sampler(local_logits, temperature, top_k, top_p, seed=seeds, offset=offsets)
 
 Every rank makes the same call with its own columns of the logits, and gets the same tokens: those
-of `fairdraw.sample` over the whole rows, bit for bit, whatever the number of ranks. No row is
-gathered: a rank sends 1.3 KB a row without filters and 3.4 KB with, for 128256 tokens on two.
+of `fairdraw.sample` over the whole rows, bit for bit, whatever the number of ranks. A rank sends 1.3 KB
+a row without filters and 3.4 KB with, for 128256 tokens on two; a row that survives more widely than
+what ranks list of it is gathered (`gathered_rows` counts those).
 
 Logits on a GPU stay there (fairdraw/cuda_sharded.h), and so do the blocks, with NCCL. Such a call
-waits for the GPU once, to see whether rows need more exchanges; with `rounds` it does not, and can be
+waits for the GPU once, to see whether rows are to be gathered; with gather=False it does not, and can be
 captured in a CUDA graph. With `peers`, memory that all ranks of a machine address, their kernels
 exchange blocks themselves, and nothing else runs.
 """
@@ -69,13 +70,13 @@ _Result = TypeVar("_Result")
 class _ColumnsBackend(TorchBackend):
     """Tensors of a rank's columns: calls are exchanges of all ranks, and so are fresh seeds."""
 
-    def __init__(self, sampler: ShardedSampler, rows: Any, rounds: int | None) -> None:
+    def __init__(self, sampler: ShardedSampler, rows: Any, gather: bool = True) -> None:
         super().__init__(rows)
         self._sampler = sampler
-        if rounds is not None and (rounds < 0 or not self.on_gpu):
-            raise ValueError(f"rounds is {rounds}; allowed: >= 0, of logits on a GPU")
-        if rounds is None and self.is_captured():
-            raise RuntimeError("rounds: is needed while a CUDA graph is captured; allowed: >= 0")
+        if not gather and not self.on_gpu:
+            raise ValueError("gather is False; allowed: True, of logits in host memory")
+        if gather and self.is_captured():
+            raise RuntimeError("gather is True; allowed: False, while a CUDA graph is captured")
 
     def fresh_seed(self, generator: Any) -> int:
         """One that the first rank has drawn."""
@@ -175,13 +176,17 @@ class ShardedSampler:
             if self._boundaries is None:
                 raise ValueError("columns: are not given; with peers they are needed")
             self._peers = PeerMemory(group, self._boundaries, peers, self._gathered)
-        #: Of the last call: how often ranks exchanged blocks, and the bytes of all blocks that the
-        #: group moved.
+        #: Of the last call: how often ranks exchanged blocks, the bytes of all blocks that the group
+        #: moved, and how many rows were gathered, by the call itself.
         self.exchanges = 0
         self.exchanged_bytes = 0
-        #: Of the last call on a GPU, an int32 there: rows without a result, 0 but where `rounds` were
-        #: too few; -1: ranks disagree on arguments, and no row has one.
+        self.gathered_rows = 0
+        #: Of the last call on a GPU, an int32 there: rows without a result, 0 but with gather=False; -1:
+        #: ranks disagree on arguments, and no row has one.
         self.undecided: Any = None
+        #: Of the last call on a GPU, a function: gathers the rows that are undecided when it is called,
+        #: by every rank, and returns how many those were. After each replay of a graph its own.
+        self.gather_undecided: Any = None
 
     def _gathered(self, block: Any) -> Any:
         """The ranks' tensors, one after the other."""
@@ -199,7 +204,7 @@ class ShardedSampler:
     def _backend_for(self, rows: Any, name: str) -> Backend:
         """Of an operation, which is there in host memory alone."""
         _expect_columns(rows, name)
-        backend = _ColumnsBackend(self, rows, None)
+        backend = _ColumnsBackend(self, rows)
         if backend.on_gpu:
             raise ValueError(f"{name} is on {rows.device}; allowed: host memory, over columns")
         self._agreed_boundaries(width(rows))
@@ -214,15 +219,15 @@ class ShardedSampler:
             blocks = self._gathered(block)
             self.exchanged_bytes += blocks.numel()
             call.receive(blocks)
-        self.exchanges = call.exchanges
+        self.exchanges, self.gathered_rows = call.exchanges, call.gathered_rows
 
     def _run_on_gpu(
         self,
         backend: TorchBackend,
         arguments: tuple[Any, ...],
-        rounds: int | None,
+        gather: bool,
     ) -> None:
-        self.exchanges = self.exchanged_bytes = 0
+        self.exchanges = self.exchanged_bytes = self.gathered_rows = 0
         workspace: Any = None
 
         def allocate(size: int) -> Any:
@@ -231,15 +236,17 @@ class ShardedSampler:
             return backend.lend(workspace)
 
         call = _core.ShardedCudaCall(self._boundaries, self._rank, *arguments, allocate)
-        exchanges = Exchanges(call, workspace, rounds)
-        self.undecided = exchanges.undecided
+        exchanges = Exchanges(call, workspace)
+        self.undecided, self.gather_undecided = exchanges.undecided, exchanges.gather
         if self._peers is None:
             exchanges.through_group(self._group, self._ranks)
         else:
             peers = self._peers
             exchanges.through_peers(peers.addresses, peers.bytes, peers.limits.rows)
+        gathered = exchanges.gather() if gather else 0
         self.exchanges, self.exchanged_bytes = exchanges.count, exchanges.bytes
-        if rounds is None and int(self.undecided) < 0:
+        self.gathered_rows = max(gathered, 0)
+        if gathered < 0:
             raise ValueError(
                 "ranks disagree: columns, parameters, seeds, offsets and results must be the same"
             )
@@ -268,7 +275,7 @@ class ShardedSampler:
         rank_rule: RankRule = "position",
         purpose: Purpose = "draw",
         input: RowsHold = "logits",
-        rounds: int | None = None,
+        gather: bool = True,
     ) -> Any:
         """The arguments and results of `fairdraw.sample`, all but logits and `allowed` the same on
         every rank.
@@ -283,16 +290,16 @@ class ShardedSampler:
         `fairdraw.sampling_from_probs` and its like. They have every filter, `allowed` and details
         but the log-probabilities (None); no temperature, `processing` and `logprobs`.
 
-        `rounds`, of logits on a GPU: how often thresholds are narrowed, whether rows need it or not;
-        0 where survivors are among the 256 largest of each rank; for all but adversarial rows 4 are
-        enough of one filter, and 8 of top_k together with top_p. Nothing is waited for then, and `undecided` says whether it was enough: rows that are
-        left have no token. Needed while a CUDA graph is captured, with `seed`.
+        `gather`, of logits on a GPU: False gathers no row, and waits for nothing. Rows whose survivors
+        are not among what ranks list of them (256 of each of two ranks) have no token then: `undecided`
+        counts them, and `gather_undecided` gives them theirs. Needed while a CUDA graph is captured, with
+        `seed`.
         """
         if not isinstance(logits, torch.Tensor) or logits.ndim != 2:
             raise TypeError("logits: a tensor [rows, columns] is needed")
         hold = _member("input", input, _core.TileInput.__members__)
         rows = logits.shape[0]
-        backend = _ColumnsBackend(self, logits, rounds)
+        backend = _ColumnsBackend(self, logits, gather)
         outputs = length(logits) if indices is None else length(indices)
         if backend.on_gpu:
             self._expect_on_gpu(logits, processing, outputs, num_samples, logprobs)
@@ -345,7 +352,7 @@ class ShardedSampler:
         results = (backend.lend(tokens), *(backend.lend(array) for array in details), reports)
         if backend.on_gpu:
             given = (hold, *arguments, processed, *results, backend.stream)
-            backend.call(self._run_on_gpu, backend, given, rounds)
+            backend.call(self._run_on_gpu, backend, given, gather)
         else:
             self._exchange(_core.sharded_sample, hold, *arguments, processed, *results)
         if return_details:

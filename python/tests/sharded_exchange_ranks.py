@@ -9,8 +9,8 @@ from fairdraw._gpu_exchanges import Exchanges
 
 
 class PlannedCall:
-    """A call whose rows are decided after so many exchanges of tokens. A block says who sent it, of
-    which exchange, and as which one of the call."""
+    """A call of which so many rows are left after its tokens, and gathered two at a time. A block says
+    who sent it, of which exchange, and as which one of the call."""
 
     undecided_at = 4
 
@@ -46,53 +46,54 @@ class PlannedCall:
         assert torch.equal(self.workspace[at : at + size], expected), kind
         self.made.append(kind.name)
         if kind is Kind.summary:
-            self._set_undecided(self.needed)
+            self._set_undecided(self.needed + 5)
         if kind is Kind.tokens:
-            self._set_undecided(max(int(self.workspace[4:8].view(torch.int32)) - 1, 0))
+            self._set_undecided(self.needed)
+        if kind is Kind.gather:
+            self._set_undecided(max(int(self.workspace[4:8].view(torch.int32)) - 2, 0))
 
     def use_peers(self, memory, size, most_rows):
         self.made.append(("peers", memory, size, most_rows))
 
-    def run(self, rounds):
-        self._set_undecided(self.needed)
-        self.made.append(("run", rounds))
+    def gathers(self, rows):
+        return (rows + 1) // 2
 
-    def narrow_on(self, rounds):
-        self._set_undecided(int(self.workspace[4:8].view(torch.int32)) - 1)
-        self.made.append(("narrow_on", rounds))
+    def run(self):
+        self._set_undecided(self.needed)
+        self.made.append("run")
+
+    def go_on(self, undecided):
+        self._set_undecided(0)
+        self.made.append(("go_on", undecided))
 
 
 def check_group(rank, ranks):
-    rounds = ["threshold", "tokens"]
-    for needed, asked, expected in [
-        (0, None, []),
-        (1, None, ["tokens"]),
-        (3, None, ["tokens", *rounds, *rounds]),
-        (3, 0, ["tokens"]),
-        (0, 2, ["threshold", "threshold", "tokens"]),
-    ]:
+    for needed, gathered in [(0, []), (1, ["gather", "ranks"]), (3, ["gather", "gather", "ranks"])]:
         call = PlannedCall(rank, ranks, needed)
-        exchanges = Exchanges(call, call.workspace, asked)
+        exchanges = Exchanges(call, call.workspace)
         exchanges.through_group(None, ranks)
-        assert call.made == ["summary", *expected, "ranks"], (needed, asked, call.made)
+        first = ["summary", "tokens", "ranks"]
+        assert call.made == first, call.made
+        assert int(exchanges.undecided) == needed
+        assert exchanges.gather() == needed
+        assert call.made == first + gathered, (needed, call.made)
         assert exchanges.count == len(call.made)
         assert exchanges.bytes == ranks * sum(call.block_bytes(Kind[name]) for name in call.made)
-        assert int(exchanges.undecided) == max(needed - expected.count("tokens"), 0)
+        assert int(exchanges.undecided) == 0
     call = PlannedCall(rank, ranks, 1, missing=(Kind.ranks,))
-    Exchanges(call, call.workspace, 1).through_group(None, ranks)
-    assert call.made == ["summary", *rounds]
+    exchanges = Exchanges(call, call.workspace)
+    exchanges.through_group(None, ranks)
+    exchanges.gather()
+    assert call.made == ["summary", "tokens", "gather"]
 
 
 def check_peers(rank, ranks):
-    for needed, asked, expected in [
-        (0, None, [("run", 0)]),
-        (2, None, [("run", 0), ("narrow_on", 1), ("narrow_on", 1)]),
-        (2, 4, [("run", 4)]),
-    ]:
+    for needed, gathered in [(0, []), (2, [("go_on", 2)]), (-1, [])]:
         call = PlannedCall(rank, ranks, needed)
-        exchanges = Exchanges(call, call.workspace, asked)
+        exchanges = Exchanges(call, call.workspace)
         exchanges.through_peers([16, 32], 4096, 7)
-        assert call.made == [("peers", [16, 32], 4096, 7), *expected]
+        assert exchanges.gather() == needed
+        assert call.made == [("peers", [16, 32], 4096, 7), "run", *gathered]
         assert exchanges.bytes == 0
 
 

@@ -18,7 +18,6 @@ import fairdraw
 import fairdraw.torch
 
 LIMITS = fairdraw.torch.PeerLimits(rows=48, num_samples=3, logprobs=20)
-ROUNDS = 8  # a threshold takes about three, and top_k with top_p has two
 CALLS = [
     {},
     {"temperature": 0.7, "top_k": 50, "top_p": 0.9},
@@ -63,11 +62,14 @@ def check_batches(sampler, rows):
             same("mask", got.mask.cpu(), columns_of(expected.mask.cpu(), rows.begin, rows.end))
             if "logprobs" in call:
                 same_reports(got.logprobs, expected.logprobs)
-            tokens = sampler(rows.of(whole), **call, seed=seeds, offset=3, rounds=ROUNDS)
-            same(f"tokens of {call}, with rounds", tokens[0] if "logprobs" in call else tokens,
+            left = sampler.gathered_rows
+            assert left == count or call.get("top_k") != 2000, left  # more than ranks list
+            tokens = sampler(rows.of(whole), **call, seed=seeds, offset=3, gather=False)
+            assert int(sampler.undecided) == left and sampler.gathered_rows == 0
+            assert sampler.exchanges == 1 and sampler.exchanged_bytes == 0
+            assert sampler.gather_undecided() == left and int(sampler.undecided) == 0
+            same(f"tokens of {call}, gathered later", tokens[0] if "logprobs" in call else tokens,
                  expected.tokens)  # fmt: skip
-            assert int(sampler.undecided) == 0
-            assert sampler.exchanges == 1 + ROUNDS and sampler.exchanged_bytes == 0
         check_indices(sampler, rows, whole)
         check_probs(sampler, rows, whole)
 
@@ -100,9 +102,10 @@ def check_probs(sampler, rows, whole):
         (fairdraw.top_k_top_p_sampling_from_probs, {"top_k": 40, "top_p": 0.7}),
     ]:
         expected = function(probs, **filters, seed=seeds)
-        for rounds in (None, ROUNDS):
-            got = sampler(rows.of(probs), **filters, input="probs", seed=seeds, rounds=rounds)
-            same(f"{function.__name__}, rounds {rounds}", got, expected)
+        for gather in (True, False):
+            got = sampler(rows.of(probs), **filters, input="probs", seed=seeds, gather=gather)
+            sampler.gather_undecided()
+            same(f"{function.__name__}, gather {gather}", got, expected)
         details = sampler(rows.of(probs), **filters, input="probs", seed=seeds, return_details=True)
         same("tokens", details.tokens, expected)
         assert details.logprob is None and details.probs is None
@@ -115,21 +118,22 @@ def check_graphs(sampler, rows):
     for count in (2, LIMITS.rows):
         whole, seeds = rows.batch(count)
         local = rows.of(whole).clone()
-        sampler(local, **filters, seed=seeds, rounds=ROUNDS)
+        sampler(local, **filters, seed=seeds, gather=False)
         torch.cuda.synchronize()
         distributed.barrier()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            tokens = sampler(local, **filters, seed=seeds, rounds=ROUNDS)  # of ties, too
-        graphs.append((count, graph, local, seeds, tokens, sampler.undecided))
+            tokens = sampler(local, **filters, seed=seeds, gather=False)  # of ties, too
+        graphs.append((count, graph, local, seeds, tokens, sampler.gather_undecided))
     for _ in range(3):
-        for count, graph, local, seeds, tokens, undecided in graphs:
+        for count, graph, local, seeds, tokens, gather_undecided in graphs:
             whole, fresh = rows.batch(count)
             local.copy_(rows.of(whole))
             seeds.copy_(fresh)
             graph.replay()
+            gather_undecided()
             same("tokens of a graph", tokens, fairdraw.sample(whole, **filters, seed=seeds))
-            assert int(undecided) == 0
+            assert gather_undecided() == 0
             eager = sampler(local, top_p=0.95, seed=seeds)
             same("tokens between graphs", eager, fairdraw.sample(whole, top_p=0.95, seed=seeds))
 

@@ -133,7 +133,7 @@ def same_reports(got, expected):
 
 
 def check_calls_on_gpu(sampler, rank, widths):
-    """Logits of the ranks on a GPU each: eagerly, with rounds, and in a graph."""
+    """Logits of the ranks on a GPU each: eagerly, with rows gathered later, and in a graph."""
     begin = sum(widths[:rank])
     numbers = torch.Generator().manual_seed(5)
     rows = 4
@@ -162,9 +162,10 @@ def check_calls_on_gpu(sampler, rank, widths):
             if "logprobs" in call:
                 same_reports(got.logprobs, expected.logprobs)
                 continue
-            tokens = sampler(local, **call, seed=seeds.cuda(), rounds=4)
+            gathered = sampler.gathered_rows
+            tokens = sampler(local, **call, seed=seeds.cuda(), gather=False)
+            assert sampler.gather_undecided() == gathered and int(sampler.undecided) == 0
             same("tokens", tokens.cpu(), expected.tokens)
-            assert int(sampler.undecided) == 0
         banned = fairdraw.sample(logits, top_k=9, seed=seeds, allowed=packed)
         mine = columns_of(packed, begin, begin + widths[rank]).cuda()
         same("tokens", sampler(local, top_k=9, seed=seeds.cuda(), allowed=mine).cpu(), banned)
@@ -186,9 +187,10 @@ def check_calls_on_gpu(sampler, rank, widths):
     graph = torch.cuda.CUDAGraph()
     captured = seeds.cuda()
     with torch.cuda.graph(graph):
-        tokens = sampler(local, top_p=0.95, seed=captured, rounds=4)
+        tokens = sampler(local, top_p=0.95, seed=captured, gather=False)
     captured += 7
     graph.replay()
+    sampler.gather_undecided()
     same("tokens", tokens.cpu(), fairdraw.sample(logits, top_p=0.95, seed=seeds + 7))
     try:
         sampler(local, seed=rank)

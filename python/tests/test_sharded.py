@@ -86,10 +86,15 @@ def test_wrong_arguments_are_named(tmp_path):
             sampler([[1.0]])
         with pytest.raises(ValueError, match="offset: is given without a seed"):
             sampler(torch.zeros(1, 3), offset=1)
-        with pytest.raises(ValueError, match="rounds is 4; allowed: >= 0, of logits on a GPU"):
-            sampler(torch.zeros(1, 3), seed=1, rounds=4)
+        with pytest.raises(ValueError, match="gather is False; allowed: True, of logits in host"):
+            sampler(torch.zeros(1, 3), seed=1, gather=False)
         assert sampler(torch.zeros(2, 3), seed=1).shape == (2,)
         assert sampler.exchanges == 2 and sampler.exchanged_bytes > 0
+        wide = torch.linspace(0, 1, 4000).repeat(2, 1)
+        assert sampler.gathered_rows == 0
+        again = fairdraw.torch.ShardedSampler()
+        assert torch.equal(again(wide, top_p=0.9, seed=1), fairdraw.sample(wide, top_p=0.9, seed=1))
+        assert again.exchanges == 2 and again.gathered_rows == 2
         with pytest.raises(ValueError, match="logits.vocab is 4; allowed: 3"):
             sampler(torch.zeros(2, 4), seed=1)
         for method in ("softmax", "log_softmax", "top_k_mask_logits"):

@@ -46,9 +46,9 @@ struct Filters {
   float top_p, min_p;
   cuda::ShardedPlan plan;  ///< what the usual rows need
 };
-constexpr Filters kFilters[] = {{"none", 0, 1.0F, 0.0F, {0, true}},
-                                {"k50 p.9", 50, 0.9F, 0.0F, {0, false}},
-                                {"min_p .05", 0, 1.0F, 0.05F, {0, false}}};
+constexpr Filters kFilters[] = {{"none", 0, 1.0F, 0.0F, {true}},
+                                {"k50 p.9", 50, 0.9F, 0.0F, {false}},
+                                {"min_p .05", 0, 1.0F, 0.05F, {false}}};
 
 void require_nccl(ncclResult_t result, const char* what) {
   if (result == ncclSuccess) return;
@@ -116,8 +116,9 @@ class Rank {
     expect_success(stream_.synchronise(), "uploads");
   }
 
-  Measured sharded(std::int64_t rows, const Filters& filters, const cuda::ShardedPlan& plan,
-                   Transport transport, int repetitions) {
+  Measured sharded(std::int64_t rows, const Filters& filters, Transport transport,
+                   int repetitions) {
+    const cuda::ShardedPlan& plan = filters.plan;
     const std::int64_t boundaries[] = {0, kColumns, kVocab};
     ShardedRequest request;
     request.rows = request_of(local_.data(), rows, kColumns, filters, 0);
@@ -144,7 +145,6 @@ class Rank {
       return kRanks * call.bytes(exchange);
     };
     measured.bytes_a_row = (bytes(cuda::ShardedExchange::summary) +
-                            plan.rounds * bytes(cuda::ShardedExchange::threshold) +
                             (plan.tokens ? bytes(cuda::ShardedExchange::tokens) : 0)) /
                            rows;
     expect_success(cudaMemcpy(&measured.undecided, call.undecided(), sizeof(std::int32_t),
@@ -293,17 +293,16 @@ class Rank {
 struct Line {
   std::int64_t rows;
   const Filters* filters;
-  Measured peers, peers_with_rounds, nccl, gathered, by_batch;
+  Measured peers, nccl, gathered, by_batch;
 };
 
 /// All of the table, on one rank. Both make the same calls in the same order.
 void measure(Rank& rank, int repetitions, std::vector<Line>& lines) {
   for (const std::int64_t rows : kBatches) {
     for (const Filters& filters : kFilters) {
-      Line line{rows, &filters, {}, {}, {}, {}, {}};
-      line.peers = rank.sharded(rows, filters, filters.plan, Transport::peers, repetitions);
-      line.peers_with_rounds = rank.sharded(rows, filters, {}, Transport::peers, repetitions);
-      line.nccl = rank.sharded(rows, filters, filters.plan, Transport::nccl, repetitions);
+      Line line{rows, &filters, {}, {}, {}, {}};
+      line.peers = rank.sharded(rows, filters, Transport::peers, repetitions);
+      line.nccl = rank.sharded(rows, filters, Transport::nccl, repetitions);
       line.gathered = rank.gathered(rows, filters, repetitions);
       if (rows >= kRanks) line.by_batch = rank.by_batch(rows, filters, repetitions);
       lines.push_back(std::move(line));
@@ -314,23 +313,20 @@ void measure(Rank& rank, int repetitions, std::vector<Line>& lines) {
 bool print(const std::vector<Line>& lines) {
   bool equal = true;
   fmt::print(
-      "rows filters      peers  +4 rounds      nccl    gather  by batch  gather/peers  bytes a "
-      "row\n");
+      "rows filters      peers      nccl    gather  by batch  gather/peers  bytes a row\n");
   for (const Line& line : lines) {
     fmt::print(
-        "{:4} {:10} {:8.1f} {:10.1f} {:9.1f} {:9.1f} {:>9} {:13.2f} {:12}\n", line.rows,
-        line.filters->name, line.peers.microseconds, line.peers_with_rounds.microseconds,
-        line.nccl.microseconds, line.gathered.microseconds,
+        "{:4} {:10} {:8.1f} {:9.1f} {:9.1f} {:>9} {:13.2f} {:12}\n", line.rows,
+        line.filters->name, line.peers.microseconds, line.nccl.microseconds,
+        line.gathered.microseconds,
         line.by_batch.tokens.empty() ? "-" : fmt::format("{:.1f}", line.by_batch.microseconds),
         line.gathered.microseconds / line.peers.microseconds, line.peers.bytes_a_row);
     const bool same =
         line.peers.tokens == line.gathered.tokens && line.nccl.tokens == line.gathered.tokens &&
-        line.peers_with_rounds.tokens == line.gathered.tokens &&
         (line.by_batch.tokens.empty() || line.by_batch.tokens == line.gathered.tokens);
-    const std::int32_t left[] = {line.peers.undecided, line.peers_with_rounds.undecided,
-                                 line.nccl.undecided};
-    if (!same || std::any_of(std::begin(left), std::end(left), [](int n) { return n != 0; })) {
-      fmt::print("     tokens differ, or rows are left: {}, {}, {}\n", left[0], left[1], left[2]);
+    if (!same || line.peers.undecided != 0 || line.nccl.undecided != 0) {
+      fmt::print("     tokens differ, or rows are left: {}, {}\n", line.peers.undecided,
+                 line.nccl.undecided);
       equal = false;
     }
   }

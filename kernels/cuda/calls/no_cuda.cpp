@@ -77,6 +77,7 @@ std::byte* ShardedCall::send(ShardedExchange) const { return nullptr; }
 std::byte* ShardedCall::receive(ShardedExchange) const { return nullptr; }
 std::int64_t ShardedCall::bytes(ShardedExchange) const { return 0; }
 const std::int32_t* ShardedCall::undecided() const { return nullptr; }
+std::int32_t ShardedCall::gathers(std::int32_t) const { return 0; }
 
 FAIRDRAW_NO_CALL(make_sharded_call, const ShardedRequest&, const SampleResult&, const Execution&,
                  ShardedCall&)
@@ -84,7 +85,7 @@ FAIRDRAW_NO_CALL(sharded_send, const ShardedCall&, ShardedExchange)
 FAIRDRAW_NO_CALL(sharded_receive, const ShardedCall&, ShardedExchange)
 std::int64_t peer_bytes(const ShardedCall&, std::int64_t) { return 0; }
 FAIRDRAW_NO_CALL(use_peers, ShardedCall&, const ShardedPeers&)
-FAIRDRAW_NO_CALL(continue_sharded, const ShardedCall&, const ShardedPlan&)
+FAIRDRAW_NO_CALL(continue_sharded, const ShardedCall&, std::int32_t)
 FAIRDRAW_NO_CALL(sample_sharded, const ShardedCall&, const ShardedPlan&)
 FAIRDRAW_NO_CALL(log_probabilities, const SampleRequest&, View<const std::int32_t>,
                  const LogprobsResult&, View<RowStatus>, const Execution&)

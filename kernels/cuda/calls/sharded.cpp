@@ -10,6 +10,7 @@
 #include "cuda/calls/sharded_rows.h"
 #include "cuda/calls/workspace.h"
 #include "cuda/device/device_pointers.h"
+#include "cuda/outputs/draw_outputs.h"
 #include "cuda/outputs/write_rows.h"
 #include "cuda/sharded/sharded_task.h"
 #include "cuda/tiles/tile_spread.h"
@@ -23,11 +24,12 @@ struct ShardedCall::Parts {
   ProcessedColumns processed;
   TileSpread spread;
   RowsOutputTask rows;  ///< the mask, where one is wanted
+  Path path = Path::best;
   cudaStream_t stream = nullptr;
 
   Error index() const;
   Error begin_without_rows() const;
-  Error receive(ShardedExchange exchange, bool with_tokens) const;
+  Error sample_gathered() const;
   Error exchange_summaries(bool with_tokens) const;
   Error write_columns() const;
 };
@@ -105,10 +107,10 @@ std::int64_t place_peers(std::int64_t most_rows, ShardedTask& task) {
   peers.flags_end = end_of_flags(task.shards, most_rows);
   std::int64_t at = 0;
   for (int exchange = 0; exchange < kExchanges; ++exchange) {
-    const bool is_threshold = exchange == static_cast<int>(ShardedExchange::threshold);
+    const bool is_gather = exchange == static_cast<int>(ShardedExchange::gather);
     peers.at[exchange] = at;
     peers.each[exchange] = aligned_in_peers(task.bytes[exchange]);
-    const std::int64_t copies = is_threshold ? kThresholdCopies : 1;
+    const std::int64_t copies = is_gather ? kGatherCopies : 1;
     at += copies * task.shards * peers.each[exchange];
   }
   return bytes_with_halves(peers.flags_end, at);
@@ -141,6 +143,10 @@ std::int64_t ShardedCall::bytes(ShardedExchange exchange) const {
   return parts_->task.bytes[static_cast<int>(exchange)];
 }
 const std::int32_t* ShardedCall::undecided() const { return parts_->task.undecided; }
+std::int32_t ShardedCall::gathers(std::int32_t rows) const {
+  const std::int32_t group = parts_->task.gathered.count;
+  return rows <= 0 || group == 0 ? 0 : (rows - 1) / group + 1;
+}
 
 Error make_sharded_call(const ShardedRequest& request, const SampleResult& result,
                         const Execution& execution, ShardedCall& call) {
@@ -155,6 +161,7 @@ Error make_sharded_call(const ShardedRequest& request, const SampleResult& resul
   place_sharded_rows(request, result, task, parts->processed, memory);
   place_sharded_blocks(task, memory);
   task.fingerprint = sharded::fingerprint_of(request, result, ArraysLie::on_device);
+  parts->path = path;
   parts->stream = stream_of(execution);
   if (task.rows() > 0 && task.whole.vocab > 0) {
     if (Error error = check_call("best_spread", best_spread(task.whole, path, parts->spread))) {
@@ -219,30 +226,72 @@ Error sharded_send(const ShardedCall& call, ShardedExchange exchange) {
   if (parts.task.rows() == 0) {
     return exchange == ShardedExchange::summary ? parts.begin_without_rows() : Error{};
   }
-  if (exchange == ShardedExchange::ranks) {
-    if (!parts.task.has_ranks()) return {};
-    return check_launch("count_in_front", count_in_front(parts.task, parts.stream));
-  }
-  if (exchange != ShardedExchange::summary) {
-    return check_launch("answer_rows", answer_rows(parts.task, exchange, parts.stream));
+  switch (exchange) {
+    case ShardedExchange::summary:
+      break;
+    case ShardedExchange::tokens:
+      return check_launch("answer_rows", answer_rows(parts.task, parts.stream));
+    case ShardedExchange::gather:
+      if (parts.task.gathered.count == 0) return {};
+      return check_launch("send_columns", send_columns(parts.task, parts.stream));
+    case ShardedExchange::ranks:
+      if (!parts.task.has_ranks()) return {};
+      return check_launch("count_in_front", count_in_front(parts.task, parts.stream));
   }
   if (Error error = parts.index()) return error;
   return check_launch("summarise_rows", summarise_rows(parts.task, parts.stream));
 }
 
-/// with_tokens: a row that asks for tokens exchanges them at once, through peers.
-Error ShardedCall::Parts::receive(ShardedExchange exchange, bool with_tokens) const {
+/// What a call of `sample` over the rows of a group does: they are filtered, and drawn from.
+Error ShardedCall::Parts::sample_gathered() const {
+  if (Error error = check_launch("make_rows_whole", make_rows_whole(task, stream))) return error;
+  const GatheredRows& group = task.gathered;
+  const std::int64_t count = group.count;
+  const RowsView whole{group.rows.data, DType::float32, count, task.vocab, group.rows.row_stride};
+  RowsTask filter;
+  filter.rows = whole;
+  filter.from_probs = task.from_probs;
+  filter.tie_rule = task.tie_rule;
+  filter.filter_order = task.filter_order;
+  filter.temperature = {group.temperature, count};
+  filter.top_k = {group.top_k, count};
+  filter.top_p = {group.top_p, count};
+  filter.min_p = {group.min_p, count};
+  filter.active = {group.active, count};
+  filter.records = group.records;
+  if (Error error = check_launch("filter_rows", filter_rows(filter, path, stream))) return error;
+  OutputsTask draw;
+  draw.filtered = {whole, task.from_probs, filter.temperature, {}, {}, group.records};
+  draw.indices = {group.slots, task.outputs()};
+  draw.outputs = task.outputs();
+  draw.num_samples = task.num_samples;
+  draw.seed = task.seed;
+  draw.offset = task.offset;
+  draw.words = task.words;
+  draw.purpose = task.purpose;
+  draw.tokens = task.num_samples > 0 ? group.tokens : nullptr;
+  draw.support_size = group.support_size;
+  if (draw.outputs == 0) return {};
+  return check_launch("draw_outputs", draw_outputs(draw, stream));
+}
+
+Error sharded_receive(const ShardedCall& call, ShardedExchange exchange) {
+  const ShardedCall::Parts& parts = *call.parts_;
+  const ShardedTask& task = parts.task;
   if (task.rows() == 0) return {};
   if (exchange == ShardedExchange::ranks) {
-    return task.has_ranks() ? check_launch("sum_ranks", sum_ranks(task, stream)) : Error{};
+    return task.has_ranks() ? check_launch("sum_ranks", sum_ranks(task, parts.stream)) : Error{};
   }
-  ShardedTask received = task;
-  received.exchanges_tokens = with_tokens;
-  if (Error error = check_launch("merge_rows", merge_rows(received, exchange, stream))) {
+  if (exchange == ShardedExchange::gather) {
+    if (task.gathered.count == 0) return {};
+    if (Error error = parts.sample_gathered()) return error;
+  }
+  if (Error error = check_launch("merge_rows", merge_rows(task, exchange, parts.stream))) {
     return error;
   }
-  return write_columns();
+  return parts.write_columns();
 }
+
 Error ShardedCall::Parts::write_columns() const {
   if (task.rows() == 0 || task.records == nullptr) return {};
   if (rows.mask.given()) {
@@ -265,21 +314,15 @@ Error ShardedCall::Parts::exchange_summaries(bool with_tokens) const {
   return write_columns();
 }
 
-Error sharded_receive(const ShardedCall& call, ShardedExchange exchange) {
-  return call.parts_->receive(exchange, /*with_tokens=*/false);
-}
-
-Error continue_sharded(const ShardedCall& call, const ShardedPlan& plan) {
+Error continue_sharded(const ShardedCall& call, std::int32_t undecided) {
   if (Error error = needs_peers(call.parts_->task.peers)) return error;
   const auto exchange = [&call](ShardedExchange number) {
     if (Error error = sharded_send(call, number)) return error;
     return sharded_receive(call, number);
   };
-  for (int round = 0; round < plan.rounds; ++round) {
-    if (Error error = exchange(ShardedExchange::threshold)) return error;
-  }
-  if (plan.tokens) {
-    if (Error error = exchange(ShardedExchange::tokens)) return error;
+  if (Error error = exchange(ShardedExchange::tokens)) return error;
+  for (std::int32_t left = call.gathers(undecided); left > 0; --left) {
+    if (Error error = exchange(ShardedExchange::gather)) return error;
   }
   return exchange(ShardedExchange::ranks);
 }
@@ -288,10 +331,6 @@ Error sample_sharded(const ShardedCall& call, const ShardedPlan& plan) {
   const ShardedCall::Parts& parts = *call.parts_;
   if (Error error = needs_peers(parts.task.peers)) return error;
   if (Error error = parts.exchange_summaries(plan.tokens)) return error;
-  for (int round = 0; round < plan.rounds; ++round) {
-    if (Error error = sharded_send(call, ShardedExchange::threshold)) return error;
-    if (Error error = parts.receive(ShardedExchange::threshold, plan.tokens)) return error;
-  }
   if (Error error = sharded_send(call, ShardedExchange::ranks)) return error;
   return sharded_receive(call, ShardedExchange::ranks);
 }

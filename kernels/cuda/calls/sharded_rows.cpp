@@ -135,6 +135,32 @@ void place_raw(const SampleRequest& rows, const sharded::SummaryLayout& layout, 
   raw.counts = {memory.allocate<std::uint16_t>(task.rows() * tiles), task.rows(), tiles};
 }
 
+/// A group of rows that are gathered: so many that they are 4 MB, or one.
+void place_gathered(const sharded::SummaryLayout& layout, std::int64_t rows, std::int64_t outputs,
+                    ShardedTask& task, BumpAllocator& memory) {
+  constexpr std::int64_t kMostValues = std::int64_t{1} << 20;
+  GatheredRows& group = task.gathered;
+  group = {};
+  if (layout.row_columns == 0 || rows == 0) return;
+  group.count = static_cast<int>(std::clamp<std::int64_t>(kMostValues / task.vocab, 1, rows));
+  group.room = static_cast<int>(layout.row_columns);
+  const std::int64_t count = group.count;
+  memory.allocate(group.numbers, count);
+  memory.allocate(group.slots, outputs);
+  // Rows begin at a multiple of 16 bytes, where vectors can be read.
+  constexpr std::int64_t kVector = 4;
+  const std::int64_t stride = (task.vocab + kVector - 1) / kVector * kVector;
+  group.rows = {memory.allocate<float>(count * stride), count, stride};
+  memory.allocate(group.active, count);
+  memory.allocate(group.temperature, count);
+  memory.allocate(group.top_k, count);
+  memory.allocate(group.top_p, count);
+  memory.allocate(group.min_p, count);
+  memory.allocate(group.records, count);
+  memory.allocate(group.tokens, outputs * task.num_samples);
+  memory.allocate(group.support_size, outputs);
+}
+
 }  // namespace
 
 LogitsProcessing processing_of_columns(const SampleRequest& rows) {
@@ -164,15 +190,23 @@ void place_sharded_rows(const ShardedRequest& request, const SampleResult& resul
   task.words = request.words.data;
   place_results(result, task);
   place_processing(request, task, processed, memory);
-  task.each[0] = static_cast<std::int64_t>(rules.layout.bytes());
-  task.each[1] = sizeof(sharded::ThresholdAnswer);
-  task.each[2] = static_cast<std::int64_t>(sizeof(sharded::DrawnToken)) * task.num_samples;
-  task.each[3] = static_cast<std::int64_t>(sizeof(std::int32_t)) * task.num_samples;
-  for (int exchange = 0; exchange < kExchanges; ++exchange) {
-    if (exchange == static_cast<int>(ShardedExchange::ranks) && !task.has_ranks()) continue;
-    const bool of_outputs = exchange >= static_cast<int>(ShardedExchange::tokens);
-    task.bytes[exchange] = static_cast<std::int64_t>(sizeof(sharded::BlockHeader)) +
-                           (of_outputs ? outputs : rows) * task.each[exchange];
+  place_gathered(rules.layout, rows, outputs, task, memory);
+  const auto place_block = [&task](ShardedExchange exchange, std::int64_t count, std::size_t each) {
+    const auto number = static_cast<int>(exchange);
+    task.each[number] = static_cast<std::int64_t>(each);
+    task.bytes[number] =
+        static_cast<std::int64_t>(sizeof(sharded::BlockHeader)) + count * task.each[number];
+  };
+  const auto samples = static_cast<std::size_t>(task.num_samples);
+  place_block(ShardedExchange::summary, rows, rules.layout.bytes());
+  place_block(ShardedExchange::tokens, outputs, sizeof(sharded::DrawnToken) * samples);
+  if (task.gathered.count > 0) {
+    place_block(ShardedExchange::gather, task.gathered.count,
+                sharded::answer_bytes(
+                    sharded::GatherRow{rules.layout.row_columns, rules.layout.raw_bits}));
+  }
+  if (task.has_ranks()) {
+    place_block(ShardedExchange::ranks, outputs, sizeof(std::int32_t) * samples);
   }
   const std::int64_t tiles = task.tiles();
   task.keys = {memory.allocate<std::int32_t>(rows * tiles), rows, tiles};

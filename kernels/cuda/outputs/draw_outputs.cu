@@ -138,7 +138,8 @@ __device__ void write_samples(const OutputsTask& task, std::int64_t output, std:
       token = task.tokens[at];
     } else if (token < 0) {
       const auto index = static_cast<std::uint32_t>(task.seed.is_array() ? sample : at);
-      token = draw(random_word(seed, offset, task.purpose, index));
+      token = draw(task.words != nullptr ? task.words[at]
+                                         : random_word(seed, offset, task.purpose, index));
     }
     if (lane_of_thread() != 0) continue;
     if (!task.tokens_are_drawn) task.tokens[at] = token;

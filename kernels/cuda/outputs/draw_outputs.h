@@ -17,6 +17,7 @@ struct OutputsTask {
   std::int64_t num_samples = 1;
   PerRequest<std::uint64_t> seed = std::uint64_t{0};
   PerRequest<std::uint64_t> offset = std::uint64_t{0};
+  const std::uint64_t* words = nullptr;  ///< optional: random words in place of the seeds'
   Purpose purpose = Purpose::draw;
   bool tokens_are_drawn = false;         ///< the row kernel has written them, -1 for failures too
   std::int32_t* tokens = nullptr;        ///< [outputs, num_samples]; needed for log-probabilities

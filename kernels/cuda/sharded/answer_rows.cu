@@ -1,4 +1,4 @@
-// The kernel of a shard's answers to what rows ask; row_answerer.cuh says how.
+// The kernel of tokens that rows ask this shard for; row_answerer.cuh says how.
 //
 // A block of 256 threads a row; rows that do not ask end at once, and their places are left as they
 // are.
@@ -15,27 +15,27 @@ namespace {
 
 template <bool kFromProbs>
 __global__ void __launch_bounds__(kEndThreads)
-    answer_rows_kernel(const __grid_constant__ ShardedTask task, ShardedExchange exchange, int) {
+    answer_rows_kernel(const __grid_constant__ ShardedTask task, int) {
   extern __shared__ __align__(16) unsigned char dynamic[];
   await_kernel_before();
   let_next_kernel_start();
-  if (blockIdx.x == 0 && threadIdx.x == 0) write_header(task, exchange);
+  constexpr ShardedExchange kTokens = ShardedExchange::tokens;
+  if (blockIdx.x == 0 && threadIdx.x == 0) write_header(task, kTokens);
   const bool is_active = !task.active.given() || task.active.data[blockIdx.x] != 0;
-  const RowAsks asks = is_active ? task.states[blockIdx.x].asks : RowAsks::nothing;
-  const bool answers = is_answered(asks, exchange);
-  if (answers) RowAnswerer<kFromProbs>(task, exchange, blockIdx.x, dynamic).run(asks);
-  end_sending(task, exchange, blockIdx.x, answers ? task.mine(exchange, blockIdx.x) : nullptr,
-              static_cast<std::size_t>(task.each[static_cast<int>(exchange)]));
+  const bool answers = is_active && task.states[blockIdx.x].asks == RowAsks::tokens;
+  if (answers) RowAnswerer<kFromProbs>(task, blockIdx.x, dynamic).run();
+  end_sending(task, kTokens, blockIdx.x, answers ? task.mine(kTokens, blockIdx.x) : nullptr,
+              static_cast<std::size_t>(task.each[static_cast<int>(kTokens)]));
 }
 
 }  // namespace
 
-cudaError_t answer_rows(const ShardedTask& task, ShardedExchange exchange, cudaStream_t stream) {
-  const int bytes = answer_bytes(task);
-  const SpreadNeeds needs{[bytes](int) { return bytes; }, /*starts_early=*/true};
+cudaError_t answer_rows(const ShardedTask& task, cudaStream_t stream) {
+  const SpreadNeeds needs{[](int) { return static_cast<int>(sizeof(AnswerMemory)); },
+                          /*starts_early=*/true};
   const auto launch = [&]<bool kFromProbs>() {
     return launch_spread<answer_rows_kernel<kFromProbs>>(task.rows(), {1, kEndThreads}, needs,
-                                                         stream, task, exchange);
+                                                         stream, task);
   };
   return task.from_probs ? launch.operator()<true>() : launch.operator()<false>();
 }

@@ -117,18 +117,6 @@ class KnownValues {
   __device__ int first_of(int shard) const { return shard * task_.candidates; }
   __device__ int above_of(int shard) const { return memory_.above[shard]; }
 
-  /// Values of cut tiles from a key on, as every thread adds them for itself.
-  __device__ __noinline__ Totals cut_from(std::int32_t from) const {
-    Totals totals{0, 0};
-#pragma unroll 1
-    for (int place_ = first_cut(); place_ < places(); ++place_) {
-      if (arrays_.key[place_] < from) continue;
-      ++totals.count;
-      totals.mass += arrays_.weight[place_];
-    }
-    return totals;
-  }
-
   /// Orders what is above the certificate. Keys and ids have been written, and the keys of cut
   /// tiles to tile_max, with a barrier after it; all other tiles have kEmptyTileKey there.
   __device__ void arrange(std::int32_t left_key, const TileRule& rule, std::int32_t largest) {

@@ -1,4 +1,7 @@
-// The kernel of merges; row_merger.cuh says how. A block of 256 threads a row.
+// The kernel of merges; row_merger.cuh says how. A block of 256 threads a row, or of a group of
+// gathered rows a place.
+#include <cstdint>
+
 #include "cuda/device/early_start.h"
 #include "cuda/sharded/peer_exchange.cuh"
 #include "cuda/sharded/row_merger.cuh"
@@ -14,16 +17,21 @@ __global__ void __launch_bounds__(kEndThreads)
   extern __shared__ __align__(16) unsigned char dynamic[];
   await_kernel_before();
   let_next_kernel_start();
-  RowMerger<kReports, kFromProbs>(task, ReceivedBlocks(task), exchange, blockIdx.x, dynamic).run();
+  std::int64_t number = blockIdx.x;
+  if (exchange == ShardedExchange::gather) number = task.gathered.numbers[number];
+  if (number < 0) return;  // the group has no more
+  RowMerger<kReports, kFromProbs>(task, ReceivedBlocks(task), exchange, number, dynamic).run();
 }
 
 }  // namespace
 
 cudaError_t merge_rows(const ShardedTask& task, ShardedExchange exchange, cudaStream_t stream) {
   const SpreadNeeds needs{[&task](int) { return merge_bytes(task); }, /*starts_early=*/true};
+  const std::int64_t blocks =
+      exchange == ShardedExchange::gather ? task.gathered.count : task.rows();
   return launch_with_reports(task, [&]<bool kReports, bool kFromProbs>() {
-    return launch_spread<merge_rows_kernel<kReports, kFromProbs>>(task.rows(), {1, kEndThreads},
-                                                                  needs, stream, task, exchange);
+    return launch_spread<merge_rows_kernel<kReports, kFromProbs>>(blocks, {1, kEndThreads}, needs,
+                                                                  stream, task, exchange);
   });
 }
 

@@ -14,9 +14,9 @@
 // Where blocks lie. Each of two halves of the memory has the blocks of every other call, whatever
 // their shapes: who sends in a call has awaited a row of every rank in the call before, so that all
 // ranks are at the end of the one before that. In a half a row has a summary and tokens once, but
-// may have several thresholds: it has awaited each of them before it asks the next, so two copies
-// would do if they were counted by row; exchanges of tokens may lie between two, and are counted
-// too, so there are three copies, by number.
+// groups of gathered rows may be many, whose rows have the flags of the first ones: each group is
+// awaited before the next is sent, so two copies would do; exchanges of ranks may lie between two,
+// and are counted too, so there are three copies, by number.
 //
 // Rows that are padding send and await the flag of a summary; of later exchanges only rows that ask
 // do.
@@ -62,7 +62,7 @@ __device__ __forceinline__ std::byte* peer_block(const ShardedTask& task, Sharde
                                                  const PeerExchange& exchange) {
   const PeerBlocks& peers = task.peers;
   const auto copy = static_cast<std::int64_t>(
-      kind == ShardedExchange::threshold ? exchange.number % kThresholdCopies : 0);
+      kind == ShardedExchange::gather ? exchange.number % kGatherCopies : 0);
   const std::int64_t in_half = peers.at[static_cast<int>(kind)] +
                                (copy * task.shards + shard) * peers.each[static_cast<int>(kind)];
   return peers.memory[rank] + peers.flags_end +

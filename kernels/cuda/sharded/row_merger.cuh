@@ -1,7 +1,7 @@
 // The merge of what shards say of a row: its threshold and its tokens, the same on every rank.
 //
-// Contract. sharded/merged_row.h, bit for bit: from the summaries of all shards, and from answers
-// to what a row has asked since, either the row's results or its next question. But for tokens that
+// Contract. sharded/merged_row.h, bit for bit: from the summaries of all shards, and from what a
+// row has asked for since, either the row's results or its next question. But for tokens that
 // are exchanged in the merge itself (row_answerer.cuh) it reads nothing but what was received, and
 // the row's own state. Rows that have asked nothing of this exchange are
 // left alone. One that has its tokens writes its results; the others keep what they had.
@@ -20,9 +20,9 @@
 // rows 63 and 29. So what few rows need is called on copies. Summaries are brought to shared memory
 // at once, with all loads in flight.
 //
-// Questions. Below what is known a row asks about a window of values (row_thresholds.cuh), and is
-// run again from its start when answers have come. All of that is rare, and in functions of its
-// own.
+// Rows that what is known does not decide are merged again when they have been gathered, filtered
+// and drawn from whole (gather_rows.cu): those are their survivors and tokens, and all else is the
+// same.
 //
 // Randomness: the words of `sample` (common/philox.h). Numerics: common/tile_weights.h; masses are
 // integers of 128 bits. Log-probabilities in double, as log_mass.h. Determinism: no order of
@@ -52,7 +52,6 @@ namespace fairdraw::cuda {
 /// At the beginning of dynamic shared memory; the known values follow.
 struct MergeMemory {
   MergedRowMemory row;
-  RowThresholdsMemory thresholds;
   uint128_t part_mass[kMaxRowParts];
   static constexpr int kTokens = 64;
   ShardedToken tokens[kTokens];
@@ -61,7 +60,8 @@ constexpr int merge_known_at() { return (static_cast<int>(sizeof(MergeMemory)) +
 
 /// Bytes of dynamic shared memory.
 inline int merge_bytes(const ShardedTask& task) {
-  return std::max(merge_known_at() + KnownArrays::bytes(task), answer_bytes(task));
+  return std::max(merge_known_at() + KnownArrays::bytes(task),
+                  static_cast<int>(sizeof(AnswerMemory)));
 }
 
 /// Calls launch.operator()<kReports, kFromProbs>() for the RowMerger that a call needs. Of rows of
@@ -80,7 +80,7 @@ cudaError_t launch_with_reports(const ShardedTask& task, const Launch& launch) {
 template <bool kFromProbs>
 __device__ __noinline__ void answer_tokens(const ShardedTask& task, std::int64_t number,
                                            unsigned char* dynamic) {
-  RowAnswerer<kFromProbs>(task, ShardedExchange::tokens, number, dynamic).answer_tokens();
+  RowAnswerer<kFromProbs>(task, number, dynamic).run();
 }
 
 /// kReports: log-probabilities and the largest values are wanted.
@@ -101,29 +101,25 @@ class RowMerger {
         shared_(*reinterpret_cast<MergeMemory*>(dynamic)),
         outputs_(task, number),
         row_(task, blocks, number, KnownArrays::at(dynamic + merge_known_at(), task), shared_.row),
-        thresholds_(task, blocks, exchange, number, asked_, state_, shared_.thresholds) {}
+        thresholds_(task) {}
 
   __device__ void run() {
     const bool is_summary = exchange_ == ShardedExchange::summary;
-    if (is_summary || answers_came()) blocks_.await(exchange_, number_);
+    if (is_summary || take_tokens_now()) blocks_.await(exchange_, number_);
     if (task_.active.given() && task_.active.data[number_] == 0) {
       if (is_summary) fail(RowStatus::inactive);
       return;
     }
-    if (!is_summary && !answers_came()) return;
-    if (exchange_ == ShardedExchange::tokens) {
+    if (take_tokens_now()) {
       __syncthreads();  // all have read what it asked
       take_tokens();
       return;
     }
+    if (!is_summary && !is_gathered()) return;
     row_.load();
     if (is_summary && !ranks_agree()) return;
     __syncthreads();  // summaries are there, and all have read what it asked
-    if (is_summary && thread() == 0) {
-      state_.found_count = 0;
-      state_.tie_known = false;
-      state_.awaits_ranks = false;
-    }
+    if (thread() == 0) state_.awaits_ranks = false;
     const RowStatus status = row_.status();
     if (status != RowStatus::ok) {
       fail(status);
@@ -164,19 +160,31 @@ class RowMerger {
     return agree;
   }
 
-  __device__ bool answers_came() const { return is_answered(asked_, exchange_); }
+  /// Tokens that the row has asked for have come.
+  __device__ bool take_tokens_now() const {
+    return exchange_ == ShardedExchange::tokens && asked_ == RowAsks::tokens;
+  }
+  /// The row has been gathered, filtered and drawn from.
+  __device__ bool is_gathered() const {
+    return exchange_ == ShardedExchange::gather && asked_ == RowAsks::gather;
+  }
 
   __device__ void decide() {
     bool asks = false;
-    if (row_.is_greedy_row()) {
+    if (is_gathered()) {
+      take_whole_row();
+    } else if (row_.is_greedy_row()) {
       const KnownToken& first = row_.first_at_max();
-      greedy_ = {{row_.max_key(), {1, 0}, {0, 0}, Threshold::kOfKnown}, first.id + 1, {0, 0}};
+      greedy_ = {{row_.max_key(), {1, 0}, {0, 0}}, first.id + 1, {0, 0}};
 #pragma unroll 1
       for (int t = thread(); t < outputs_.tokens(); t += kEndThreads) {
         token(t) = {-1, first.id, first.bits, reports_raw() ? row_.raw_bits_of_first() : 0, {}};
       }
     } else {
-      if (!thresholds_.find_survivors(row_)) return;
+      if (!thresholds_.find_survivors(row_)) {
+        ask(RowAsks::gather);
+        return;
+      }
       if (row_.is_filtered() && row_.left_key() < survivors().from.key) {
         draw_known();
       } else {
@@ -189,7 +197,38 @@ class RowMerger {
     return row_.is_greedy_row() ? greedy_ : thresholds_.survivors();
   }
 
+  /// The row has no result yet.
+  __device__ void ask(RowAsks what) {
+    if (thread() != 0) return;
+    state_.asks = what;
+    atomicAdd(task_.undecided, 1);
+    if (task_.records != nullptr) task_.records[number_].status = RowStatus::inactive;
+  }
+
   // --- Tokens
+
+  __device__ void take_whole_row() {
+    const GatheredRows& gathered = task_.gathered;
+    const int slot = state_.slot;
+    const std::int32_t support =
+        outputs_.count() > 0 ? gathered.support_size[outputs_.output(0)] : 0;
+    thresholds_.take(gathered.records[slot], support);
+#pragma unroll 1
+    for (int t = thread(); t < outputs_.tokens(); t += kEndThreads) {
+      const std::int32_t id = gathered.tokens[outputs_.at(t)];
+      const auto bits = std::bit_cast<std::uint32_t>(
+          gathered.rows.data[slot * gathered.rows.row_stride + id]);
+      token(t) = {-1, id, bits, reports_raw() ? gathered_raw_bits(slot, id) : bits, {}};
+    }
+  }
+  /// A value of a gathered row as the caller has it: behind those that filters see.
+  __device__ std::uint32_t gathered_raw_bits(int slot, std::int32_t id) const {
+    int shard = 0;
+    while (id >= task_.parts[shard].end) ++shard;
+    const int column = task_.gathered.room + id - task_.parts[shard].begin;
+    return word_of(blocks_.row(ShardedExchange::gather, shard, slot),
+                   4 * static_cast<std::size_t>(column));
+  }
 
   /// Whether a token is reported by the caller's value, which is another one.
   __device__ bool reports_raw() const { return kReports && task_.raw.given; }
@@ -252,10 +291,9 @@ class RowMerger {
     return RowWeigher<kFromProbs>(row_.rule(), row_.max_key())(from_order_key(key), tile.key);
   }
 
-  /// Whether a shard is asked for a token.
+  /// Of a row that drops nothing. Whether a shard is asked for a token.
   __device__ bool draw_by_parts() {
     if (outputs_.tokens() == 0) return false;
-    __syncthreads();  // what was cut has been written
 #pragma unroll 1
     for (int number = warp_of_thread(); number < task_.row_part_count; number += kEndWarps) {
       const RowPart& part = task_.row_parts[number];
@@ -268,7 +306,7 @@ class RowMerger {
         }
         mass = value_of_lane(warp_inclusive_sum(mass), kWarp - 1);
       } else {
-        mass = thresholds_.mass_of_shard(row_, part.shard);
+        mass = row_.whole(part.shard);
       }
       if (lane_of_thread() == 0) shared_.part_mass[number] = mass;
     }
@@ -337,12 +375,9 @@ class RowMerger {
     __syncthreads();
     const bool waits = asked_ != RowAsks::nothing;
     if (thread() == 0) {
-      const bool all =
-          survivors().from.key == Thresholds::kLowest && survivors().tie_end == task_.vocab;
-      state_.asks = asks ? RowAsks::tokens : RowAsks::nothing;
+      state_.asks = RowAsks::nothing;
       state_.low = survivors().from.key;
       state_.tie_end = survivors().tie_end;
-      state_.all_survive = all;
       state_.support_size =
           static_cast<std::int32_t>(survivors().from.at_least.count - survivors().cut.count);
       state_.unfiltered = row_.unfiltered().mass;
@@ -358,7 +393,7 @@ class RowMerger {
       for (int t = thread(); t < outputs_.tokens(); t += kEndThreads) {
         task_.drawn[outputs_.at(t)] = token(t);
       }
-      if (thread() == 0) count_if_new(task_, exchange_, number_);
+      ask(RowAsks::tokens);
       if (task_.exchanges_tokens) exchange_tokens();
       return;
     }

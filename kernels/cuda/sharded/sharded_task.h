@@ -53,37 +53,13 @@ struct RowPart {
 inline constexpr int kMaxCutTiles = kMaxDeviceShards - 1;
 inline constexpr int kMaxRowParts = kMaxDeviceShards + kMaxCutTiles;
 
-/// Measures of the shards' whole tiles.
-struct ByShard {
-  sharded::Measure of[kMaxDeviceShards];
-};
-
-/// A threshold that was asked for: values >= key, and those above.
-struct FoundThreshold {
-  std::int32_t key;
-  ByShard at_least, above;
-};
-
 /// What a row waits for.
-enum class RowAsks : std::int32_t { nothing, threshold, tie, tokens };
-
-/// Whether a row that asks this is answered in an exchange after the summary.
-__device__ __forceinline__ bool is_answered(RowAsks asks, ShardedExchange exchange) {
-  return exchange == ShardedExchange::tokens ? asks == RowAsks::tokens
-                                             : asks == RowAsks::threshold || asks == RowAsks::tie;
-}
+enum class RowAsks : std::int32_t { nothing, tokens, gather };
 
 /// One row between exchanges.
 struct ShardedRowState {
-  static constexpr int kMostFound = 3;
-
   RowAsks asks;
-  std::int32_t low_key, high_key;  ///< of the window that it asks about
-  sharded::FindTie tie;
-  bool tie_known;
-  sharded::TieAnswer tie_answer;
-  std::int32_t found_count;
-  FoundThreshold found[kMostFound];
+  std::int32_t slot;  ///< in the group of rows that is gathered; -1: in none
 
   double octave;  ///< of the row
   float scale;
@@ -94,7 +70,6 @@ struct ShardedRowState {
   // When the survivors are known.
   std::int32_t low;  ///< threshold, a key
   std::int32_t tie_end;
-  bool all_survive;
   std::int32_t support_size;
   sharded::Sum128 unfiltered, survivors;
   sharded::Sum128 raw;  ///< at temperature 1; of calls that report raw_logprobs
@@ -119,8 +94,8 @@ struct PeerCounts {
 };
 static_assert(sizeof(PeerCounts) == 64);
 
-/// Copies of a call's threshold blocks, which take turns.
-inline constexpr int kThresholdCopies = 3;
+/// Copies of a call's blocks of gathered rows, which take turns.
+inline constexpr int kGatherCopies = 3;
 
 /// Where blocks lie that ranks write into each other's memory (peer_exchange.cuh).
 struct PeerBlocks {
@@ -133,6 +108,23 @@ struct PeerBlocks {
   std::int64_t each[kExchanges];  ///< from one of them to the next
 
   __host__ __device__ bool given() const { return memory[0] != nullptr; }
+};
+
+/// Rows that candidates do not decide, a group at a time: gathered, filtered and drawn from whole.
+struct GatheredRows {
+  int count;              ///< most of a group; 0: no row is filtered
+  int room;               ///< for a shard's columns in its part of a block
+  std::int32_t* numbers;  ///< [count], of rows; -1: the group has no more
+  std::int32_t* slots;    ///< [outputs], of their rows in the group; -1: not in it
+  FloatRows rows;         ///< [count, vocab]
+  std::uint8_t* active;   ///< [count]
+  float* temperature;     ///< [count], as the parameters that follow, and the records
+  std::int32_t* top_k;
+  float* top_p;
+  float* min_p;
+  RowRecord* records;
+  std::int32_t* tokens;        ///< [outputs, num_samples]
+  std::int32_t* support_size;  ///< [outputs]
 };
 
 /// The caller's logits, where reports are of them and rows are masked or processed.
@@ -196,6 +188,7 @@ struct ShardedTask {
   RowRecord* records;              ///< [rows]; null: no mask is wanted
   std::uint64_t* raw_sums;         ///< as sums, at temperature 1; null: not wanted
   RawRows raw;
+  GatheredRows gathered;
   std::int32_t* undecided;
   std::byte* send[kExchanges];
   std::byte* receive[kExchanges];
@@ -231,7 +224,7 @@ struct ShardedTask {
     return send[number] + sizeof(sharded::BlockHeader) + row * each[number];
   }
   /// Whether a block has a place for each output.
-  __device__ static bool is_of_outputs(ShardedExchange exchange) {
+  __host__ __device__ static bool is_of_outputs(ShardedExchange exchange) {
     return exchange == ShardedExchange::tokens || exchange == ShardedExchange::ranks;
   }
 };
@@ -249,8 +242,12 @@ cudaError_t merge_rows(const ShardedTask& task, ShardedExchange exchange, cudaSt
 /// Enqueues both, through peers whose kernels run at the same time (exchange_summaries.cu);
 /// task.undecided is 0.
 cudaError_t exchange_summaries(const ShardedTask& task, cudaStream_t stream);
-/// Enqueues the answers to what rows ask (answer_rows.cu).
-cudaError_t answer_rows(const ShardedTask& task, ShardedExchange exchange, cudaStream_t stream);
+/// Enqueues the tokens that rows ask shards for (answer_rows.cu).
+cudaError_t answer_rows(const ShardedTask& task, cudaStream_t stream);
+/// Enqueues this shard's columns of the next group of undecided rows, and, when those of all have
+/// come, the whole rows (gather_rows.cu).
+cudaError_t send_columns(const ShardedTask& task, cudaStream_t stream);
+cudaError_t make_rows_whole(const ShardedTask& task, cudaStream_t stream);
 /// Enqueues how many of this shard's columns are in front of tokens, and their sums over shards
 /// (rank_tokens.cu).
 cudaError_t count_in_front(const ShardedTask& task, cudaStream_t stream);

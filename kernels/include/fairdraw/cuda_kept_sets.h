@@ -39,7 +39,7 @@ Error verify_tree_with_kept_sets(const VerifyTreeRequest& request, const VerifyT
 std::int64_t workspace_bytes(const KeptMask& rows) noexcept;
 
 /// See fairdraw/kept_sets.h. At most 2^22 - 1 rows. Behind a sharded call (fairdraw/cuda_sharded.h)
-/// on its stream: rows that its rounds left undecided have no mask and no status, so statuses that
+/// on its stream: rows that are left undecided have no mask and no status, so statuses that
 /// begin as RowStatus::inactive leave them without a set.
 Error kept_sets_of_mask(const KeptMask& rows, const KeptSets& kept, const Execution& execution);
 

@@ -5,31 +5,35 @@
 // nothing is waited for, and all of it can be captured in a CUDA graph. `boundaries` alone is read
 // on the host, at the call.
 //
-// A call is a fixed number of exchanges, because a graph has no other:
+// A call is a fixed number of exchanges, because a graph has no other, and then as many more as the
+// rows need that candidates do not decide:
 //
 //   ShardedCall call;
 //   if (Error error = make_sharded_call(request, result, execution, call)) return error;
-//   for (int number = 0; number < 3 + rounds; ++number) {
-//     const ShardedExchange exchange = sharded_exchange(number, rounds);
-//     if (call.bytes(exchange) == 0) continue;  // ranks, where none are wanted
-//     if (Error error = sharded_send(call, exchange)) return error;
-//     all_gather(call.send(exchange), call.bytes(exchange), call.receive(exchange), stream);
-//     if (Error error = sharded_receive(call, exchange)) return error;
-//   }
+//   exchange(summary), exchange(tokens), exchange(ranks), where an exchange is:
+//     if (call.bytes(kind) == 0) return {};  // ranks, where none are wanted
+//     if (Error error = sharded_send(call, kind)) return error;
+//     all_gather(call.send(kind), call.bytes(kind), call.receive(kind), stream);
+//     return sharded_receive(call, kind);
+//   int32 undecided = *call.undecided(), read when the stream is at its end
+//   for (int left = call.gathers(undecided); left > 0; --left) exchange(gather);
+//   if (undecided > 0) exchange(ranks);
 //
-//   summary    what a shard says of its rows. Greedy rows, and those whose survivors are among the
-//              candidates, have their results after it.
-//   threshold  narrows the thresholds of rows that survive more widely: 1592 bytes a row and shard.
-//              `rounds` of them; windows of 128256 values take about three.
-//   tokens     the tokens of rows without filters, or beyond the candidates: 12 bytes a token and
-//              shard, with `indices` of each output. Not needed where no row can be one.
-//   ranks      ranks of tokens: 4 bytes a token and shard. Of calls that want logprobs.ranks.
+//   summary  what a shard says of its rows. Greedy rows, and those whose survivors are among the
+//            candidates, have their results after it.
+//   tokens   the tokens of rows without filters: 12 bytes a token and shard, with `indices` of each
+//            output. Not needed where no row can be one.
+//   gather   columns of the next rows that are undecided: as many as are 4 MB of whole float32 rows
+//            (8 of 128256), or one. They are filtered and drawn from whole, on every rank.
+//   ranks    ranks of tokens: 4 bytes a token and shard. Of calls that want logprobs.ranks.
 //
-// What a fixed number costs: a round that no row needs is two kernels whose blocks return at once,
-// and the transport's own time, of NCCL about 11 microseconds on two H200s. A caller who knows the
-// filters (top_k up to the candidates) enqueues none. How many rounds there are is the caller's
-// choice, exactness is not: `undecided` says how many rows are left, and further exchanges of the
-// same call, on the same workspace, go on where it was. All ranks see the same number.
+// How many rows are undecided is known when the exchanges before have run: so it is read by the
+// host, which waits for them, and those of a graph are gathered after its replay, on the same
+// workspace. That is what such a row costs: a wait, and of each rank 4 bytes a column of it (8
+// where raw modes report processed rows), in blocks that hold a whole group whether it is full or
+// not. All ranks see the same number. A caller who knows the filters (top_k up to the candidates)
+// need not look. Where rows survive widely as a rule (nuclei of thousands of tokens), gather the
+// logits and call `sample`.
 //
 // Two transports need no code of the caller's. NCCL (fairdraw/sharded_nccl.h) works everywhere.
 // Where all ranks can address each other's memory (NVLink or PCIe peers of one machine: peer access
@@ -61,18 +65,12 @@ namespace fairdraw::cuda {
 /// Most shards of a call on GPUs: what is linked to each other in one machine.
 inline constexpr std::int32_t kMaxDeviceShards = 8;
 
-enum class ShardedExchange : std::uint32_t { summary = 0, threshold = 1, tokens = 2, ranks = 3 };
-
-/// The exchanges of a call in their order: a summary, `rounds` thresholds, tokens, ranks.
-constexpr ShardedExchange sharded_exchange(int number, int rounds) {
-  if (number == 0) return ShardedExchange::summary;
-  if (number <= rounds) return ShardedExchange::threshold;
-  return number == rounds + 1 ? ShardedExchange::tokens : ShardedExchange::ranks;
-}
+enum class ShardedExchange : std::uint32_t { summary = 0, tokens = 1, gather = 2, ranks = 3 };
 
 /// Bytes of workspace: blocks of all exchanges, the index of the shard's rows (14 to 54 bytes a
-/// tile of 256 ids), and for each row about 2 KB and 40 bytes a sample; of processed rows 8.4 bytes
-/// a column. 0: the call is not right.
+/// tile of 256 ids), and for each row about 150 bytes and 44 bytes a sample; of processed rows 8.4
+/// bytes a column; of calls with filters about 16 MB for a group of gathered rows, where all rows
+/// are not fewer. 0: the call is not right.
 std::int64_t workspace_bytes(const ShardedRequest& request, const SampleResult& result) noexcept;
 
 /// Memory of all ranks of a machine, through which their kernels exchange blocks.
@@ -105,6 +103,8 @@ class ShardedCall {
   /// call, and no row has one. After the summary has been received. Through peers, ranks that
   /// disagree about the number of rows wait for each other for ever.
   const std::int32_t* undecided() const;
+  /// Exchanges of `gather` that so many undecided rows take.
+  std::int32_t gathers(std::int32_t rows) const;
 
  private:
   friend Error make_sharded_call(const ShardedRequest&, const SampleResult&, const Execution&,
@@ -113,7 +113,7 @@ class ShardedCall {
   friend Error use_peers(ShardedCall&, const ShardedPeers&);
   friend Error sharded_send(const ShardedCall&, ShardedExchange);
   friend Error sharded_receive(const ShardedCall&, ShardedExchange);
-  friend Error continue_sharded(const ShardedCall&, const ShardedPlan&);
+  friend Error continue_sharded(const ShardedCall&, std::int32_t);
   friend Error sample_sharded(const ShardedCall&, const ShardedPlan&);
   struct Parts;
   std::unique_ptr<Parts> parts_;
@@ -144,11 +144,7 @@ Error use_peers(ShardedCall& call, const ShardedPeers& peers);
 /// Which exchanges a call enqueues after the summary; ranks follow where they are wanted. Rows that
 /// need more are left undecided (ShardedCall::undecided), and further exchanges go on with them.
 struct ShardedPlan {
-  /// Of thresholds. 0: survivors are among the candidates. For all but adversarial rows 4 are
-  /// enough of one filter, and 8 of top_k together with top_p, which has two thresholds.
-  int rounds = 4;
-  /// Tokens of rows without filters, and of those that took rounds.
-  bool tokens = true;
+  bool tokens = true;  ///< of rows without filters
 };
 
 // What follows is enqueued on the execution's stream. Errors: a launch that fails, by the kernel's
@@ -160,9 +156,9 @@ Error sharded_send(const ShardedCall& call, ShardedExchange exchange);
 /// Enqueues what is made of the blocks of all ranks, and the results of rows that it decides.
 Error sharded_receive(const ShardedCall& call, ShardedExchange exchange);
 
-/// More rounds, and then the tokens that rows wait for, of a call through peers whose summary has
-/// been received. Error: peers is not set.
-Error continue_sharded(const ShardedCall& call, const ShardedPlan& plan);
+/// What `undecided` rows need that are left, and their ranks, of a call through peers whose summary
+/// has been received: the number that undecided() points to. Error: peers is not set.
+Error continue_sharded(const ShardedCall& call, std::int32_t undecided);
 
 /// A call through peers: its summary, and what the plan says. Tokens that a row asks one shard for
 /// are exchanged while it is merged: ranks' kernels wait for each other, and have to run at the

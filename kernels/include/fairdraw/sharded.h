@@ -1,4 +1,5 @@
-// sharded: `sample` over a vocabulary whose columns lie on several ranks, without gathering a row.
+// sharded: `sample` over a vocabulary whose columns lie on several ranks. A row is gathered where
+// the largest values of each rank do not decide it, and not else.
 //
 // Shard s has the columns boundaries[s] to boundaries[s + 1], exclusive, of every row of logits, as
 // tensor-parallel engines keep their LM head. Every rank makes the same call over its own columns;
@@ -23,9 +24,9 @@
 //     the list's length, nuclei and min_p of so many tokens. Ties at the threshold count.
 //   - 2 where a row has no filter: the second one brings the token (12 bytes each) from the shard
 //     that has it, because no rank knows what others' tiles hold.
-//   - Rows that survive too widely for the candidates take about 3 more of 1592 bytes a row and
-//     shard, which narrow the threshold down, never the row itself. lowest_id takes one of 24 bytes
-//     where it cuts ties there.
+//   - 2 where a row survives too widely for the candidates: the second one gathers it, 4 bytes for
+//     each of the most columns that a shard has, and 4 more where a raw mode reports processed
+//     rows. gathered_rows() says how many those were: where they are common, gather all logits.
 //   - Ranks beyond the candidates take one of 4 bytes a token.
 //
 // Why it is exact: weights are integers (tile_index.h). A shard's tiles of 256 ids are summed by
@@ -122,6 +123,8 @@ class ShardedSample {
 
   /// Exchanges so far.
   std::int32_t exchanges() const;
+  /// Rows so far that candidates did not decide, so that they are gathered. The same on all ranks.
+  std::int64_t gathered_rows() const;
 
  private:
   class Call;

@@ -19,9 +19,10 @@
 
 namespace fairdraw::cuda {
 
-/// One exchange of a call.
+/// One exchange of a call; nothing where the call has none of that kind.
 inline Error exchange_sharded(const ShardedCall& call, ShardedExchange exchange,
                               ncclComm_t communicator, cudaStream_t stream) {
+  if (call.bytes(exchange) == 0) return {};
   if (Error error = sharded_send(call, exchange)) return error;
   const ncclResult_t gathered = ncclAllGather(call.send(exchange), call.receive(exchange),
                                               static_cast<std::size_t>(call.bytes(exchange)),
@@ -32,31 +33,34 @@ inline Error exchange_sharded(const ShardedCall& call, ShardedExchange exchange,
   return sharded_receive(call, exchange);
 }
 
-/// More rounds, and their tokens, of a call whose summary has been received: for rows that are
-/// undecided. The same on all ranks.
-inline Error continue_sharded(const ShardedCall& call, const ShardedPlan& plan,
+/// What `undecided` rows need that are left, and their ranks, of a call whose summary has been
+/// received: the number that ShardedCall::undecided points to, the same on all ranks.
+inline Error continue_sharded(const ShardedCall& call, std::int32_t undecided,
                               ncclComm_t communicator, cudaStream_t stream) {
-  for (int round = 0; round < plan.rounds; ++round) {
-    if (Error error = exchange_sharded(call, ShardedExchange::threshold, communicator, stream)) {
+  if (Error error = exchange_sharded(call, ShardedExchange::tokens, communicator, stream)) {
+    return error;
+  }
+  for (std::int32_t left = call.gathers(undecided); left > 0; --left) {
+    if (Error error = exchange_sharded(call, ShardedExchange::gather, communicator, stream)) {
       return error;
     }
+  }
+  return exchange_sharded(call, ShardedExchange::ranks, communicator, stream);
+}
+
+/// A call: its summary, and what the plan says. `stream` is the execution's. Rows may be left
+/// undecided (continue_sharded).
+inline Error sample_sharded(const ShardedCall& call, const ShardedPlan& plan,
+                            ncclComm_t communicator, cudaStream_t stream) {
+  if (Error error = exchange_sharded(call, ShardedExchange::summary, communicator, stream)) {
+    return error;
   }
   if (plan.tokens) {
     if (Error error = exchange_sharded(call, ShardedExchange::tokens, communicator, stream)) {
       return error;
     }
   }
-  if (call.bytes(ShardedExchange::ranks) == 0) return {};
   return exchange_sharded(call, ShardedExchange::ranks, communicator, stream);
-}
-
-/// A call: its summary, and what the plan says. `stream` is the execution's.
-inline Error sample_sharded(const ShardedCall& call, const ShardedPlan& plan,
-                            ncclComm_t communicator, cudaStream_t stream) {
-  if (Error error = exchange_sharded(call, ShardedExchange::summary, communicator, stream)) {
-    return error;
-  }
-  return continue_sharded(call, plan, communicator, stream);
 }
 
 }  // namespace fairdraw::cuda

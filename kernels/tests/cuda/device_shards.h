@@ -80,6 +80,23 @@ class DeviceShards {
     gather(exchange);
     return receive(exchange);
   }
+  /// The exchanges that every call has but ranks: a summary and tokens.
+  Error decide_by_candidates() {
+    if (Error error = exchange(cuda::ShardedExchange::summary)) return error;
+    return exchange(cuda::ShardedExchange::tokens);
+  }
+  /// What is left, by the number that undecided() gave.
+  Error go_on(std::int32_t undecided) {
+    for (std::int32_t left = at(0).call.gathers(undecided); left > 0; --left) {
+      if (Error error = exchange(cuda::ShardedExchange::gather)) return error;
+    }
+    return exchange(cuda::ShardedExchange::ranks);
+  }
+  /// All of a call.
+  Error run() {
+    if (Error error = decide_by_candidates()) return error;
+    return go_on(undecided());
+  }
   DeviceShard& at(int shard) { return *shards_[static_cast<std::size_t>(shard)]; }
   int size() const { return static_cast<int>(shards_.size()); }
   /// The same on all shards.

@@ -1,6 +1,6 @@
 // Sharded calls on two GPUs, with NCCL and through each other's memory: the tokens of `sample` over
-// whole rows, eagerly and in graphs, with as many exchanges as rows need and with too few. A thread
-// a rank; skipped where there are not two GPUs.
+// whole rows, eagerly and in graphs, and rows that candidates do not decide after both. A thread a
+// rank; skipped where there are not two GPUs.
 #include "fairdraw/sharded_nccl.h"
 
 #include <gtest/gtest.h>
@@ -83,6 +83,8 @@ std::string why_not() {
 /// flat rows, a wide top_k, min_p of flat rows, greedy.
 struct Rows {
   static constexpr std::int64_t kRows = 24, kVocab = 128256;
+  static constexpr int kKinds = 6;
+  static constexpr std::int32_t kWide = 12;  ///< that candidates do not decide
 
   std::vector<float> logits;
   std::vector<float> top_p, min_p;
@@ -95,7 +97,6 @@ struct Rows {
 
   Rows() {
     harness::Dice dice(3);
-    constexpr int kKinds = 6;
     for (std::int64_t row = 0; row < kRows; ++row) {
       const std::int64_t kind = row % kKinds;
       for (std::int64_t id = 0; id < kVocab; ++id) {
@@ -142,7 +143,11 @@ TEST(CudaShardedNccl, TokensAreThoseOfWholeRows) {
     ASSERT_FALSE(begun) << begun.message;
     const Error error = cuda::sample_sharded(shard.call, {}, rank.communicator, rank.stream.get());
     ASSERT_FALSE(error) << error.message;
-    EXPECT_EQ(shard.undecided(), 0) << "four rounds are not enough";
+    EXPECT_EQ(shard.undecided(), Rows::kWide);
+    const Error gathered =
+        cuda::continue_sharded(shard.call, Rows::kWide, rank.communicator, rank.stream.get());
+    ASSERT_FALSE(gathered) << gathered.message;
+    EXPECT_EQ(shard.undecided(), 0);
     shard.fetch();
     EXPECT_EQ(shard.tokens, rows.expected) << "rank " << rank.number;
     EXPECT_EQ(shard.statuses, rows.statuses) << "rank " << rank.number;
@@ -156,17 +161,17 @@ TEST(CudaShardedNccl, TooFewExchangesGoOnWhereTheyWere) {
     DeviceShard shard(rows.of(rank.number), /*wants_mask=*/false);
     const Error begun = shard.begin(rank.stream.get());
     ASSERT_FALSE(begun) << begun.message;
-    ASSERT_FALSE(cuda::sample_sharded(shard.call, {.rounds = 0, .tokens = false}, rank.communicator,
+    ASSERT_FALSE(cuda::sample_sharded(shard.call, {.tokens = false}, rank.communicator,
                                       rank.stream.get()));
-    const std::int32_t left = shard.undecided();
-    EXPECT_GT(left, 0);
-    EXPECT_LT(left, Rows::kRows);
-    constexpr int kMost = 8;
-    for (int more = 0; more < kMost && shard.undecided() > 0; ++more) {
-      ASSERT_FALSE(cuda::continue_sharded(shard.call, {.rounds = 1, .tokens = true},
-                                          rank.communicator, rank.stream.get()));
+    // Those without filters, too.
+    EXPECT_EQ(shard.undecided(), Rows::kWide + Rows::kRows / Rows::kKinds);
+    // A group of rows at a time.
+    for (std::int32_t left = shard.undecided(); left > 0;) {
+      ASSERT_FALSE(cuda::continue_sharded(shard.call, 1, rank.communicator, rank.stream.get()));
+      const std::int32_t now = shard.undecided();
+      ASSERT_LT(now, left);
+      left = now;
     }
-    EXPECT_EQ(shard.undecided(), 0);
     shard.fetch();
     EXPECT_EQ(shard.tokens, rows.expected) << "rank " << rank.number;
   });
@@ -189,8 +194,11 @@ TEST(CudaShardedNccl, GraphsOfACallAreReplayed) {
     graph.end(rank.stream);
     ASSERT_FALSE(error) << error.message;
     for (int replay = 0; replay < 3; ++replay) graph.launch(rank.stream);
-    shard.fetch();
+    EXPECT_EQ(shard.undecided(), Rows::kWide);
+    ASSERT_FALSE(
+        cuda::continue_sharded(shard.call, Rows::kWide, rank.communicator, rank.stream.get()));
     EXPECT_EQ(shard.undecided(), 0);
+    shard.fetch();
     EXPECT_EQ(shard.tokens, rows.expected) << "rank " << rank.number;
   });
 }
@@ -242,10 +250,12 @@ TEST(CudaShardedPeers, TokensAreThoseOfWholeRows) {
     // Many calls without a wait of the host: ranks are as far apart as they may be.
     constexpr int kCalls = 100;
     for (int call = 0; call < kCalls; ++call) {
-      const Error error = cuda::sample_sharded(shard.call, {});
+      Error error = cuda::sample_sharded(shard.call, {});
+      ASSERT_FALSE(error) << error.message;
+      error = cuda::continue_sharded(shard.call, Rows::kWide);
       ASSERT_FALSE(error) << error.message;
     }
-    EXPECT_EQ(shard.undecided(), 0) << "four rounds are not enough";
+    EXPECT_EQ(shard.undecided(), 0);
     memory.meet();
     shard.fetch();
     EXPECT_EQ(shard.tokens, rows.expected) << "rank " << rank.number;
@@ -275,7 +285,10 @@ TEST(CudaShardedPeers, BatchesOfOtherSizesShareAMemory) {
     ASSERT_FALSE(cuda::use_peers(few.call, peers));
     constexpr int kCalls = 90;
     for (int call = 0; call < kCalls; ++call) {
-      ASSERT_FALSE(cuda::sample_sharded(call % 3 == 2 ? all.call : few.call, {}));
+      const bool of_all = call % 3 == 2;
+      const cuda::ShardedCall& turn = of_all ? all.call : few.call;
+      ASSERT_FALSE(cuda::sample_sharded(turn, {}));
+      ASSERT_FALSE(cuda::continue_sharded(turn, of_all ? Rows::kWide : 1));
     }
     EXPECT_EQ(all.undecided() + few.undecided(), 0);
     memory.meet();
@@ -306,6 +319,8 @@ TEST(CudaShardedPeers, GraphsOfACallAreReplayed) {
     ASSERT_FALSE(error) << error.message;
     constexpr int kReplays = 50;
     for (int replay = 0; replay < kReplays; ++replay) graph.launch(rank.stream);
+    EXPECT_EQ(shard.undecided(), Rows::kWide);
+    ASSERT_FALSE(cuda::continue_sharded(shard.call, Rows::kWide));
     EXPECT_EQ(shard.undecided(), 0);
     memory.meet();
     shard.fetch();

@@ -73,11 +73,15 @@ TEST(CudaSharded, OneRankExchangesWithItself) {
       ASSERT_FALSE(shards.begin());
       EXPECT_NE(cuda::sample_sharded(shards.at(0).call, {}).message.find("peers is not set"),
                 std::string::npos);
-      EXPECT_NE(cuda::continue_sharded(shards.at(0).call, {}).message.find("peers is not set"),
+      EXPECT_NE(cuda::continue_sharded(shards.at(0).call, 1).message.find("peers is not set"),
                 std::string::npos);
       ASSERT_FALSE(shards.use_peers(RowsOfFiveKinds::kRows));
       for (int call = 0; call < 3; ++call) {
-        const Error error = cuda::sample_sharded(shards.at(0).call, {});
+        Error error = cuda::sample_sharded(shards.at(0).call, {});
+        ASSERT_FALSE(error) << error.message;
+        const std::int32_t wide = vocab > 1000 ? 1 : 0;  // rows of which not all is a candidate
+        EXPECT_EQ(shards.undecided(), wide);
+        error = cuda::continue_sharded(shards.at(0).call, wide);
         ASSERT_FALSE(error) << error.message;
       }
       EXPECT_EQ(shards.undecided(), 0);
@@ -112,7 +116,10 @@ TEST(CudaSharded, OneRankExchangesOutputsThatNameRows) {
   rows.add_to(shards, boundaries);
   ASSERT_FALSE(shards.begin());
   ASSERT_FALSE(shards.use_peers(RowsOfFiveKinds::kRows));
-  for (int call = 0; call < 2; ++call) ASSERT_FALSE(cuda::sample_sharded(shards.at(0).call, {}));
+  for (int call = 0; call < 2; ++call) {
+    ASSERT_FALSE(cuda::sample_sharded(shards.at(0).call, {}));
+    ASSERT_FALSE(cuda::continue_sharded(shards.at(0).call, shards.undecided()));
+  }
   EXPECT_EQ(shards.undecided(), 0);
   shards.fetch();
   EXPECT_EQ(shards.at(0).tokens, expected);
@@ -154,7 +161,6 @@ TEST(CudaSharded, OfNoRowsNoneIsUndecidedAndOutputsFail) {
 /// Calls of other shapes take turns in one memory, whose blocks lie elsewhere in each.
 TEST(CudaSharded, CallsOfOtherShapesShareAMemory) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
-  constexpr int kRounds = 4;
   const std::vector<std::int64_t> of_large = {0, 4500, 9000}, of_small = {0, 400, 700};
   const RowsOfFiveKinds large(9000, 3, 18), small(700, 1, 19);
   DeviceShards larger, smaller;
@@ -166,9 +172,7 @@ TEST(CudaSharded, CallsOfOtherShapesShareAMemory) {
   ASSERT_FALSE(smaller.use_peers_of(larger));
   for (int call = 0; call < 6; ++call) {
     DeviceShards& shards = call % 3 == 2 ? larger : smaller;
-    for (int number = 0; number < 2 + kRounds; ++number) {
-      ASSERT_FALSE(shards.exchange(cuda::sharded_exchange(number, kRounds)));
-    }
+    ASSERT_FALSE(shards.run());
   }
   for (DeviceShards* shards : {&larger, &smaller}) {
     EXPECT_EQ(shards->undecided(), 0);

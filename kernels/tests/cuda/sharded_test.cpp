@@ -39,6 +39,7 @@ using harness::OwnedCall;
 struct Comparison {
   std::vector<std::vector<std::byte>> gathered;  ///< of the CPU, an exchange each
   std::vector<std::int64_t> block_bytes;
+  std::int64_t host_gathered = 0;  ///< rows
   DeviceShards device;
 
   /// A call of the CPU's in shards; arrays of its shards are copied while they are there.
@@ -50,7 +51,11 @@ struct Comparison {
       gathered.emplace_back(blocks, blocks + (part.boundaries.size - 1) * bytes);
       block_bytes.push_back(bytes);
     };
-    return harness::sample_in_shards(request, result, {CpuTarget::best, 1}, nullptr, look);
+    harness::ShardTraffic traffic;
+    const Error error =
+        harness::sample_in_shards(request, result, {CpuTarget::best, 1}, &traffic, look);
+    host_gathered = traffic.gathered_rows;
+    return error;
   }
 };
 
@@ -187,7 +192,7 @@ OwnedCall probabilities(std::uint64_t number, std::int64_t rows, std::int64_t vo
 
 struct Seen {
   std::array<std::int64_t, kRowStatuses> statuses{};
-  std::int64_t calls = 0, blocks = 0, rounds = 0, answers = 0, indices = 0;
+  std::int64_t calls = 0, blocks = 0, gathered = 0, answers = 0, indices = 0;
 };
 
 /// Compares one call: the first block, results, and of single rows all other blocks.
@@ -238,7 +243,7 @@ void compare(std::uint64_t number, OwnedCall call, TileInput input, Seen& seen) 
     const std::size_t bytes = static_cast<std::size_t>(both.block_bytes[next]) - kHeaderBytes;
     if (bytes == sizeof(std::int32_t)) continue;  // ranks have an exchange for all rows here
     const ShardedExchange exchange =
-        bytes == sizeof(sharded::DrawnToken) ? ShardedExchange::tokens : ShardedExchange::threshold;
+        both.host_gathered > 0 ? ShardedExchange::gather : ShardedExchange::tokens;
     ASSERT_EQ(device.undecided(), 1) << where;
     ASSERT_FALSE(device.send(exchange));
     expect_block(both, device, next, exchange, where);
@@ -247,17 +252,17 @@ void compare(std::uint64_t number, OwnedCall call, TileInput input, Seen& seen) 
     device.gather(exchange);
     ASSERT_FALSE(device.receive(exchange));
   }
-  int rounds = 0;
-  constexpr int kMostRounds = 20;
-  for (; device.undecided() > 0 && rounds < kMostRounds; ++rounds) {
-    ASSERT_FALSE(device.exchange(ShardedExchange::threshold));
+  std::int32_t undecided = 0;
+  if (rows > 1) {
     ASSERT_FALSE(device.exchange(ShardedExchange::tokens));
+    undecided = device.undecided();
+    EXPECT_EQ(undecided, both.host_gathered) << where;
   }
+  ASSERT_FALSE(device.go_on(undecided));
   EXPECT_EQ(device.undecided(), 0) << where;
-  ASSERT_FALSE(device.exchange(ShardedExchange::ranks));
+  seen.gathered += both.host_gathered;
   device.fetch();
   expect_results(device, call, expected, wanted.logprobs, boundaries, where);
-  seen.rounds += rounds;
   ++seen.calls;
   if (!call.indices.empty()) ++seen.indices;
   for (const RowStatus status : expected.statuses) {
@@ -281,7 +286,8 @@ TEST(CudaSharded, BlocksAndResultsAreTheCpus) {
   EXPECT_GT(seen.statuses[0], seen.calls / 4) << "the comparison says little";
   EXPECT_GT(seen.indices, is_reduced() ? -1 : seen.calls / 20) << "few calls have indices";
   EXPECT_GT(30 * seen.answers, is_reduced() ? -1 : seen.calls) << "few rows ask anything";
-  RecordProperty("rounds", static_cast<int>(seen.rounds));
+  EXPECT_GT(50 * seen.gathered, is_reduced() ? -1 : seen.calls) << "few rows are gathered";
+  RecordProperty("gathered", static_cast<int>(seen.gathered));
   RecordProperty("answers", static_cast<int>(seen.answers));
 }
 
@@ -308,12 +314,11 @@ TEST(CudaSharded, OfProbabilitiesBlocksAndResultsAreTheCpus) {
   EXPECT_GT(30 * seen.answers, is_reduced() ? -1 : seen.calls) << "few rows ask anything";
 }
 
-/// A mask alone, of rows whose survivors are known at once, and of rows that take rounds; the
+/// A mask alone, of rows whose survivors are known at once, and of rows that are gathered; the
 /// first call's tokens are those of given words.
 TEST(CudaSharded, MasksNeedNoTokensAndWordsNoSeeds) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::int64_t kRows = 3, kVocab = 9000;
-  constexpr int kRounds = 4;
   Dice dice(5);
   std::vector<float> logits;
   for (std::int64_t i = 0; i < kRows * kVocab; ++i) {
@@ -341,9 +346,7 @@ TEST(CudaSharded, MasksNeedNoTokensAndWordsNoSeeds) {
     };
     ASSERT_FALSE(harness::sample_in_shards(whole, wanted, {CpuTarget::best, 1}, nullptr, look));
     ASSERT_FALSE(shards.begin());
-    for (int number = 0; number < 3 + kRounds; ++number) {
-      ASSERT_FALSE(shards.exchange(cuda::sharded_exchange(number, kRounds)));
-    }
+    ASSERT_FALSE(shards.run());
     EXPECT_EQ(shards.undecided(), 0);
     shards.fetch();
     for (int shard = 0; shard < 2; ++shard) {
@@ -381,11 +384,15 @@ TEST(CudaSharded, WideRowsAreTheCpus) {
   EXPECT_GT(seen.blocks, 0);
 }
 
-/// Flat rows of a language model's shape, whose survivors are far beyond the candidates: their
-/// tokens are there after so many rounds.
-void expect_enough(int rounds, const std::vector<std::int32_t>& top_k,
-                   const std::vector<float>& top_p, const std::vector<float>& min_p) {
+/// Flat rows of a language model's shape, whose survivors are far beyond the candidates: more of
+/// them than a group has, with thresholds of every filter and of two.
+TEST(CudaSharded, FlatRowsAreGathered) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::int64_t kVocab = 128256;
+  const std::vector<std::int32_t> top_k = {0, 1000, 0, 2000, 20000, 50, 0, 1000, 0, 1000};
+  const std::vector<float> top_p = {0.9F, 1.0F, 1.0F, 0.99F, 0.9F, 1.0F, 0.9F, 1.0F, 1.0F, 1.0F};
+  const std::vector<float> min_p = {0, 0, 0.02F, 0, 0, 0, 0, 0, 0.02F, 0};
+  constexpr std::int32_t kGathered = 9;
   const auto rows = static_cast<std::int64_t>(top_k.size());
   Dice dice(3);
   std::vector<float> logits;
@@ -411,25 +418,15 @@ void expect_enough(int rounds, const std::vector<std::int32_t>& top_k,
   whole.rows = request;
   whole.boundaries = {boundaries.data(), 3};
   ASSERT_FALSE(both.run_on_host(whole, result, /*wants_mask=*/false));
+  EXPECT_EQ(both.host_gathered, kGathered);
   ASSERT_FALSE(both.device.begin());
-  for (int number = 0; number < 2 + rounds; ++number) {
-    ASSERT_FALSE(both.device.exchange(cuda::sharded_exchange(number, rounds)));
-  }
+  ASSERT_FALSE(both.device.decide_by_candidates());
+  EXPECT_EQ(both.device.undecided(), kGathered);
+  EXPECT_EQ(both.device.at(0).call.gathers(kGathered), 2);
+  ASSERT_FALSE(both.device.go_on(kGathered));
   EXPECT_EQ(both.device.undecided(), 0);
   both.device.fetch();
   for (int shard = 0; shard < 2; ++shard) EXPECT_EQ(both.device.at(shard).tokens, expected);
-}
-
-/// What the default number of rounds is for.
-TEST(CudaSharded, FourRoundsAreEnoughForFlatRows) {
-  FAIRDRAW_SKIP_WITHOUT_GPU();
-  expect_enough(4, {0, 1000, 0}, {0.9F, 1.0F, 1.0F}, {0.0F, 0.0F, 0.02F});
-}
-
-/// top_k's threshold, then that of the nucleus.
-TEST(CudaSharded, EightRoundsAreEnoughForTwoThresholds) {
-  FAIRDRAW_SKIP_WITHOUT_GPU();
-  expect_enough(8, {2000, 20000}, {0.99F, 0.9F}, {0.0F, 0.0F});
 }
 
 // --- Graphs --------------------------------------------------------------------------------------
@@ -437,7 +434,6 @@ TEST(CudaSharded, EightRoundsAreEnoughForTwoThresholds) {
 /// Two shards of one call, replayed on other logits: nothing is left over from the call before.
 void replay_on_other_rows(bool through_peers) {
   constexpr std::int64_t kRows = 4, kVocab = 9000;
-  constexpr int kRounds = 4;
   const std::vector<std::int64_t> boundaries = {0, 4500, kVocab};
   Dice dice(11);
   std::vector<std::uint64_t> seeds = {1, 2, 3, 4};
@@ -469,16 +465,15 @@ void replay_on_other_rows(bool through_peers) {
   }
   Graph phases, graph;
   Graph::begin(stream);
-  for (int number = 0; number < 2 + kRounds; ++number) {
-    ASSERT_FALSE(both.device.send(cuda::sharded_exchange(number, kRounds)));
-    ASSERT_FALSE(both.device.receive(cuda::sharded_exchange(number, kRounds)));
+  for (const auto exchange : {ShardedExchange::summary, ShardedExchange::tokens,
+                              ShardedExchange::gather, ShardedExchange::ranks}) {
+    ASSERT_FALSE(both.device.send(exchange));
+    ASSERT_FALSE(both.device.receive(exchange));
   }
   phases.end(stream);
   phases.expect_device_work_only("phases of a sharded call");
   Graph::begin(stream);
-  for (int number = 0; number < 2 + kRounds; ++number) {
-    ASSERT_FALSE(both.device.exchange(cuda::sharded_exchange(number, kRounds)));
-  }
+  ASSERT_FALSE(both.device.decide_by_candidates());
   graph.end(stream);
   for (int replay = 0; replay < 3; ++replay) {
     for (int shard = 0; shard < 2; ++shard) {
@@ -490,8 +485,10 @@ void replay_on_other_rows(bool through_peers) {
     }
     require(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
     graph.launch(stream);
-    both.device.fetch();
+    EXPECT_EQ(both.device.undecided(), 1);
+    ASSERT_FALSE(both.device.go_on(1));
     EXPECT_EQ(both.device.undecided(), 0);
+    both.device.fetch();
     for (int shard = 0; shard < 2; ++shard) {
       EXPECT_EQ(both.device.at(shard).tokens, expected) << "replay " << replay;
     }

@@ -33,7 +33,7 @@ inline std::string describe(const std::vector<std::int64_t>& boundaries) {
   return text;
 }
 
-/// Vocabularies below a tile, of a few, and of many, where windows have to be searched.
+/// Vocabularies below a tile, of a few, and of many, where candidates may not be enough.
 inline std::int64_t random_sharded_vocab(std::uint64_t number, harness::Dice& dice) {
   switch (number % 4) {
     case 0:

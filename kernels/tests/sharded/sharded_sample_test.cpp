@@ -2,9 +2,9 @@
 // calls, every number of shards, boundaries anywhere.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -29,8 +29,8 @@ using harness::ShardTraffic;
 
 struct Seen {
   std::array<std::int64_t, kRowStatuses> statuses{};
-  std::array<std::int64_t, 8> exchanges{};
-  std::int64_t rows = 0;
+  std::array<std::int64_t, 4> exchanges{};
+  std::int64_t rows = 0, gathered = 0;
 };
 
 /// Compares calls number first, first + 1, ... until so many rows were compared.
@@ -66,8 +66,9 @@ void compare_calls(std::uint64_t first, std::int64_t rows, Seen& seen) {
     EXPECT_EQ(got.difference_from(expected), "")
         << "call " << number << " of " << count << " rows, boundaries" << describe(boundaries);
     seen.rows += count;
-    ++seen.exchanges[static_cast<std::size_t>(
-        std::min<std::int32_t>(traffic.exchanges, static_cast<std::int32_t>(7)))];
+    ASSERT_LT(traffic.exchanges, 4) << "call " << number;
+    ++seen.exchanges[static_cast<std::size_t>(traffic.exchanges)];
+    seen.gathered += traffic.gathered_rows;
     for (const RowStatus status : expected.statuses) {
       ++seen.statuses[static_cast<std::size_t>(status)];
     }
@@ -82,9 +83,10 @@ void expect_all_kinds(const Seen& seen) {
     if (name == RowStatus::negative_probability || name > RowStatus::processing_overflow) continue;
     EXPECT_GT(seen.statuses[status], is_reduced() ? -1 : 0) << to_string(name);
   }
-  for (std::size_t exchanges = 1; exchanges < 6; ++exchanges) {
+  for (std::size_t exchanges = 1; exchanges < seen.exchanges.size(); ++exchanges) {
     EXPECT_GT(seen.exchanges[exchanges], is_reduced() ? -1 : 0) << exchanges << " exchanges";
   }
+  EXPECT_GT(50 * seen.gathered, is_reduced() ? -1 : seen.rows) << "few rows are gathered";
 }
 
 /// Rows to compare: more of them where a night is asked for, FAIRDRAW_SHARDED_ROWS=1000000.
@@ -98,6 +100,7 @@ TEST(ShardedSample, IsTheUnshardedCall) {
   compare_calls(0, rows_to_compare(), seen);
   expect_all_kinds(seen);
   RecordProperty("rows", static_cast<int>(seen.rows));
+  RecordProperty("gathered", static_cast<int>(seen.gathered));
 }
 
 // --- What is exchanged ---------------------------------------------------------------------------
@@ -124,6 +127,7 @@ std::vector<float> peaked_rows(std::int64_t rows) {
 struct Exchanged {
   std::int64_t bytes_a_row = 0;
   std::int32_t exchanges = 0;
+  std::int64_t gathered_rows = 0;
 };
 
 /// Of a call with these filters, split in two; its tokens are those of the call that is not.
@@ -147,7 +151,7 @@ Exchanged exchanged(std::int32_t top_k, float top_p, float min_p) {
   EXPECT_FALSE(sample_in_shards(request, result, harness::equal_boundaries(kVocab, 2),
                                 {CpuTarget::best, 1}, &traffic));
   EXPECT_EQ(got, expected);
-  return {(traffic.bytes + kRows - 1) / kRows, traffic.exchanges};
+  return {(traffic.bytes + kRows - 1) / kRows, traffic.exchanges, traffic.gathered_rows};
 }
 
 TEST(ShardedExchange, TakesAtMost8KilobytesARow) {
@@ -158,6 +162,7 @@ TEST(ShardedExchange, TakesAtMost8KilobytesARow) {
        {std::tuple{50, 0.9F, 0.0F}, {50, 1.0F, 0.0F}, {0, 0.9F, 0.0F}, {0, 1.0F, 0.05F}}) {
     const Exchanged seen = exchanged(top_k, top_p, min_p);
     EXPECT_EQ(seen.exchanges, 1) << top_k << " " << top_p << " " << min_p;
+    EXPECT_EQ(seen.gathered_rows, 0) << top_k << " " << top_p << " " << min_p;
     EXPECT_EQ(seen.bytes_a_row, 2 * (816 + 512 + 2048) + 4);
     EXPECT_LE(seen.bytes_a_row, 8192);
   }
@@ -165,10 +170,60 @@ TEST(ShardedExchange, TakesAtMost8KilobytesARow) {
   const Exchanged seen = exchanged(0, 1.0F, 0.0F);
   EXPECT_EQ(seen.exchanges, 2);
   EXPECT_EQ(seen.bytes_a_row, 2 * (816 + 512 + 12) + 8);
-  // 1000 values are more than the candidates: windows of 64 points, then the token.
-  const Exchanged wide = exchanged(1000, 1.0F, 0.0F);
-  EXPECT_LE(wide.exchanges, 5);
-  EXPECT_LE(wide.bytes_a_row, 2 * (816 + 512 + 2048 + 3 * 1592 + 12) + 20);
+}
+
+TEST(ShardedExchange, GathersRowsThatCandidatesDoNotDecide) {
+  // A nucleus of nearly all, and more values than are listed: 4 bytes a column, and a header more.
+  for (const auto& [top_k, top_p, min_p] :
+       {std::tuple{1000, 1.0F, 0.0F}, {0, 0.9999F, 0.0F}, {0, 1.0F, 1e-8F}}) {
+    const Exchanged wide = exchanged(top_k, top_p, min_p);
+    EXPECT_EQ(wide.exchanges, 2) << top_k << " " << top_p << " " << min_p;
+    EXPECT_EQ(wide.gathered_rows, 8) << top_k << " " << top_p << " " << min_p;
+    EXPECT_EQ(wide.bytes_a_row, 2 * (816 + 512 + 2048 + 4 * kVocab / 2) + 8);
+  }
+}
+
+/// Rows that are hard on candidates: all values tied over all shards, with all of them, half or one
+/// above -inf, k beyond what is listed; of eight shards, of which all but one may be masked out.
+TEST(ShardedSample, OfTiesAndMaskedShardsIsTheUnshardedCall) {
+  constexpr std::int64_t kColumns = 4000;
+  std::int64_t gathered = 0;
+  for (const float spread : {0.0F, 1e-3F}) {
+    for (const std::int64_t allowed : {kColumns, kColumns / 2, kColumns / 8, std::int64_t{1}}) {
+      for (const std::int32_t top_k : {0, 300, 3999}) {
+        for (const TieRule ties : {TieRule::keep_all, TieRule::lowest_id}) {
+          for (const float top_p : {1.0F, 0.7F}) {
+            std::vector<float> logits(kColumns, -std::numeric_limits<float>::infinity());
+            for (std::int64_t id = kColumns - allowed; id < kColumns; ++id) {
+              logits[static_cast<std::size_t>(id)] = spread * static_cast<float>(id % 7);
+            }
+            SampleRequest request;
+            request.logits = {logits.data(), DType::float32, 1, kColumns, kColumns};
+            request.top_k = top_k;
+            request.top_p = top_p;
+            request.tie_rule = ties;
+            request.seed = std::uint64_t{9};
+            request.num_samples = 5;
+            std::vector<std::int32_t> expected(5), got(5);
+            std::int32_t support[2] = {};
+            SampleResult result;
+            result.tokens = {expected.data(), 5};
+            result.support_size = {support, 1};
+            ASSERT_FALSE(sample(request, result, {CpuTarget::best, 1}));
+            result.tokens = {got.data(), 5};
+            result.support_size = {support + 1, 1};
+            ShardTraffic traffic;
+            ASSERT_FALSE(sample_in_shards(request, result, harness::equal_boundaries(kColumns, 8),
+                                          {CpuTarget::best, 1}, &traffic));
+            EXPECT_EQ(got, expected) << allowed << " allowed, top_k " << top_k << ", " << top_p;
+            EXPECT_EQ(support[1], support[0]) << allowed << " allowed, top_k " << top_k;
+            gathered += traffic.gathered_rows;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(gathered, 20);
 }
 
 // --- What is refused -----------------------------------------------------------------------------
