@@ -28,8 +28,8 @@ FILES = {
     "suites/command/verify.cpp": '#include "harness/run/plan.h"\n',
     "suites/gate/mutants/cause_classes.h": "",
     "suites/gate/mutants/cause_classes.cpp": '      {"mask", {"top_k"}},\n      {"rng", random},\n',
-    "suites/gate/mutants/mask.cpp": 'const std::string kind = "mask";\n',
-    "suites/gate/mutants/both.cpp": 'mutant("mask"); mutant("rng");\n',
+    "suites/gate/mutants/classes/mask.cpp": 'mutants_of("mask");\n',
+    "suites/gate/mutants/classes/both.cpp": 'mutants_of("mask"); mutants_of("rng");\n',
     "suites/gate/mutants/known_bugs.cpp": "",
     "suites/gate/cases/README.md": "",
     "kernels/cuda/draw.cu": '#include "kernels/common/words.h"\n',
@@ -101,10 +101,11 @@ class Files(AffectedCase):
 
     def test_a_file_of_mutants_affects_their_classes(self):
         for name, classes in [("mask", ["--class=mask"]), ("both", ["--class=mask", "--class=rng"])]:
-            source = f"suites/gate/mutants/{name}.cpp"
+            source = f"suites/gate/mutants/classes/{name}.cpp"
             self.expect(source, [source], ["suites"], classes)
         self.assertEqual(
-            affected.mutants(self.root, {"suites/gate/mutants/mask.cpp", "reference/filters.cpp"}),
+            affected.mutants(
+                self.root, {"suites/gate/mutants/classes/mask.cpp", "reference/filters.cpp"}),
             ["--class=mask", *ALL_CLASSES])
 
     def test_cuda_is_built_for_its_sources_and_what_they_include(self):
@@ -133,7 +134,7 @@ class Files(AffectedCase):
     def test_the_folder_that_changed_most_comes_first(self):
         self.assertEqual(affected.folders(
             self.root, {"kernels/common/words.cpp", "suites/command/verify.cpp",
-                        "suites/gate/mutants/mask.cpp"}), ["suites"])
+                        "suites/gate/mutants/classes/mask.cpp"}), ["suites"])
         self.assertEqual(affected.folders(
             self.root, {"reports/junit.cpp", "reference/filters.cpp"}), ["reference", "reports"])
 
@@ -241,12 +242,10 @@ class Tree(unittest.TestCase):
         self.assertGreater(len(known), 30)
         named = {
             option
-            for path in (ROOT / affected.MUTANTS).glob("*.cpp")
-            for option in affected.mutants(ROOT, {affected.MUTANTS + path.name})
+            for path in (ROOT / affected.MUTANTS).rglob("*.cpp")
+            for option in affected.mutants(ROOT, {path.relative_to(ROOT).as_posix()})
         }
-        sharded = ["sharded"]  # its source has a header: it affects all classes
-        self.assertEqual(named | {f"--class={name}" for name in sharded},
-                         {f"--class={name}" for name in known} | set(ALL_CLASSES))
+        self.assertEqual(named, {f"--class={name}" for name in known} | set(ALL_CLASSES))
 
     def test_long_tests_wait_for_the_night(self):
         presets = json.loads((ROOT / "CMakePresets.json").read_text(encoding="utf-8"))["testPresets"]

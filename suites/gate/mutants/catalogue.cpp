@@ -6,46 +6,10 @@
 
 #include "harness/contract/usage_error.h"
 #include "harness/run/calls/forwarding_sampler.h"
-#include "suites/gate/mutants/sharded.h"
+#include "suites/gate/mutants/table.h"
 
 namespace fairdraw::suites {
 namespace {
-
-using Claim = MutatedModel::Claim;
-using Order = FloatSampler::Order;
-using Draw = FloatSampler::Draw;
-
-std::string float_twin_name(Order order, Draw draw) {
-  constexpr const char* kOrders[] = {"vllm_torch", "hf", "rosellm"};
-  constexpr const char* kDraws[] = {"inverse_cdf", "race"};
-  return std::string("float:") + kOrders[static_cast<std::size_t>(order)] + ":" +
-         kDraws[static_cast<std::size_t>(draw)];
-}
-
-Mutant described(MutantText text, std::string twin, Maker make) {
-  return {std::move(text.name),     std::move(text.source),
-          std::move(text.kind),     std::move(text.wrong),
-          std::move(text.expected), std::move(twin),
-          std::move(make),          std::move(text.unreachable_reason)};
-}
-
-std::string model_twin_name(Claim claim) {
-  constexpr const char* kClaims[] = {"integers", "law", "generator"};
-  return std::string("model:") + kClaims[static_cast<std::size_t>(claim)];
-}
-
-std::string tokens_twin_name(Claim claim) {
-  return claim == Claim::generator ? "tokens:generator" : "tokens:seeds";
-}
-
-Mutant mutated_model(MutantText text, Claim claim, std::function<void(Mutation&)> mutation) {
-  return described(std::move(text), model_twin_name(claim),
-                   [claim, mutation = std::move(mutation)] {
-                     Mutation steps;
-                     mutation(steps);
-                     return std::make_unique<MutatedModel>(claim, std::move(steps));
-                   });
-}
 
 // What a mutant is made of calls itself "model" or "float", which would send its findings to a
 // right sampler.
@@ -89,54 +53,13 @@ const char* to_string(EntryState state) {
   return "unknown";
 }
 
-Mutant mutated_integers(MutantText text, std::function<void(Mutation&)> mutation) {
-  return mutated_model(std::move(text), Claim::integers, std::move(mutation));
-}
-
-Mutant mutated_distribution(MutantText text, std::function<void(Mutation&)> mutation) {
-  return mutated_model(std::move(text), Claim::distribution, std::move(mutation));
-}
-
-Mutant mutated_generator(MutantText text, std::function<void(Mutation&)> mutation) {
-  return mutated_model(std::move(text), Claim::generator, std::move(mutation));
-}
-
-Mutant mutated_tokens_only(MutantText text, Claim claim, std::function<void(Mutation&)> mutation) {
-  return described(std::move(text), tokens_twin_name(claim),
-                   [claim, mutation = std::move(mutation)] {
-                     Mutation steps;
-                     mutation(steps);
-                     return make_tokens_only(claim, std::move(steps));
-                   });
-}
-
-Mutant mutated_float(MutantText text, Order order, Draw draw,
-                     std::function<void(FloatMutation&)> mutation) {
-  return described(std::move(text), float_twin_name(order, draw),
-                   [order, draw, mutation = std::move(mutation)] {
-                     FloatMutation steps;
-                     mutation(steps);
-                     return std::make_unique<FloatSampler>(order, draw, std::move(steps));
-                   });
-}
-
 const std::vector<Twin>& twins() {
   static const std::vector<Twin> all = [] {
     std::vector<Twin> list;
-    for (const Claim claim : {Claim::integers, Claim::distribution, Claim::generator}) {
-      list.push_back({model_twin_name(claim),
-                      [claim] { return std::make_unique<MutatedModel>(claim, Mutation{}); }});
-    }
-    for (const Claim claim : {Claim::distribution, Claim::generator}) {
-      list.push_back(
-          {tokens_twin_name(claim), [claim] { return make_tokens_only(claim, Mutation{}); }});
-    }
-    for (const Order order : {Order::vllm_torch, Order::hf, Order::rosellm}) {
-      for (const Draw draw : {Draw::inverse_cdf, Draw::race}) {
-        list.push_back({float_twin_name(order, draw), [order, draw] {
-                          return std::make_unique<FloatSampler>(order, draw, FloatMutation{});
-                        }});
-      }
+    for (const Base base : {Base::integers, Base::distribution, Base::generator, Base::tokens,
+                            Base::engine, Base::vllm_cdf, Base::vllm_race, Base::hf_cdf,
+                            Base::hf_race, Base::rosellm_cdf, Base::rosellm_race}) {
+      list.push_back(right_sampler(base));
     }
     std::ranges::move(acceptance_rule_twins(), std::back_inserter(list));
     list.push_back(sharded_twin());
@@ -146,9 +69,14 @@ const std::vector<Twin>& twins() {
   return all;
 }
 
-Mutant expecting(std::vector<std::string> expected, Mutant mutant) {
-  mutant.expected = std::move(expected);
-  return mutant;
+std::vector<std::string> names_of(std::string_view text) {
+  std::vector<std::string> cases;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    cases.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return cases;
 }
 
 std::vector<Mutant> joined(std::vector<std::vector<Mutant>> parts) {

@@ -5,14 +5,11 @@
 #include <functional>
 #include <limits>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "harness/contract/sampler.h"
-#include "suites/gate/mutants/float_sampler.h"
-#include "suites/gate/mutants/mutated_model.h"
 
 namespace fairdraw::suites {
 
@@ -71,31 +68,11 @@ const std::vector<KnownBug>& known_bugs();
 
 // --- For the files of the catalogue --------------------------------------------------------------
 
-/// A mutant without its maker.
-struct MutantText {
-  std::string name, source, kind, wrong;
-  std::vector<std::string> expected;
-  std::string unreachable_reason = {};
-};
-
-/// `mutation` sets what is wrong; it is called for each sampler made, so that what its steps
-/// remember is the sampler's own. integers: the sampler claims the exact arithmetic. distribution:
-/// it does not. generator: nor does it take seeds.
-Mutant mutated_integers(MutantText text, std::function<void(Mutation&)> mutation);
-Mutant mutated_distribution(MutantText text, std::function<void(Mutation&)> mutation);
-Mutant mutated_generator(MutantText text, std::function<void(Mutation&)> mutation);
-/// As `claim` has it, in a sampler that reports tokens alone; with generator, one token a row of a
-/// call, as engines without a random stream a request have.
-Mutant mutated_tokens_only(MutantText text, MutatedModel::Claim claim,
-                           std::function<void(Mutation&)> mutation);
-Mutant mutated_float(MutantText text, FloatSampler::Order order, FloatSampler::Draw draw,
-                     std::function<void(FloatMutation&)> mutation);
-
-/// `mutant`, expected to be found by other cases.
-Mutant expecting(std::vector<std::string> expected, Mutant mutant);
-
 /// The tables of a class as one.
 std::vector<Mutant> joined(std::vector<std::vector<Mutant>> parts);
+
+/// Names, of cases or bugs, that `text` has with a blank between two.
+std::vector<std::string> names_of(std::string_view text);
 
 std::vector<Mutant> mask_mutants();
 std::vector<Mutant> distribution_mutants();
@@ -133,11 +110,10 @@ std::vector<Mutant> sampled_mutants();
 std::vector<Mutant> batch_size_mutants();
 std::vector<Mutant> row_operation_mutants();
 std::vector<Twin> row_operation_twins();
-
-/// tokens_only.cpp: also the right ones, without a mutation.
 std::vector<Mutant> tokens_only_mutants();
-std::unique_ptr<harness::Sampler> make_tokens_only(MutatedModel::Claim claim, Mutation mutation);
 std::vector<Mutant> acceptance_rule_mutants();
 std::vector<Twin> acceptance_rule_twins();
+std::vector<Mutant> sharded_mutants();
+Twin sharded_twin();
 
 }  // namespace fairdraw::suites

@@ -1,118 +1,63 @@
+#include <algorithm>
+
 #include "suites/gate/mutants/catalogue.h"
 
 namespace fairdraw::suites {
+namespace {
 
 // In the order of their classes: mask, distribution, rng, seed determinism, independence, ties,
 // edge parameters, NaN and infinity, numeric precision, speculative, penalties, logprobs, batch
 // dependence, out of bounds.
+constexpr const char* kNames =
+    "topp-drops-crossing topp-extra-at-equality topp-nonprefix-heap topp-cumsum-of-logprobs "
+    "mask-fill-1e-10 topk-then-topp-unnormalised topk-before-topp-renorm minp-in-logit-space "
+    "typicalp-drops-last xtc-index-typos nucleus-over-approximate-sort "
+    "topk-threshold-estimator-collapses pivot-search-state-mismatch topp-renorm-boundary-lost "
+    "padded-vocab-sampled bitmask-tail-unmasked min-tokens-bans-last-id "
+    "mask-skipped-on-greedy-fast-path gumbel-truncated-uniform n-samples-without-replacement "
+    "gumbel-sign prefix-scan-wrong softmax-before-topk-no-renorm dist-without-softmax "
+    "mirostat-state-lost mirostat-v2-stuck uniform-zero-picks-index0 cdf-edge-zero-width-bin "
+    "exponential-zero-cpu log-eps-over-p-onehot gumbel-endpoint-naive-clamp lcg-consecutive-seeds "
+    "cuda-graph-frozen-offset rng-offset-not-advanced reused-uniforms-and-missing-sync "
+    "partial-seed-batch-ignored only-seed0-read seed-indexed-by-slot rows-2plus-identical "
+    "masked-index-write-lost first-call-differs set-seed-not-deterministic seed-int64-truncated "
+    "salted-by-slot scan-nondeterministic seeds-not-remapped-on-condense dp-ranks-same-seed "
+    "tp-ranks-different-tokens draft-noise-reused-in-recovery topk-threshold-keeps-ties-by-batch "
+    "unstable-sort-at-nucleus-edge argmax-last-wins argmax-after-softmax-creates-ties "
+    "topk-zero-is-greedy topk-gt-vocab topp-one-is-greedy topp-zero-empty "
+    "temperature-zero-divides temperature-1e-4-fp16-overflow inverted-temperature-guard "
+    "greedy-row-negative-temperature nan-row-gives-vocab-size nan-row-uninitialised-id "
+    "single-nan-means-token0 nan-to-zero-logit t1-skips-max-subtraction argmax-nan-inf-triton "
+    "fp32-exponential-floor uniform-23-bit-gumbel bf16-cumsum-topp log1m-residual "
+    "draft-dtype-mismatch tail-eps-cutoff greedy-draft-softmax-q q-not-the-sampled-one "
+    "target-without-params eagle-ignores-q always-accept zero-coin-accepts-impossible "
+    "shard-local-argmax-draft max-seqs-corruption reppen-negative-logits reppen-threshold-one "
+    "reppen-skips-prompt penalise-padding penalty-window-first-n freq-presence-swapped "
+    "logprob-zero-with-spec rank-constant-or-shifted logprobs-after-filters mask-swap-aliases "
+    "stale-mask-in-recycled-row bitmask-init-zeros params-in-wrong-order row-stride-assumed "
+    "thresholds-by-slot-not-row pinned-buffer-race first-token-other-sampler "
+    "rng-advance-depends-on-size reject-sampler-uninit-id multinomial-oob-overflow "
+    "topk-invalid-indices topp-invalid-rare logit-bias-oov";
+
+}  // namespace
+
 const std::vector<KnownBug>& known_bugs() {
   using enum EntryState;
-  static const std::vector<KnownBug> all = {
-      {"topp-drops-crossing", mutant, ""},
-      {"topp-extra-at-equality", mutant, ""},
-      {"topp-nonprefix-heap", mutant, ""},
-      {"topp-cumsum-of-logprobs", mutant, ""},
-      {"mask-fill-1e-10", mutant, ""},
-      {"topk-then-topp-unnormalised", mutant, ""},
-      {"topk-before-topp-renorm", mutant, ""},
-      {"minp-in-logit-space", mutant, ""},
+  static const std::vector<KnownBug> no_mutants = {
       {"typicalp-drops-last", later, "no typical sampling yet"},
       {"xtc-index-typos", later, "no XTC yet"},
-      {"nucleus-over-approximate-sort", mutant, ""},
-      {"topk-threshold-estimator-collapses", mutant, ""},
-      {"pivot-search-state-mismatch", mutant, ""},
-      {"topp-renorm-boundary-lost", mutant, ""},
-      {"padded-vocab-sampled", mutant, ""},
-      {"bitmask-tail-unmasked", mutant, ""},
-      {"min-tokens-bans-last-id", mutant, ""},
-      {"mask-skipped-on-greedy-fast-path", mutant, ""},
-      {"gumbel-truncated-uniform", mutant, ""},
-      {"n-samples-without-replacement", mutant, ""},
-      {"gumbel-sign", mutant, ""},
-      {"prefix-scan-wrong", mutant, ""},
-      {"softmax-before-topk-no-renorm", mutant, ""},
-      {"dist-without-softmax", mutant, ""},
       {"mirostat-state-lost", later, "no mirostat yet"},
       {"mirostat-v2-stuck", later, "no mirostat yet"},
-      {"uniform-zero-picks-index0", mutant, ""},
-      {"cdf-edge-zero-width-bin", mutant, ""},
-      {"exponential-zero-cpu", mutant, ""},
-      {"log-eps-over-p-onehot", mutant, ""},
-      {"gumbel-endpoint-naive-clamp", mutant, ""},
-      {"lcg-consecutive-seeds", mutant, ""},
-      {"cuda-graph-frozen-offset", mutant, ""},
-      {"rng-offset-not-advanced", mutant, ""},
-      {"reused-uniforms-and-missing-sync", mutant, ""},
-      {"partial-seed-batch-ignored", mutant, ""},
-      {"only-seed0-read", mutant, ""},
-      {"seed-indexed-by-slot", mutant, ""},
-      {"rows-2plus-identical", mutant, ""},
-      {"masked-index-write-lost", mutant, ""},
-      {"first-call-differs", mutant, ""},
-      {"set-seed-not-deterministic", mutant, ""},
-      {"seed-int64-truncated", mutant, ""},
-      {"salted-by-slot", mutant, ""},
-      {"scan-nondeterministic", mutant, ""},
-      {"seeds-not-remapped-on-condense", mutant, ""},
-      {"dp-ranks-same-seed", mutant, ""},
-      {"tp-ranks-different-tokens", mutant, ""},
-      {"draft-noise-reused-in-recovery", mutant, ""},
-      {"topk-threshold-keeps-ties-by-batch", mutant, ""},
-      {"unstable-sort-at-nucleus-edge", mutant, ""},
-      {"argmax-last-wins", mutant, ""},
-      {"argmax-after-softmax-creates-ties", mutant, ""},
-      {"topk-zero-is-greedy", mutant, ""},
-      {"topk-gt-vocab", mutant, ""},
-      {"topp-one-is-greedy", mutant, ""},
-      {"topp-zero-empty", mutant, ""},
-      {"temperature-zero-divides", mutant, ""},
-      {"temperature-1e-4-fp16-overflow", mutant, ""},
-      {"inverted-temperature-guard", mutant, ""},
-      {"greedy-row-negative-temperature", mutant, ""},
-      {"nan-row-gives-vocab-size", mutant, ""},
-      {"nan-row-uninitialised-id", mutant, ""},
-      {"single-nan-means-token0", mutant, ""},
-      {"nan-to-zero-logit", mutant, ""},
-      {"t1-skips-max-subtraction", mutant, ""},
-      {"argmax-nan-inf-triton", mutant, ""},
-      {"fp32-exponential-floor", mutant, ""},
-      {"uniform-23-bit-gumbel", mutant, ""},
-      {"bf16-cumsum-topp", mutant, ""},
       {"log1m-residual", unreachable, "changes the distribution by a relative 6e-8 at most"},
-      {"draft-dtype-mismatch", mutant, ""},
-      {"tail-eps-cutoff", mutant, ""},
-      {"greedy-draft-softmax-q", mutant, ""},
-      {"q-not-the-sampled-one", mutant, ""},
-      {"target-without-params", mutant, ""},
-      {"eagle-ignores-q", mutant, ""},
-      {"always-accept", mutant, ""},
-      {"zero-coin-accepts-impossible", mutant, ""},
-      {"shard-local-argmax-draft", mutant, ""},
-      {"max-seqs-corruption", mutant, ""},
-      {"reppen-negative-logits", mutant, ""},
-      {"reppen-threshold-one", mutant, ""},
-      {"reppen-skips-prompt", mutant, ""},
-      {"penalise-padding", mutant, ""},
-      {"penalty-window-first-n", mutant, ""},
-      {"freq-presence-swapped", mutant, ""},
-      {"logprob-zero-with-spec", mutant, ""},
-      {"rank-constant-or-shifted", mutant, ""},
-      {"logprobs-after-filters", mutant, ""},
-      {"mask-swap-aliases", mutant, ""},
-      {"stale-mask-in-recycled-row", mutant, ""},
-      {"bitmask-init-zeros", mutant, ""},
-      {"params-in-wrong-order", mutant, ""},
-      {"row-stride-assumed", mutant, ""},
-      {"thresholds-by-slot-not-row", mutant, ""},
-      {"pinned-buffer-race", mutant, ""},
-      {"first-token-other-sampler", mutant, ""},
-      {"rng-advance-depends-on-size", mutant, ""},
-      {"reject-sampler-uninit-id", mutant, ""},
-      {"multinomial-oob-overflow", mutant, ""},
-      {"topk-invalid-indices", mutant, ""},
-      {"topp-invalid-rare", mutant, ""},
-      {"logit-bias-oov", mutant, ""},
   };
+  static const std::vector<KnownBug> all = [] {
+    std::vector<KnownBug> bugs;
+    for (const std::string& name : names_of(kNames)) {
+      const auto found = std::ranges::find(no_mutants, name, &KnownBug::name);
+      bugs.push_back(found == no_mutants.end() ? KnownBug{name, mutant, ""} : *found);
+    }
+    return bugs;
+  }();
   return all;
 }
 

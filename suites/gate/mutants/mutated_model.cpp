@@ -67,7 +67,7 @@ std::int64_t MutatedModel::seed_index(const fairdraw_batch& batch, std::int64_t 
 
 std::uint64_t MutatedModel::word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) {
   if (claim_ == Claim::generator) seed = start_, offset = words_drawn_++, index = 0;
-  return mutation_.word ? mutation_.word(seed, offset, index, output_)
+  return mutation_.word ? mutation_.word({seed, offset, index, output_, place_.call})
                         : ModelSampler::word(seed, offset, index);
 }
 

@@ -33,6 +33,14 @@ struct Place {
   std::int64_t row = 0;
 };
 
+/// Which random word a draw takes.
+struct WordKey {
+  std::uint64_t seed, offset;
+  std::uint32_t index;
+  std::int64_t output;
+  const fairdraw_batch* call;
+};
+
 using reference::RowWeight;
 using RowWeights = std::vector<RowWeight>;
 
@@ -80,9 +88,7 @@ class MutatedModel final : public harness::ModelSampler {
     /// Changes the weights [vocab] that are drawn from (0: not drawn), and not what is reported.
     std::function<void(RowWeights&, const Result&)> weights;
     std::function<std::int64_t(const fairdraw_batch&, std::int64_t output)> seed_index;
-    std::function<std::uint64_t(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
-                                std::int64_t output)>
-        word;
+    std::function<std::uint64_t(const WordKey&)> word;
     /// The token that a word stands for.
     std::function<std::int32_t(const DrawWeights&, std::uint64_t word)> pick;
     std::function<std::int32_t(RowStatus)> status;

@@ -1,0 +1,272 @@
+// Logits processing gone wrong: penalties, bias, minimum tokens, bad words, allowed ids, and what
+// is given of another row or of another step. A mutated step is taken by hand and then left out.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "suites/gate/mutants/table.h"
+
+namespace fairdraw::suites {
+namespace {
+
+using reference::RowProcessing;
+using Ids = std::vector<std::int32_t>;
+
+/// How often a token occurs in the output.
+std::map<std::int32_t, std::int32_t> counts_of(const RowProcessing& row, std::size_t vocab) {
+  std::map<std::int32_t, std::int32_t> counts;
+  for (const std::int32_t id : row.output) {
+    if (!row.output_counts && id >= 0) ++counts[id];
+  }
+  for (std::size_t id = 0; row.output_counts && id < vocab; ++id) {
+    const std::int32_t count = (*row.output_counts)[id];
+    if (count > 0) counts[static_cast<std::int32_t>(id)] = count;
+  }
+  return counts;
+}
+
+std::set<std::int32_t> seen_by(const RowProcessing& row, std::size_t vocab) {
+  std::set<std::int32_t> seen(row.prompt.begin(), row.prompt.end());
+  for (const auto& [id, count] : counts_of(row, vocab)) seen.insert(id);
+  seen.erase(-1);
+  return seen;
+}
+
+/// Another repetition penalty: the given step by hand, and then none.
+void repeat_by(RowProcessing& processing, Row& row,
+               float (*step)(float x, float penalty, std::int32_t count)) {
+  if (processing.repetition_penalty == 1) return;
+  const auto counts = counts_of(processing, row.logits.size());
+  for (const std::int32_t id : seen_by(processing, row.logits.size())) {
+    const auto found = counts.find(id);
+    float& x = row.logits[static_cast<std::size_t>(id)];
+    if (std::isinf(x)) continue;
+    x = step(x, processing.repetition_penalty, found == counts.end() ? 0 : found->second);
+  }
+  processing.repetition_penalty = 1;
+}
+
+float usual_repetition(float x, float penalty) { return x > 0 ? x / penalty : x * penalty; }
+
+constexpr Entry kPenalties[] = {
+    {"reppen-negative-logits", "HF transformers #2302, PR #2303; NeMo #8194",
+     "negative logits of seen tokens are divided too, and rise", Base::distribution,
+     [](RowProcessing& p, Row& row) {
+       repeat_by(p, row, [](float x, float penalty, std::int32_t) { return x / penalty; });
+     }},
+    {"reppen-threshold-one", "tt-metal PR #33543",
+     "logits between 0 and 1 are multiplied instead of divided", Base::distribution,
+     [](RowProcessing& p, Row& row) {
+       repeat_by(p, row, [](float x, float penalty, std::int32_t) {
+         return x > 1 ? x / penalty : x * penalty;
+       });
+     }},
+    {"repetition-by-count",
+     "the repetition penalty is applied once for each occurrence in the output",
+     [](RowProcessing& p, Row& row) {
+       repeat_by(p, row, [](float x, float penalty, std::int32_t count) {
+         float y = usual_repetition(x, penalty);
+         for (; count > 1; --count) y = usual_repetition(y, penalty);
+         return std::isfinite(y) ? y : x;
+       });
+     }},
+    {"reppen-skips-prompt", "vLLM PR #1577",
+     "the repetition penalty sees the generated tokens only", Base::distribution,
+     [](RowProcessing& p) { p.prompt.clear(); }},
+    {"penalise-padding", "text-generation-inference PR #1765",
+     "places of a history without a token count as the padding id 0",
+     [](RowProcessing& p) {
+       for (Ids* ids : {&p.prompt, &p.output}) std::ranges::replace(*ids, -1, 0);
+     }},
+    {"penalty-window-first-n", "llama-cpp-python PR #1295",
+     "of a history longer than a window of 8 the first 8 ids count",
+     [](RowProcessing& p) {
+       for (Ids* ids : {&p.prompt, &p.output}) ids->resize(std::min<std::size_t>(ids->size(), 8));
+     }},
+    {"freq-presence-swapped", "mistral.rs sampler.rs",
+     "the presence penalty is multiplied by counts, the frequency penalty not", Base::distribution,
+     [](RowProcessing& p) { std::swap(p.frequency_penalty, p.presence_penalty); }},
+    {"frequency-counts-the-prompt", "frequency and presence count the prompt's tokens too",
+     [](RowProcessing& p) {
+       if (p.output_counts) return;
+       p.output.insert(p.output.begin(), p.prompt.begin(), p.prompt.end());
+     }},
+    {"frequency-fused", "x - f * count is one fused multiply-add, rounded once",
+     [](RowProcessing& p, Row& row) {
+       if (p.frequency_penalty == 0) return;
+       const auto counts = counts_of(p, row.logits.size());
+       for (const std::int32_t id : seen_by(p, row.logits.size())) {
+         float& x = row.logits[static_cast<std::size_t>(id)];
+         const auto found = counts.find(id);
+         if (p.repetition_penalty != 1) x = usual_repetition(x, p.repetition_penalty);
+         if (found == counts.end()) continue;
+         x = std::fma(-p.frequency_penalty, static_cast<float>(found->second), x);
+       }
+       p.repetition_penalty = 1;
+       p.frequency_penalty = 0;
+     }},
+    {"counts-saturate-at-one",
+     "occurrences are kept in a bit: the frequency penalty counts each token once",
+     [](RowProcessing& p, Row& row) {
+       std::vector<std::int32_t> counts(row.logits.size(), 0);
+       for (const auto& [id, count] : counts_of(p, counts.size())) {
+         counts[static_cast<std::size_t>(id)] = 1;
+       }
+       p.output_counts = std::move(counts);
+     }},
+    {"nan-penalty-is-neutral", "a presence penalty that is NaN passes for 0",
+     [](Row& row) {
+       if (row.processing && std::isnan(row.processing->presence_penalty)) {
+         row.processing->presence_penalty = 0;
+       }
+     }},
+    {"overflow-clamped", "a logit that a penalty makes infinite becomes the largest float",
+     [](Row& row) {
+       if (!row.processing) return;
+       const auto status = reference::process_row(row.logits, {}, *row.processing).status;
+       if (status == RowStatus::processing_overflow) row.processing->repetition_penalty = 1;
+     }},
+};
+
+constexpr Entry kBias[] = {
+    {"bias-before-penalties", "the bias is added before the repetition penalty divides",
+     [](RowProcessing& p, Row& row) {
+       std::map<std::int32_t, float> biases;
+       for (const auto& bias : p.biases) biases[bias.id] = bias.value;
+       p.biases.clear();
+       for (const auto& [id, value] : biases) {
+         if (value == kOut) {
+           p.biases.push_back({id, value});
+         } else {
+           row.logits[static_cast<std::size_t>(id)] += value;
+         }
+       }
+     }},
+    {"biases-of-an-id-add-up", "of an id listed twice both biases are added",
+     [](RowProcessing& p) {
+       std::map<std::int32_t, float> biases;
+       for (const auto& bias : p.biases) biases[bias.id] += bias.value;
+       p.biases.clear();
+       for (const auto& [id, value] : biases) p.biases.push_back({id, value});
+     }},
+    {"first-bias-counts", "of an id listed twice the first bias counts",
+     [](RowProcessing& p) { std::ranges::reverse(p.biases); }},
+    {"bias-clamped-to-100", "biases are clamped to [-100, 100], and -inf with them: no ban",
+     [](RowProcessing& p) {
+       for (auto& bias : p.biases) bias.value = std::clamp(bias.value, -100.0F, 100.0F);
+     }},
+    {"logit-bias-oov", "vLLM PR #16529", "the bias of an id beyond the vocabulary is not refused",
+     [](Row& row) {
+       if (!row.processing) return;
+       const auto vocab = static_cast<std::int32_t>(row.logits.size());
+       std::erase_if(row.processing->biases,
+                     [vocab](const auto& bias) { return bias.id >= vocab; });
+     }},
+};
+
+constexpr Entry kBans[] = {
+    {"min-tokens-bans-last-id", "TensorRT-LLM PR #12358",
+     "the last id of the vocabulary is banned instead of the stop ids", Base::distribution,
+     [](RowProcessing& p, Row& row) {
+       for (std::int32_t& id : p.stop_ids) id = static_cast<std::int32_t>(row.logits.size()) - 1;
+     }},
+    {"min-tokens-counts-the-prompt", "TensorRT-LLM #12166",
+     "the prompt's tokens count towards min_tokens",
+     [](RowProcessing& p) { p.output_length += static_cast<std::int32_t>(p.prompt.size()); }},
+    {"min-tokens-plus-one", "stop ids are banned for one token too many",
+     [](RowProcessing& p) {
+       if (p.min_tokens > 0) ++p.min_tokens;
+     }},
+    {"bad-words-of-one-id-only", "words of several ids are never matched", Base::distribution,
+     [](RowProcessing& p) {
+       const Ids lengths = p.bad_word_lengths;
+       const Ids ids = p.bad_words;
+       p.bad_word_lengths.clear();
+       p.bad_words.clear();
+       std::size_t begin = 0;
+       for (const std::int32_t length : lengths) {
+         if (length == 1) {
+           p.bad_word_lengths.push_back(1);
+           p.bad_words.push_back(ids[begin]);
+         }
+         begin += static_cast<std::size_t>(length);
+       }
+     }},
+    {"bad-word-prefix-not-compared",
+     "the last id of a bad word is banned whatever the output ends with",
+     [](RowProcessing& p) {
+       Ids last;
+       std::size_t end = 0;
+       for (const std::int32_t length : p.bad_word_lengths) {
+         end += static_cast<std::size_t>(length);
+         last.push_back(p.bad_words[end - 1]);
+       }
+       p.bad_word_lengths.assign(last.size(), 1);
+       p.bad_words = std::move(last);
+     }},
+    {"empty-allowed-ids-ban-all-but-one", "an empty list of allowed ids allows id 0 alone",
+     [](RowProcessing& p) {
+       if (p.allowed_ids.empty()) p.allowed_ids = {0};
+     }},
+    {"allowed-ids-lose-the-last", "the last id of the allowed ones is not read",
+     [](RowProcessing& p) {
+       if (p.allowed_ids.size() > 1) p.allowed_ids.pop_back();
+     }},
+    {"bans-skipped-on-greedy-fast-path", "tt-xla PR #3564, issue #3563",
+     "greedy rows take the largest logit as it is: no bias, no bans", Base::distribution,
+     [](RowProcessing& p, Row& row) {
+       if (row.parameters.temperature == 0) p = RowProcessing{};
+     }},
+};
+
+constexpr Entry kRows[] = {
+    {"penalties-of-row-0", "all rows of a batch get the penalties of the first",
+     [](Row& row, const Place& place) {
+       if (!row.processing) return;
+       const fairdraw_processing& given = place.call->processing;
+       row.processing->repetition_penalty = given.repetition_penalty[0];
+       row.processing->frequency_penalty = given.frequency_penalty[0];
+       row.processing->presence_penalty = given.presence_penalty[0];
+     }},
+    {"prompt-mask-tail-lost",
+     "the last word of a packed prompt mask is not read where it is not full",
+     [](Row& row, const Place& place) {
+       const bool masked = place.call->processing.prompt_mask != nullptr;
+       if (!row.processing || !masked) return;
+       const auto whole = static_cast<std::int32_t>(row.logits.size() / 32 * 32);
+       std::erase_if(row.processing->prompt, [whole](std::int32_t id) { return id >= whole; });
+     }},
+    {"bitmask-before-penalties-forgotten", "rows with processing ignore the packed bitmask",
+     [](Row& row) {
+       if (row.processing) row.allowed.clear();
+     }},
+    {"counts-of-the-call-before", "a slot's counts are not cleared: the call before adds to them",
+     [](Mutation& mutation) {
+       const auto before = std::make_shared<std::map<std::int64_t, Ids>>();
+       mutation.row = [before](Row& row, const Place& place) {
+         if (!row.processing) return;
+         const Ids now = row.processing->output;
+         const auto vocab = static_cast<std::int32_t>(row.logits.size());
+         for (const std::int32_t id : (*before)[place.row]) {
+           if (id >= 0 && id < vocab) {
+             row.processing->output.insert(row.processing->output.begin(), id);
+           }
+         }
+         (*before)[place.row] = now;
+       };
+     }},
+};
+
+}  // namespace
+
+std::vector<Mutant> processing_mutants() {
+  return joined({mutants_of("penalties", "processing/*", Base::integers, kPenalties),
+                 mutants_of("penalties", "processing/*", Base::integers, kBias),
+                 mutants_of("penalties", "processing/*", Base::integers, kBans),
+                 mutants_of("penalties", "processing/*", Base::integers, kRows)});
+}
+
+}  // namespace fairdraw::suites
