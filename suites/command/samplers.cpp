@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <memory>
-#include <string_view>
 #include <utility>
 
 #include "harness/contract/usage_error.h"
@@ -13,11 +12,10 @@
 #include "suites/command/options.h"
 #include "suites/command/output.h"
 #include "suites/gate/identify/profile_sampler.h"
+#include "suites/gate/mutants/catalogue.h"
 
 namespace fairdraw::cli {
 namespace {
-
-constexpr std::string_view kMutantPrefix = "mutant:";
 
 suites::SamplerMaker& mutant_maker() {
   static suites::SamplerMaker maker;
@@ -30,7 +28,7 @@ std::unique_ptr<harness::Sampler> make_mutant(const std::string& name) {
         "'{}': wrong samplers are in the program that `./fairdraw build` makes, not in this one",
         name));
   }
-  return mutant_maker()(name.substr(kMutantPrefix.size()));
+  return mutant_maker()(name.substr(suites::kMutantPrefix.size()));
 }
 
 }  // namespace
@@ -65,7 +63,7 @@ void use_mutants(suites::SamplerMaker maker) { mutant_maker() = std::move(maker)
 
 suites::SamplerMaker sampler_maker(const Options& options) {
   return [loader = std::make_shared<Loader>(options)](const std::string& name) {
-    if (name.starts_with(kMutantPrefix)) return make_mutant(name);
+    if (name.starts_with(suites::kMutantPrefix)) return make_mutant(name);
     return harness::plugin::is_plugin(name) ? loader->make(name) : suites::make_named_sampler(name);
   };
 }
