@@ -163,15 +163,15 @@ std::string to_json(const Comparison& comparison) {
   for (const EffectChange& change : comparison.effects) {
     json["effects"].push_back({{"id", change.id},
                                {"sampler", change.sampler},
-                               {"base", effect_json(change.base)},
-                               {"head", effect_json(change.head)},
+                               {"base", object_json(change.base, effect_fields)},
+                               {"head", object_json(change.head, effect_fields)},
                                {"regression", change.regression}});
   }
   for (const SpeedChange& change : comparison.speeds) {
     json["speeds"].push_back({{"name", change.name},
                               {"unit", change.unit},
-                              {"base", number_json(change.base)},
-                              {"head", number_json(change.head)},
+                              {"base", written(change.base)},
+                              {"head", written(change.head)},
                               {"regression", change.regression}});
   }
   for (const FeatureChange& change : comparison.features) {
@@ -183,7 +183,7 @@ std::string to_json(const Comparison& comparison) {
                                 {"lacks", change.lacks},
                                 {"regression", change.regression}});
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump(json, 2) + "\n";
 }
 
 }  // namespace fairdraw::reports

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "harness/run/evidence/abilities.h"
-#include "reports/object_reader.h"
+#include "reports/json_fields.h"
 #include "reports/wording.h"
 
 namespace fairdraw::reports {

@@ -1,26 +1,22 @@
-// Evidence in a report.json: the part of json_writer.cpp and json_reader.cpp that is about it, and
-// what else of it the page holds.
+// The fields of evidence and of counts in a report.json.
 #pragma once
 
 #include "harness/run/evidence/record.h"
-#include "reports/object_reader.h"
+#include "reports/json_fields.h"
 
 namespace fairdraw::reports {
 
-/// JSON has no NaN and no infinity: null.
-Json number_json(double value);
-Json number_json(const std::optional<double>& value);
-
-Json effect_json(const harness::Effect& effect);
+void effect_fields(JsonObject& json, harness::Effect& effect);
 
 /// Lists that are empty, texts that are empty and parts that are absent are left out. Points of
-/// lists are arrays, not objects, in the order of the fields of their struct: they are many.
-Json evidence_json(const harness::Evidence& evidence);
+/// lists are arrays, not objects: they are many.
+void evidence_fields(JsonObject& json, harness::Evidence& evidence);
 
-/// All of a report.json but its cases, which are null.
+/// Counts over cells, and those that parts of a case leave to `merge`.
+void cell_fields(JsonObject& json, harness::CellCounts& cells);
+void counted_fields(JsonObject& json, harness::CountedDraws& counted);
+
+/// All of a report.json but its cases, whose list is empty.
 Json record_json(const harness::RunRecord& record);
-
-/// Throws std::runtime_error naming the field.
-harness::Evidence evidence_of(ObjectReader reader);
 
 }  // namespace fairdraw::reports

@@ -1,55 +1,66 @@
 #include "reports/extras.h"
 
-#include <fmt/format.h>
-
-#include "reports/object_reader.h"
+#include "reports/json_fields.h"
+#include "reports/report.h"
 
 namespace fairdraw::reports {
 namespace {
 
 // Nothing else of these files is read: they belong to other verbs, and may grow.
-constexpr Format kAny{0, true};
+constexpr Format kAny{.open = true};
+
+void benchmark_fields(JsonObject& json, harness::BenchmarkRecord& row) {
+  constexpr Whole kCount{0, std::numeric_limits<std::int64_t>::max()};
+  json("backend", row.backend, named);
+  json("operation", row.operation, named);
+  json("batch", row.batch, kCount);
+  json("vocab", row.vocab, kCount);
+  json("dtype", row.dtype);
+  json("logits", row.logits);
+  json("microseconds", row.microseconds, kFiniteNotNegative);
+  json("floor", row.floor);
+  json("floor_microseconds", row.floor_microseconds, kNotNegative);
+  json("ratio", row.ratio, kNotNegative);
+  json.optional("machine", row.machine);
+}
+
+/// What a check killed a mutant by.
+struct Kill {
+  std::string by;
+};
+
+void read(const Value& value, Kill& to) { JsonObject{value}("by", to.by); }
 
 }  // namespace
 
+std::string to_json(const std::vector<harness::BenchmarkRecord>& rows) {
+  Json json = Json::array();
+  for (const auto& row : rows) json.push_back(object_json(row, benchmark_fields));
+  return dump(json, 2) + "\n";
+}
+
 std::vector<harness::BenchmarkRecord> benchmark_from_json(const std::string& text) {
-  const Json json = parse_json(text);
-  if (!json.is_array()) fail_at("benchmark", "is not an array of rows");
+  // The rows as the one field of an object, so that a place says what it is in.
+  Json json = Json::object();
+  json["benchmark"] = parse_json(text, kAny);
+  const Value root(json, kAny);
   std::vector<harness::BenchmarkRecord> rows;
-  for (const Json& one : json) {
-    ObjectReader reader(one, fmt::format("benchmark[{}]", rows.size()), kAny);
-    harness::BenchmarkRecord row;
-    row.backend = reader.name("backend");
-    row.operation = reader.name("operation");
-    row.batch = static_cast<std::int64_t>(reader.count("batch"));
-    row.vocab = static_cast<std::int64_t>(reader.count("vocab"));
-    row.dtype = reader.text("dtype");
-    row.logits = reader.text("logits");
-    row.microseconds = reader.finite_number("microseconds", kNotNegative);
-    row.floor = reader.text("floor");
-    row.floor_microseconds = reader.number("floor_microseconds", kNotNegative);
-    row.ratio = reader.number("ratio", kNotNegative);
-    row.machine = reader.optional_text("machine");
-    rows.push_back(std::move(row));
-  }
+  JsonObject(root).list("benchmark", rows, benchmark_fields);
   return rows;
 }
 
 std::vector<MutantRow> kill_matrix_from_json(const std::string& text) {
-  const Json json = parse_json(text);
+  const Json json = parse_json(text, kAny);
+  const Value root(json, kAny);
   std::vector<MutantRow> rows;
-  for (ObjectReader& mutant : ObjectReader(json, "", kAny).objects("mutants")) {
-    MutantRow row;
-    row.name = mutant.text("name");
-    row.killed = mutant.boolean("killed");
-    ObjectReader checks = mutant.object("checks");
-    for (const std::string& check : checks.keys()) {
-      // null: the check judged the mutant and found nothing.
-      const bool found = !checks.at(check).is_null();
-      row.checks[check] = found ? checks.object(check).text("by") : "";
-    }
-    rows.push_back(std::move(row));
-  }
+  JsonObject(root).list("mutants", rows, [](JsonObject& of, MutantRow& row) {
+    of("name", row.name);
+    of("killed", row.killed);
+    // null: the check judged the mutant and found nothing.
+    std::map<std::string, std::optional<Kill>> checks;
+    read_by(of.at("checks"), checks);
+    for (const auto& [check, kill] : checks) row.checks[check] = kill ? kill->by : "";
+  });
   return rows;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "reports/extras.h"
-#include "reports/object_reader.h"
+#include "reports/json_fields.h"
 
 namespace fairdraw::reports::page {
 

@@ -96,7 +96,7 @@ Json unnoticed_data(const harness::RunRecord& record) {
   Json lines = Json::array();
   for (const Unnoticed& line : unnoticed(record)) {
     lines.push_back(Json::array(
-        {line.sampler, line.check, line.cases, number_json(line.min_discrepancy)}));
+        {line.sampler, line.check, line.cases, written(line.min_discrepancy)}));
   }
   return lines;
 }
@@ -155,9 +155,9 @@ std::string page_data(const harness::RunRecord& record, const ReportExtras& extr
   text += "\"details\":{";
   for (const std::size_t place : detailed) {
     const harness::CaseRecord& one = record.cases[place];
-    Json detail = evidence_json(one.evidence);
-    detail["statistic"] = number_json(one.statistic);
-    detail["dof"] = number_json(one.dof);
+    Json detail = object_json(one.evidence, evidence_fields);
+    detail["statistic"] = written(one.statistic);
+    detail["dof"] = written(one.dof);
     text += (text.ends_with('{') ? "\n\"" : ",\n\"") + std::to_string(place) +
             "\":" + script_json(detail);
   }

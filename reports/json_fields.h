@@ -1,0 +1,343 @@
+// A struct as a JSON object, both ways: one function names the fields of the struct, each once with
+// its key and what it may be, and writing, reading and every complaint follow from it.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace fairdraw::reports {
+
+using Json = nlohmann::ordered_json;
+
+/// What a text of a format may hold, and how its fields are named.
+struct Format {
+  const char* name = "report";  ///< of what is read, in errors
+  bool pointers = false;        ///< places are JSON pointers (RFC 6901); else "cases[2].draws"
+  /// Functions that walk a value recurse, so what is much deeper than any version of a format would
+  /// end the stack. (A report is seven levels deep.)
+  int deepest = 16;
+  int major = 0;
+  bool open = false;  ///< of a later minor version: fields that are unknown here are passed over
+};
+
+/// A text that is no JSON, or a field that is missing, of the wrong type, out of range or unknown.
+struct JsonError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The text as JSON. Throws JsonError: not JSON, ends too early, nested too deep, or with a key
+/// twice in one object.
+Json parse_json(std::string_view text, const Format& format);
+
+/// Bytes that are not UTF-8 become U+FFFD. Indented by `indent`, or in one line (-1).
+std::string dump(const Json& json, int indent);
+
+/// A value for a message: cut, and safe to print.
+std::string shown(const Json& value);
+
+/// A value that is read, with its place in the text.
+class Value {
+ public:
+  Value(const Json& json, const Format& format) : json_(json), format_(format) {}
+  Value(const Json& json, const Value& parent, const std::string& key)
+      : json_(json), format_(parent.format_), parent_(&parent), key_(&key) {}
+  Value(const Json& json, const Value& parent, std::size_t index)
+      : json_(json), format_(parent.format_), parent_(&parent), index_(index) {}
+
+  const Json& json() const { return json_; }
+  const Format& format() const { return format_; }
+  std::string path() const;  ///< empty: of the whole text
+  std::string path_of(const std::string& key) const;
+
+  [[noreturn]] void fail(const std::string& path, const std::string& what) const;
+  /// "is VALUE; EXPECTED".
+  [[noreturn]] void refuse(const std::string& expected) const;
+
+ private:
+  const Json& json_;
+  const Format& format_;
+  const Value* parent_ = nullptr;
+  const std::string* key_ = nullptr;
+  std::size_t index_ = 0;
+};
+
+// --- Rules: what a value may be, after its type --------------------------------------------------
+
+/// What a number may be; infinite ends are written as null (NaN), which every range allows that is
+/// not `finite`.
+struct Range {
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  bool finite = false;
+
+  void operator()(const Value& value, double number) const;
+};
+inline constexpr Range kProbability{0, 1};
+inline constexpr Range kNotNegative{.least = 0}, kFiniteNotNegative{.least = 0, .finite = true};
+
+/// What an integer may be.
+struct Whole {
+  std::int64_t least = 0, most = 0;
+
+  void operator()(const Value& value, std::integral auto number) const {
+    if (std::cmp_less(number, least) || std::cmp_greater(number, most)) refuse(value);
+  }
+  [[noreturn]] void refuse(const Value& value) const;
+};
+
+/// One of some texts.
+struct OneOf {
+  std::span<const char* const> names;
+
+  void operator()(const Value& value, const std::string& text) const;
+};
+
+/// A text that is not empty.
+void named(const Value& value, const std::string& text);
+
+/// How many values an array has.
+struct Length {
+  std::int64_t least = 0, most = 0;
+
+  static Length exactly(std::int64_t size) { return {size, size}; }
+  void expect(const Value& array, const char* of) const;
+};
+
+// --- Types ---------------------------------------------------------------------------------------
+
+/// A 64-bit number, as the decimal text of it: JSON's numbers are doubles to many programs.
+struct Decimal {
+  std::uint64_t& number;
+};
+
+void read(const Value& value, Json& to);
+void read(const Value& value, std::string& to);
+void read(const Value& value, bool& to);
+void read(const Value& value, double& to);  ///< null is NaN
+void read(const Value& value, std::uint64_t& to);
+void read(const Value& value, const Decimal& to);
+std::int64_t read_integer(const Value& value, const Whole& range);
+template <std::integral T>
+void read(const Value& value, T& to) {
+  constexpr std::int64_t kLeast = std::numeric_limits<T>::min(),
+                         kMost = std::numeric_limits<T>::max();
+  to = static_cast<T>(read_integer(value, {kLeast, kMost}));
+}
+
+Json written(double value);  ///< JSON has no NaN and no infinity: null
+Json written(const Decimal& value);
+template <class T>
+Json written(const T& value) {
+  return Json(value);
+}
+template <class T>
+Json written(const std::optional<T>& value) {
+  return value ? written(*value) : Json();
+}
+template <class T>
+Json written(const std::vector<T>& values) {
+  Json list = Json::array();
+  for (const T& value : values) list.push_back(written(value));
+  return list;
+}
+template <class T>
+Json written(const std::map<std::string, T>& values) {
+  Json object = Json::object();
+  for (const auto& [key, value] : values) object[key] = written(value);
+  return object;
+}
+
+void expect_object(const Value& value);
+void expect_array(const Value& value);
+/// An array of `width` numbers; null is NaN.
+void expect_point(const Value& value, std::size_t width);
+inline void read_coordinate(const Value& value, double& to) { read(value, to); }
+void read_coordinate(const Value& value, std::uint64_t& to);
+
+/// Reads a value by its rules; those of a container are about each of its values.
+template <class T, class... Rules>
+void read_by(const Value& value, T& to, const Rules&... rules) {
+  read(value, to);
+  (rules(value, to), ...);
+}
+template <class T, class... Rules>
+void read_by(const Value& value, std::optional<T>& to, const Rules&... rules) {
+  to.reset();
+  if (!value.json().is_null()) read_by(value, to.emplace(), rules...);
+}
+template <class T, class... Rules>
+void read_by(const Value& value, std::vector<T>& to, const Rules&... rules) {
+  expect_array(value);
+  to.assign(value.json().size(), T());
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    read_by(Value(value.json()[i], value, i), to[i], rules...);
+  }
+}
+template <class T, class... Rules>
+void read_by(const Value& value, std::vector<T>& to, const Length& length, const Rules&... rules) {
+  length.expect(value, "integers");
+  read_by(value, to, rules...);
+}
+template <class T, class... Rules>
+void read_by(const Value& value, std::map<std::string, T>& to, const Rules&... rules) {
+  expect_object(value);
+  for (const auto& item : value.json().items()) {
+    read_by(Value(item.value(), value, item.key()), to[item.key()], rules...);
+  }
+}
+
+/// An object that is written, or read: then all of its fields have to be named.
+class JsonObject {
+ public:
+  explicit JsonObject(Json& to) : to_(&to) {}
+  explicit JsonObject(const Value& from) : from_(&from) { expect_object(from); }
+
+  bool reading() const { return from_ != nullptr; }
+  bool open() const { return reading() && from_->format().open; }
+  /// False where it is read from a format that is older.
+  bool since(int major) const { return !reading() || from_->format().major >= major; }
+  /// Whether there is such a field; of what is written, `written` says so.
+  bool has(const std::string& key, bool written) const {
+    return reading() ? from_->json().contains(key) : written;
+  }
+  Value at(const std::string& key);
+  [[noreturn]] void fail(const std::string& key, const std::string& what) const {
+    from_->fail(from_->path_of(key), what);
+  }
+
+  template <class T, class... Rules>
+  void operator()(const std::string& key, T&& value, const Rules&... rules) {
+    if (reading()) {
+      read_by(at(key), value, rules...);
+    } else {
+      (*to_)[key] = written(value);
+    }
+  }
+
+  /// Left out where it is empty.
+  template <class T, class... Rules>
+  void optional(const std::string& key, T& value, const Rules&... rules) {
+    if (has(key, !is_empty(value))) (*this)(key, value, rules...);
+  }
+
+  /// A value by its name: that of number n is the n-th.
+  template <class Enum>
+  void choice(const std::string& key, Enum& value, std::initializer_list<const char*> names) {
+    const std::span<const char* const> all(names.begin(), names.size());
+    std::string name = reading() ? "" : all[static_cast<std::size_t>(value)];
+    (*this)(key, name, OneOf{all});
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (name == all[i]) value = static_cast<Enum>(i);
+    }
+  }
+
+  /// An object whose fields `fields(JsonObject&)` names.
+  template <class Fields>
+  void object(const std::string& key, const Fields& fields) {
+    if (reading()) {
+      read_object(at(key), fields);
+    } else {
+      Json& json = (*to_)[key] = Json::object();
+      JsonObject to(json);
+      fields(to);
+    }
+  }
+  template <class T, class Fields>
+  void object(const std::string& key, std::optional<T>& value, const Fields& fields) {
+    if (!has(key, value.has_value())) return;
+    if (reading()) value.emplace();
+    object(key, [&](JsonObject& of) { fields(of, *value); });
+  }
+
+  /// An array of objects whose fields `fields(JsonObject&, T&)` names.
+  template <class T, class Fields>
+  void list(const std::string& key, std::vector<T>& values, const Fields& fields,
+            std::optional<Length> length = {}) {
+    if (reading()) {
+      const Value array = at(key);
+      expect_array(array);
+      if (length) length->expect(array, "objects");
+      for (std::size_t i = 0; i < array.json().size(); ++i) {
+        read_object(Value(array.json()[i], array, i),
+                    [&](JsonObject& of) { fields(of, values.emplace_back()); });
+      }
+      return;
+    }
+    Json& array = (*to_)[key] = Json::array();
+    for (T& value : values) {
+      Json one = Json::object();
+      JsonObject to(one);
+      fields(to, value);
+      array.push_back(std::move(one));
+    }
+  }
+  template <class T, class Fields>
+  void optional_list(const std::string& key, std::vector<T>& values, const Fields& fields,
+                     std::optional<Length> length = {}) {
+    if (has(key, !values.empty())) list(key, values, fields, length);
+  }
+
+  /// An array of arrays: structs of numbers, of which there are many.
+  template <class T, class... Members>
+  void points(const std::string& key, std::vector<T>& values, Members T::*... members) {
+    if (reading()) {
+      const Value array = at(key);
+      expect_array(array);
+      for (std::size_t i = 0; i < array.json().size(); ++i) {
+        const Value point(array.json()[i], array, i);
+        expect_point(point, sizeof...(Members));
+        T& one = values.emplace_back();
+        std::size_t k = 0;
+        ((read_coordinate(Value(point.json()[k], point, k), one.*members), ++k), ...);
+      }
+      return;
+    }
+    Json& array = (*to_)[key] = Json::array();
+    for (const T& value : values) array.push_back(Json::array({written(value.*members)...}));
+  }
+
+  template <class Fields>
+  static void read_object(const Value& from, const Fields& fields) {
+    JsonObject object(from);
+    fields(object);
+    object.expect_no_other_field();
+  }
+
+ private:
+  template <class T>
+  static bool is_empty(const T& value) {
+    if constexpr (requires { value.empty(); }) {
+      return value.empty();
+    } else {
+      return value == T();
+    }
+  }
+  void expect_no_other_field() const;
+
+  const Value* from_ = nullptr;
+  Json* to_ = nullptr;
+  std::set<std::string> asked_;
+};
+
+/// A struct by the function of its fields; a copy, because that could also read it.
+template <class T, class Fields>
+Json object_json(T value, const Fields& fields) {
+  Json json = Json::object();
+  JsonObject to(json);
+  fields(to, value);
+  return json;
+}
+
+}  // namespace fairdraw::reports
