@@ -205,6 +205,22 @@ reference::RowProcessing with_tokens(const reference::RowProcessing& row,
   return copy;
 }
 
+std::vector<std::uint32_t> with_tokens(const std::vector<std::uint32_t>& allowed,
+                                       std::span<const std::int64_t> ids, std::int64_t vocab) {
+  const auto from_width = static_cast<std::size_t>(words_for(vocab));
+  const auto to_width = static_cast<std::size_t>(words_for(static_cast<std::int64_t>(ids.size())));
+  const std::size_t rows = allowed.size() / from_width;
+  std::vector<std::uint32_t> moved(rows * to_width, 0);
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t id = 0; id < ids.size(); ++id) {
+      const auto from = static_cast<std::size_t>(ids[id]);
+      const std::uint32_t bit = (allowed[row * from_width + from / 32] >> (from % 32)) & 1U;
+      moved[row * to_width + id / 32] |= bit << (id % 32);
+    }
+  }
+  return moved;
+}
+
 Request with_tokens(const Request& request, std::span<const std::int64_t> ids) {
   Request copy = request;
   const auto vocab = static_cast<std::int64_t>(ids.size());
@@ -213,18 +229,10 @@ Request with_tokens(const Request& request, std::span<const std::int64_t> ids) {
     row = with_tokens(row, ids, request.vocab);
   }
   if (request.row_stride != 0) copy.row_stride = request.row_stride - request.vocab + vocab;
+  copy.allowed = with_tokens(request.allowed, ids, request.vocab);
   copy.logits.clear();
-  copy.allowed.assign(
-      request.allowed.empty() ? 0 : static_cast<std::size_t>(request.rows * words_for(vocab)), 0);
   for (std::int64_t row = 0; row < request.rows; ++row) {
-    for (std::int64_t id = 0; id < vocab; ++id) {
-      const std::int64_t from = ids[static_cast<std::size_t>(id)];
-      copy.logits.push_back(request.row(row)[from]);
-      if (request.allowed.empty()) continue;
-      const auto word = static_cast<std::size_t>(row * words_for(request.vocab) + from / 32);
-      const std::uint32_t bit = (request.allowed[word] >> (from % 32)) & 1U;
-      copy.allowed[static_cast<std::size_t>(row * words_for(vocab) + id / 32)] |= bit << (id % 32);
-    }
+    for (const std::int64_t id : ids) copy.logits.push_back(request.row(row)[id]);
   }
   return copy;
 }

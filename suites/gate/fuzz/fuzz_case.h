@@ -61,6 +61,10 @@ harness::Request with_outputs(const harness::Request& request,
 reference::RowProcessing with_tokens(const reference::RowProcessing& row,
                                      std::span<const std::int64_t> ids, std::int64_t vocab);
 
+/// Rows of packed bits, likewise.
+std::vector<std::uint32_t> with_tokens(const std::vector<std::uint32_t>& allowed,
+                                       std::span<const std::int64_t> ids, std::int64_t vocab);
+
 /// The request whose token i is token ids[i] of this one.
 harness::Request with_tokens(const harness::Request& request, std::span<const std::int64_t> ids);
 

@@ -1,45 +1,505 @@
 #include "suites/gate/fuzz/shrink.h"
 
+#include <rapidcheck/seq/Create.h>
+#include <rapidcheck/seq/Transform.h>
+#include <rapidcheck/shrink/Shrink.h>
 #include <rapidcheck/shrinkable/Create.h>
+#include <rapidcheck/shrinkable/Operations.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
-#include "suites/gate/fuzz/shrink_steps.h"
+#include "harness/run/checks/speculation/speculation_rows.h"
 
 namespace fairdraw::suites::fuzz {
 namespace {
 
-// The steps of a case, one after the other; those that change nothing are passed over.
-class Candidates {
- public:
-  using ValueType = FuzzCase;
+using harness::ChainRequest;
+using harness::Request;
+using harness::SpeculationRequest;
+using reference::RowParameters;
+using reference::RowProcessing;
+using Base = std::shared_ptr<const FuzzCase>;  // a Seq is copied: what does not change is shared
+using Cases = rc::Seq<FuzzCase>;
+using Ids = std::vector<std::int64_t>;
 
-  explicit Candidates(const FuzzCase& fuzz_case)
-      : base_(std::make_shared<const FuzzCase>(fuzz_case)),
-        steps_(std::make_shared<const std::vector<Step>>(steps_for(fuzz_case))) {}
+template <class T>
+rc::Seq<T> joined(std::vector<rc::Seq<T>> parts) {
+  return rc::seq::join(rc::seq::fromContainer(std::move(parts)));
+}
 
-  rc::Maybe<FuzzCase> operator()() {
-    while (next_ < steps_->size()) {
-      FuzzCase candidate = *base_;
-      if ((*steps_)[next_++](candidate)) return candidate;
+// --- Simpler values ------------------------------------------------------------------------------
+
+// Stretches of `count` things, first and length: lengths are powers of two, from the largest below
+// `count` down, as the lanes that a failure may depend on are. Single ones only of few things.
+// (RapidCheck's removeChunks has every length at every place: too many for rows.)
+std::vector<Ids> stretches(std::int64_t count) {
+  constexpr std::int64_t kFew = 96;
+  std::vector<Ids> all;
+  auto length = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(count)));
+  if (length == count && count > 1) length /= 2;
+  for (; length >= 1; length /= 2) {
+    if (count > kFew && (length == 1 || count / length > 64)) break;
+    for (std::int64_t first = 0; first + length <= count; first += length) {
+      all.push_back({first, length});
     }
-    return rc::Nothing;
   }
+  return all;
+}
 
- private:
-  std::shared_ptr<const FuzzCase> base_;  // a Seq is copied: what does not change is shared
-  std::shared_ptr<const std::vector<Step>> steps_;
-  std::size_t next_ = 0;
-};
+// [0, count) without a stretch.
+rc::Seq<Ids> shorter(std::int64_t count) {
+  return rc::seq::map(rc::seq::fromContainer(stretches(count)), [count](const Ids& stretch) {
+    Ids kept;
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (i < stretch[0] || i >= stretch[0] + stretch[1]) kept.push_back(i);
+    }
+    return kept;
+  });
+}
+
+// Slices of `width` values.
+template <class T>
+void keep_slices(std::vector<T>& values, const Ids& slices, std::int64_t width) {
+  if (values.empty()) return;
+  std::vector<T> kept;
+  for (const std::int64_t slice : slices) {
+    const auto first = values.begin() + slice * width;
+    kept.insert(kept.end(), first, first + width);
+  }
+  values = std::move(kept);
+}
+
+// Its default, or with less of a fraction.
+rc::Seq<float> simpler(float value, float usual) {
+  std::vector<float> all = {usual, std::nearbyint(value), std::nearbyint(value * 2) / 2};
+  std::erase_if(all, [=](float one) { return value == usual || one == value || std::isnan(one); });
+  return rc::seq::fromContainer(std::move(all));
+}
+
+rc::Seq<std::int32_t> simpler(std::int32_t value, std::int32_t /*usual*/) {
+  return rc::shrink::integral(value);
+}
+
+template <class T>
+rc::Seq<std::vector<T>> simpler(const std::vector<T>& values, const std::vector<T>& /*usual*/) {
+  if (values.empty()) return {};
+  return rc::seq::map(rc::seq::concat(rc::seq::just(Ids()),
+                                      shorter(static_cast<std::int64_t>(values.size()))),
+                      [values](const Ids& ids) {
+                        std::vector<T> kept = values;
+                        keep_slices(kept, ids, 1);
+                        return kept;
+                      });
+}
+
+// The struct with one member simpler, one after the other.
+template <class T, class... Members>
+rc::Seq<T> simpler_members(const T& from, Members T::*... members) {
+  const auto with = [&from](auto member) {
+    return rc::seq::map(simpler(from.*member, T().*member), [from, member](const auto& value) {
+      T one = from;
+      one.*member = value;
+      return one;
+    });
+  };
+  return joined<T>({with(members)...});
+}
+
+rc::Seq<RowParameters> simpler_parameters(const RowParameters& from) {
+  return simpler_members(from, &RowParameters::temperature, &RowParameters::top_k,
+                         &RowParameters::top_p, &RowParameters::min_p);
+}
+
+rc::Seq<RowProcessing> simpler_processing(const RowProcessing& from) {
+  using Row = RowProcessing;
+  Row no_bad_words = from;
+  no_bad_words.bad_words.clear();
+  no_bad_words.bad_word_lengths.clear();
+  return rc::seq::concat(
+      from.bad_word_lengths.empty() ? rc::Seq<Row>() : rc::seq::just(no_bad_words),
+      simpler_members(from, &Row::repetition_penalty, &Row::frequency_penalty,
+                      &Row::presence_penalty, &Row::biases, &Row::stop_ids, &Row::allowed_ids,
+                      &Row::prompt, &Row::output, &Row::output_length, &Row::min_tokens));
+}
+
+// --- Cases with a simpler part -------------------------------------------------------------------
+
+// A part of the case as one of `values`. `part`: from a case to a reference.
+template <class T, class Part>
+Cases with(const Base& base, const Part& part, rc::Seq<T> values) {
+  return rc::seq::map(std::move(values), [base, part](const T& value) {
+    FuzzCase changed = *base;
+    part(changed) = value;
+    return changed;
+  });
+}
+
+// A change that says false where it cannot be made.
+template <class T, class Change>
+Cases changed_by(const Base& base, rc::Seq<T> values, const Change& change) {
+  return rc::seq::mapMaybe(std::move(values),
+                           [base, change](const T& value) -> rc::Maybe<FuzzCase> {
+                             FuzzCase changed = *base;
+                             if (!change(changed, value)) return rc::Nothing;
+                             return changed;
+                           });
+}
+
+Cases changed_by(const Base& base, bool (*change)(FuzzCase&)) {
+  return changed_by(base, rc::seq::just(change),
+                    [](FuzzCase& c, auto* made) { return made(c); });
+}
+
+// Members of a request at their defaults, one after the other.
+template <class R, class... Members>
+Cases reset(const Base& base, R FuzzCase::*request, Members R::*... members) {
+  const auto one = [&](auto member) {
+    const auto change = [request, member](FuzzCase& c, int) {
+      auto& value = c.*request.*member;
+      const auto usual = R().*member;
+      if constexpr (requires { value.empty(); }) {
+        if (value.empty()) return false;
+      } else {
+        if (value == usual) return false;
+      }
+      value = usual;
+      return true;
+    };
+    return changed_by(base, rc::seq::just(0), change);
+  };
+  return joined<FuzzCase>({one(members)...});
+}
+
+// Each element of a list simpler, by itself.
+template <class R, class T, class Simpler>
+Cases elements(const Base& base, R FuzzCase::*request, std::vector<T> R::*list,
+               const Simpler& simpler_element) {
+  return with(
+      base, [=](FuzzCase& c) -> std::vector<T>& { return c.*request.*list; },
+      rc::shrink::eachElement((*base).*request.*list, simpler_element));
+}
+
+// 64-bit numbers: seeds, offsets, words.
+template <class R, class... Members>
+Cases numbers(const Base& base, R FuzzCase::*request, Members R::*... lists) {
+  return joined<FuzzCase>({elements(base, request, lists, [](std::uint64_t number) {
+    return rc::shrink::integral(number);
+  })...});
+}
+
+// Values to 0, or to integers, or to fewer fraction bits: never back.
+template <class R>
+Cases values(const Base& base, R FuzzCase::*request, std::vector<float> R::*list) {
+  std::vector<Cases> all;
+  for (const auto simpler_value :
+       {+[](float) { return 0.0F; }, +[](float value) { return std::nearbyint(value); },
+        +[](float value) { return std::nearbyint(value * 16) / 16; }}) {
+    Ids places;
+    const std::vector<float>& now = (*base).*request.*list;
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      const float to = simpler_value(now[i]);
+      if (std::isfinite(to) && to != now[i]) places.push_back(static_cast<std::int64_t>(i));
+    }
+    auto some = rc::seq::fromContainer(stretches(static_cast<std::int64_t>(places.size())));
+    all.push_back(changed_by(base, std::move(some), [=](FuzzCase& c, const Ids& stretch) {
+      for (std::int64_t i = stretch[0]; i < stretch[0] + stretch[1]; ++i) {
+        const auto place = places[static_cast<std::size_t>(i)];
+        float& value = (c.*request.*list)[static_cast<std::size_t>(place)];
+        value = simpler_value(value);
+      }
+      return true;
+    }));
+  }
+  return joined(std::move(all));
+}
+
+// What calls of both kinds have.
+template <class R>
+Cases simpler_options(const Base& base, R FuzzCase::*request) {
+  const bool grown = ((*base).*request).history_form.grown;
+  return joined<FuzzCase>({
+      reset(base, request, &R::allowed, &R::active, &R::processing, &R::dtype, &R::tie_rule,
+            &R::filter_order),
+      with(
+          base, [request](FuzzCase& c) -> bool& { return (c.*request).history_form.grown; },
+          rc::shrink::boolean(grown)),
+      elements(base, request, &R::parameters, simpler_parameters),
+      numbers(base, request, &R::seed, &R::offset),
+  });
+}
+
+// Fewer of `count` things. `keep`: from a case and the ids that stay.
+template <class Keep>
+Cases fewer(const Base& base, std::int64_t count, const Keep& keep) {
+  return count < 2 ? Cases() : changed_by(base, shorter(count), keep);
+}
+
+// --- Calls ---------------------------------------------------------------------------------------
+
+bool keep_rows(FuzzCase& c, const Ids& rows) {
+  c.request = with_rows(c.request, rows);
+  return c.request.outputs() > 0;  // through `indices`, a row may have none
+}
+
+bool keep_outputs(FuzzCase& c, const Ids& outputs) {
+  c.request = with_outputs(c.request, outputs);
+  return true;
+}
+
+// Each row is an output, with the first one's bits.
+bool drop_indices(FuzzCase& c) {
+  Request& request = c.request;
+  if (!request.with_indices || request.outputs() == 0) return false;
+  const Ids first(static_cast<std::size_t>(request.rows), 0);
+  keep_slices(request.words, first, request.num_samples);
+  if (!request.seed_is_scalar) {
+    keep_slices(request.seed, first, 1);
+    keep_slices(request.offset, first, 1);
+  }
+  request.indices.clear();
+  request.with_indices = false;
+  return true;
+}
+
+bool keep_tokens(FuzzCase& c, const Ids& ids) {
+  c.request = with_tokens(c.request, ids);
+  return true;
+}
+
+bool keep_first_sample(FuzzCase& c) {
+  Request& request = c.request;
+  if (request.num_samples == 1) return false;
+  Ids first;
+  for (std::int64_t i = 0; i < request.outputs(); ++i) first.push_back(i * request.num_samples);
+  keep_slices(request.words, first, 1);
+  request.num_samples = 1;
+  return true;
+}
+
+Cases simpler_requests(const Base& base) {
+  constexpr auto kRequest = &FuzzCase::request;
+  const Request& request = base->request;
+  return joined<FuzzCase>({
+      fewer(base, request.rows, keep_rows),
+      fewer(base, request.with_indices ? request.outputs() : 0, keep_outputs),
+      changed_by(base, drop_indices),
+      fewer(base, request.vocab, keep_tokens),
+      reset(base, kRequest, &Request::words, &Request::row_stride, &Request::misalignment),
+      changed_by(base, keep_first_sample),
+      simpler_options(base, kRequest),
+      elements(base, kRequest, &Request::processing, simpler_processing),
+      numbers(base, kRequest, &Request::words),
+      values(base, kRequest, &Request::logits),
+  });
+}
+
+// --- Chains --------------------------------------------------------------------------------------
+
+// Drafted tokens among those that stay: one that goes becomes 0, one that is outside stays so.
+void move_tokens(std::vector<std::int32_t>& tokens, const Ids& ids, std::int64_t vocab) {
+  for (std::int32_t& token : tokens) {
+    const auto found = std::ranges::find(ids, token);
+    if (found != ids.end()) {
+      token = static_cast<std::int32_t>(found - ids.begin());
+    } else if (token >= 0) {
+      token = token < vocab ? 0 : static_cast<std::int32_t>(ids.size());
+    }
+  }
+}
+
+// Columns of rows of `vocab` values.
+void keep_columns(std::vector<float>& rows, const Ids& ids, std::int64_t vocab) {
+  Ids places;
+  for (std::int64_t row = 0; row < static_cast<std::int64_t>(rows.size()) / vocab; ++row) {
+    for (const std::int64_t id : ids) places.push_back(row * vocab + id);
+  }
+  keep_slices(rows, places, 1);
+}
+
+// Some chains, and some positions of each: drafted tokens with their two rows.
+bool keep_positions(ChainRequest& chain, const Ids& chains, const Ids& positions) {
+  const std::int64_t n = chain.num_draft_tokens;
+  Ids drafted, rows;
+  for (const std::int64_t b : chains) {
+    for (const std::int64_t i : positions) {
+      drafted.push_back(b * n + i);
+      rows.push_back(b * (n + 1) + i);
+    }
+    rows.push_back(b * (n + 1) + n);
+  }
+  keep_slices(chain.draft_probs, drafted, chain.vocab);
+  keep_slices(chain.target_probs, rows, chain.vocab);
+  for (auto* const words : {&chain.accept_words, &chain.recover_words}) {
+    keep_slices(*words, drafted, 1);
+  }
+  keep_slices(chain.draft_tokens, drafted, 1);
+  keep_slices(chain.bonus_words, chains, 1);
+  if (!chain.seed_is_scalar) {
+    keep_slices(chain.seed, chains, 1);
+    keep_slices(chain.offset, chains, 1);
+  }
+  chain.batch = static_cast<std::int64_t>(chains.size());
+  chain.num_draft_tokens = static_cast<std::int64_t>(positions.size());
+  return true;
+}
+
+bool keep_chain_tokens(FuzzCase& c, const Ids& ids) {
+  ChainRequest& chain = c.chain;
+  keep_columns(chain.draft_probs, ids, chain.vocab);
+  keep_columns(chain.target_probs, ids, chain.vocab);
+  move_tokens(chain.draft_tokens, ids, chain.vocab);
+  chain.vocab = static_cast<std::int64_t>(ids.size());
+  return true;
+}
+
+bool drop_chain_words(FuzzCase& c) {
+  c.chain.accept_words.clear();
+  c.chain.recover_words.clear();
+  return !std::exchange(c.chain.bonus_words, {}).empty();
+}
+
+Cases simpler_chains(const Base& base) {
+  constexpr auto kChain = &FuzzCase::chain;
+  const ChainRequest& chain = base->chain;
+  Ids all_chains(static_cast<std::size_t>(chain.batch));
+  Ids all_positions(static_cast<std::size_t>(chain.num_draft_tokens));
+  std::iota(all_chains.begin(), all_chains.end(), 0);
+  std::iota(all_positions.begin(), all_positions.end(), 0);
+  const auto keep_chains = [all_positions](FuzzCase& c, const Ids& chains) {
+    return keep_positions(c.chain, chains, all_positions);
+  };
+  const auto keep_drafts = [all_chains](FuzzCase& c, const Ids& positions) {
+    return keep_positions(c.chain, all_chains, positions);
+  };
+  return joined<FuzzCase>({
+      fewer(base, chain.batch, keep_chains),
+      changed_by(base, shorter(chain.num_draft_tokens), keep_drafts),
+      fewer(base, chain.vocab, keep_chain_tokens),
+      changed_by(base, drop_chain_words),
+      numbers(base, kChain, &ChainRequest::seed, &ChainRequest::offset),
+      values(base, kChain, &ChainRequest::draft_probs),
+      values(base, kChain, &ChainRequest::target_probs),
+  });
+}
+
+// --- Requests with drafts ------------------------------------------------------------------------
+
+// The one request of the call with its first drafts, less `less` of them, packed.
+bool drop_drafts(FuzzCase& c, int less) {
+  SpeculationRequest& request = c.speculation;
+  if (request.batch != 1) return false;
+  const auto drafts = harness::split_request(request, 0).drafted.size();
+  const std::int64_t n = static_cast<std::int64_t>(drafts) - less;
+  const Ids packed = {0, n + 1};
+  if (n < 0 || n >= request.rows()) return false;
+  if (request.row_begins == packed && request.draft_lengths.empty() && request.rows() == n + 1 &&
+      request.max_draft == n) {
+    return false;
+  }
+  const auto keep = [](auto& list, std::int64_t size) {
+    if (!list.empty()) list.resize(static_cast<std::size_t>(size));
+  };
+  keep(request.target, (n + 1) * request.vocab);
+  keep(request.allowed, (n + 1) * harness::words_for(request.vocab));
+  keep(request.processing, n + 1);
+  keep(request.draft, n * request.vocab);
+  keep(request.draft_tokens, n);
+  keep(request.parents, n);
+  request.row_begins = packed;
+  request.draft_lengths.clear();
+  request.max_draft = n;
+  return true;
+}
+
+// Of the first rows of requests: those after them follow from these and the drafts, and are no
+// step's to change, or it would have something to do for ever.
+Cases simpler_histories(const Base& base) {
+  const SpeculationRequest& request = base->speculation;
+  std::vector<Cases> all;
+  for (std::int64_t b = 0; b < request.batch && !request.processing.empty(); ++b) {
+    const auto first = static_cast<std::size_t>(
+        request.row_begins.empty() ? b * (request.max_draft + 1)
+                                   : request.row_begins[static_cast<std::size_t>(b)]);
+    all.push_back(changed_by(base, simpler_processing(request.processing[first]),
+                             [first](FuzzCase& c, const RowProcessing& row) {
+                               c.speculation.processing[first] = row;
+                               harness::grow_histories(c.speculation);
+                               return true;
+                             }));
+  }
+  return joined(std::move(all));
+}
+
+bool keep_requests(FuzzCase& c, const Ids& requests) {
+  SpeculationRequest& request = c.speculation;
+  if (request.seed_is_scalar) {
+    request.seed_is_scalar = false;
+    request.seed.assign(static_cast<std::size_t>(request.batch), request.seed.front());
+    request.offset.assign(static_cast<std::size_t>(request.batch), request.offset.front());
+  }
+  request = harness::pick_requests(request, requests);
+  return true;
+}
+
+bool keep_drafted_tokens(FuzzCase& c, const Ids& ids) {
+  SpeculationRequest& request = c.speculation;
+  keep_columns(request.target, ids, request.vocab);
+  keep_columns(request.draft, ids, request.vocab);
+  request.allowed = with_tokens(request.allowed, ids, request.vocab);
+  for (RowProcessing& row : request.processing) row = with_tokens(row, ids, request.vocab);
+  move_tokens(request.draft_tokens, ids, request.vocab);
+  request.vocab = static_cast<std::int64_t>(ids.size());
+  harness::grow_histories(request);
+  return true;
+}
+
+bool drop_draft_distribution(FuzzCase& c) {
+  c.speculation.draft.clear();
+  c.speculation.draft_parameters.clear();
+  return std::exchange(c.speculation.draft_law, DraftLaw::none) != DraftLaw::none;
+}
+
+Cases simpler_speculations(const Base& base) {
+  using Call = SpeculationRequest;
+  constexpr auto kCall = &FuzzCase::speculation;
+  const std::vector<int> drafts = {4, 3, 2, 1, 0};  // 0: without the padding alone
+  return joined<FuzzCase>({
+      fewer(base, base->speculation.batch, keep_requests),
+      changed_by(base, rc::seq::fromContainer(drafts), drop_drafts),
+      fewer(base, base->speculation.vocab, keep_drafted_tokens),
+      changed_by(base, drop_draft_distribution),
+      simpler_options(base, kCall),
+      simpler_histories(base),
+      elements(base, kCall, &Call::draft_parameters, simpler_parameters),
+      values(base, kCall, &Call::target),
+      values(base, kCall, &Call::draft),
+  });
+}
 
 }  // namespace
 
 rc::Seq<FuzzCase> simpler_cases(const FuzzCase& fuzz_case) {
-  return rc::makeSeq<Candidates>(fuzz_case);
+  const auto base = std::make_shared<const FuzzCase>(fuzz_case);
+  const auto salts = with(
+      base, [](FuzzCase& c) -> std::uint64_t& { return c.salt; },
+      rc::shrink::integral(fuzz_case.salt));
+  switch (fuzz_case.kind) {
+    case CaseKind::chain:
+      return rc::seq::concat(simpler_chains(base), salts);
+    case CaseKind::speculation:
+      return rc::seq::concat(simpler_speculations(base), salts);
+    case CaseKind::distribution:  // its draws belong to its salt
+      return simpler_requests(base);
+    case CaseKind::batch:
+      break;
+  }
+  return rc::seq::concat(simpler_requests(base), salts);
 }
 
 rc::Shrinkable<FuzzCase> with_shrinks(FuzzCase fuzz_case) {
@@ -49,18 +509,12 @@ rc::Shrinkable<FuzzCase> with_shrinks(FuzzCase fuzz_case) {
 Shrunk shrink(const rc::Shrinkable<FuzzCase>& failing, std::uint64_t max_evaluations,
               const std::function<bool(FuzzCase&)>& fails) {
   Shrunk result;
-  result.fuzz_case = failing.value();
-  rc::Seq<rc::Shrinkable<FuzzCase>> candidates = failing.shrinks();
-  while (result.evaluations < max_evaluations) {
-    const auto candidate = candidates.next();
-    if (!candidate) break;
-    FuzzCase fuzz_case = candidate->value();
+  const auto still_fails = [&](FuzzCase& candidate) {
+    if (result.evaluations >= max_evaluations) return false;
     ++result.evaluations;
-    if (!fails(fuzz_case)) continue;
-    ++result.steps;
-    result.fuzz_case = std::move(fuzz_case);
-    candidates = candidate->shrinks();
-  }
+    return fails(candidate);
+  };
+  result.fuzz_case = rc::shrinkable::findLocalMin(failing, still_fails).first;
   return result;
 }
 

@@ -11,16 +11,16 @@
 
 namespace fairdraw::suites::fuzz {
 
-/// Simpler cases, the boldest first: fewer outputs, rows and tokens; parameters at their defaults;
-/// options off; values 0, or integers. Every step makes some part simpler and none more complex,
-/// so that a search through them ends.
+/// Simpler cases, the boldest first: fewer rows, outputs and tokens; options off; parameters at
+/// their defaults; values 0, or integers. Each has some part simpler and none more complex, so that
+/// a search through them ends.
 rc::Seq<FuzzCase> simpler_cases(const FuzzCase& fuzz_case);
 
 rc::Shrinkable<FuzzCase> with_shrinks(FuzzCase fuzz_case);
 
 struct Shrunk {
   FuzzCase fuzz_case;
-  std::uint64_t evaluations = 0, steps = 0;
+  std::uint64_t evaluations = 0;
 };
 
 /// Goes to the first simpler case that fails, and on from there, until none does or `fails` was
