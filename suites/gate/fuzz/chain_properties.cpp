@@ -1,7 +1,7 @@
 // Drafted chains, against the chain model and against the same chain alone.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <numeric>
 
 #include "harness/run/calls/random_words.h"
 #include "reference/integer_model.h"
@@ -89,18 +89,11 @@ Judgement chains_alone(Subject& subject) {
   const ChainResponse response = subject.run_chain(chain);
   if (!response.ran()) return fails(response.trouble());
   const std::int64_t n = chain.num_draft_tokens;
+  std::vector<std::int64_t> positions(static_cast<std::size_t>(n));
+  std::iota(positions.begin(), positions.end(), 0);
   for (std::int64_t b = 0; b < chain.batch; ++b) {
-    ChainRequest one = chain;
-    one.batch = 1;
-    one.draft_probs = slice(chain.draft_probs, b, n * chain.vocab);
-    one.draft_tokens = slice(chain.draft_tokens, b, n);
-    one.target_probs = slice(chain.target_probs, b, (n + 1) * chain.vocab);
-    one.seed = slice(chain.seed, chain.seed_is_scalar ? 0 : b, 1);
-    one.offset = slice(chain.offset, chain.seed_is_scalar ? 0 : b, 1);
-    one.accept_words = slice(chain.accept_words, b, n);
-    one.recover_words = slice(chain.recover_words, b, n);
-    one.bonus_words = slice(chain.bonus_words, b, 1);
-    const ChainResponse alone = subject.run_chain(one);
+    const std::int64_t only[] = {b};
+    const ChainResponse alone = subject.run_chain(with_chains(chain, only, positions));
     if (!alone.ran()) return fails(alone.trouble());
     if (alone.tokens == slice(response.tokens, b, n + 1)) continue;
     return fails(fmt::format("chain {} gives other tokens alone than in its batch", b));

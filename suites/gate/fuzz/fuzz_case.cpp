@@ -10,54 +10,26 @@
 
 namespace fairdraw::suites::fuzz {
 
+using harness::ChainRequest;
 using harness::Request;
 using harness::words_for;
 
 namespace {
 
-template <class T>
-void append_slice(std::vector<T>& target, const std::vector<T>& source, std::int64_t index,
-                  std::int64_t width) {
-  if (source.empty()) return;
-  const auto first = source.begin() + index * width;
-  target.insert(target.end(), first, first + width);
+void pick_rows(Request& request, std::span<const std::int64_t> rows) {
+  keep_slices(request.logits, rows, request.vocab);
+  keep_slices(request.parameters, rows, 1);
+  keep_slices(request.allowed, rows, words_for(request.vocab));
+  keep_slices(request.processing, rows, 1);
+  keep_slices(request.active, rows, 1);
+  request.rows = static_cast<std::int64_t>(rows.size());
 }
 
-// The request without anything that belongs to a row or an output.
-Request without_contents(const Request& request) {
-  Request copy;
-  copy.input = request.input;
-  copy.dtype = request.dtype;
-  copy.vocab = request.vocab;
-  copy.row_stride = request.row_stride;
-  copy.misalignment = request.misalignment;
-  copy.history_form = request.history_form;
-  copy.tie_rule = request.tie_rule;
-  copy.filter_order = request.filter_order;
-  copy.with_indices = request.with_indices;
-  copy.seed_is_scalar = request.seed_is_scalar;
-  copy.num_samples = request.num_samples;
-  if (request.seed_is_scalar) {
-    copy.seed = request.seed;
-    copy.offset = request.offset;
-  }
-  return copy;
-}
-
-void append_row(Request& target, const Request& source, std::int64_t row) {
-  ++target.rows;
-  append_slice(target.logits, source.logits, row, source.vocab);
-  append_slice(target.parameters, source.parameters, row, 1);
-  append_slice(target.allowed, source.allowed, row, words_for(source.vocab));
-  append_slice(target.processing, source.processing, row, 1);
-  append_slice(target.active, source.active, row, 1);
-}
-
-void append_output(Request& target, const Request& source, std::int64_t output) {
-  append_slice(target.words, source.words, output, source.num_samples);
-  if (source.seed_is_scalar) return;
-  append_slice(target.seed, source.seed, output, 1);
-  append_slice(target.offset, source.offset, output, 1);
+void pick_outputs(Request& request, std::span<const std::int64_t> outputs) {
+  keep_slices(request.words, outputs, request.num_samples);
+  if (request.seed_is_scalar) return;
+  keep_slices(request.seed, outputs, 1);
+  keep_slices(request.offset, outputs, 1);
 }
 
 }  // namespace
@@ -96,17 +68,13 @@ std::string missing_ability(const harness::SamplerDescription& sampler,
   if (!request.processing.empty() && !sampler.speculation_processing) {
     return "verifies without logits processing";
   }
-  if (!request.allowed.empty() && !sampler.allowed_mask) return "takes no mask of allowed ids";
-  if (!request.active.empty() && !sampler.active_rows) return "takes no inactive rows";
-  if (request.dtype == DType::float16 && !sampler.float16) return "takes no float16";
-  if (request.dtype == DType::bfloat16 && !sampler.bfloat16) return "takes no bfloat16";
-  if (request.tie_rule == TieRule::lowest_id && !sampler.lowest_id_ties) {
-    return "has no tie rule lowest_id";
-  }
-  if (request.filter_order == FilterOrder::joint && !sampler.joint_order) {
-    return "has no joint filter order";
-  }
-  return {};
+  Request common;  // what it has of a call
+  common.dtype = request.dtype;
+  common.allowed = request.allowed;
+  common.active = request.active;
+  common.tie_rule = request.tie_rule;
+  common.filter_order = request.filter_order;
+  return harness::missing_ability(sampler, common);
 }
 
 }  // namespace
@@ -126,46 +94,65 @@ std::string missing_ability(const harness::SamplerDescription& sampler, const Fu
 }
 
 Request with_rows(const Request& request, std::span<const std::int64_t> rows) {
-  Request copy = without_contents(request);
-  for (const std::int64_t row : rows) append_row(copy, request, row);
-  if (!request.with_indices) {
-    for (const std::int64_t row : rows) append_output(copy, request, row);
-    return copy;
-  }
-  for (std::int64_t output = 0; output < request.outputs(); ++output) {
+  Request copy = request;
+  pick_rows(copy, rows);
+  std::vector<std::int64_t> outputs;
+  copy.indices.clear();
+  for (std::int64_t output = 0; request.with_indices && output < request.outputs(); ++output) {
     const std::int64_t row = request.row_of(output);
     const bool out_of_range = row < 0 || row >= request.rows;
-    std::int64_t place = 0;
-    while (place < copy.rows && rows[static_cast<std::size_t>(place)] != row) ++place;
+    const auto place = std::ranges::find(rows, row) - rows.begin();
     if (!out_of_range && place == copy.rows) continue;
     copy.indices.push_back(
         static_cast<std::int32_t>(out_of_range ? (row < 0 ? row : row + copy.rows) : place));
-    append_output(copy, request, output);
+    outputs.push_back(output);
   }
+  pick_outputs(copy, request.with_indices ? outputs : rows);
   return copy;
 }
 
 Request one_output(const Request& request, std::int64_t output) {
-  Request copy = without_contents(request);
+  const std::int64_t row[] = {request.row_of(output)}, only[] = {output};
+  Request copy = request;
+  pick_rows(copy, row);
+  pick_outputs(copy, only);
   copy.with_indices = false;
-  append_row(copy, request, request.row_of(output));
-  append_output(copy, request, output);
+  copy.indices.clear();
   return copy;
 }
 
 Request with_outputs(const Request& request, std::span<const std::int64_t> outputs) {
   Request copy = request;
-  copy.indices.clear();
-  copy.words.clear();
-  if (!request.seed_is_scalar) {
-    copy.seed.clear();
-    copy.offset.clear();
-  }
-  for (const std::int64_t output : outputs) {
-    append_slice(copy.indices, request.indices, output, 1);
-    append_output(copy, request, output);
-  }
+  keep_slices(copy.indices, outputs, 1);
+  pick_outputs(copy, outputs);
   return copy;
+}
+
+ChainRequest with_chains(const ChainRequest& request, std::span<const std::int64_t> chains,
+                         std::span<const std::int64_t> positions) {
+  ChainRequest chain = request;
+  const std::int64_t n = chain.num_draft_tokens;
+  std::vector<std::int64_t> drafted, rows;
+  for (const std::int64_t b : chains) {
+    for (const std::int64_t i : positions) {
+      drafted.push_back(b * n + i);
+      rows.push_back(b * (n + 1) + i);
+    }
+    rows.push_back(b * (n + 1) + n);
+  }
+  keep_slices(chain.draft_probs, drafted, chain.vocab);
+  keep_slices(chain.target_probs, rows, chain.vocab);
+  keep_slices(chain.draft_tokens, drafted, 1);
+  keep_slices(chain.accept_words, drafted, 1);
+  keep_slices(chain.recover_words, drafted, 1);
+  keep_slices(chain.bonus_words, chains, 1);
+  if (!chain.seed_is_scalar) {
+    keep_slices(chain.seed, chains, 1);
+    keep_slices(chain.offset, chains, 1);
+  }
+  chain.batch = static_cast<std::int64_t>(chains.size());
+  chain.num_draft_tokens = static_cast<std::int64_t>(positions.size());
+  return chain;
 }
 
 reference::RowProcessing with_tokens(const reference::RowProcessing& row,
@@ -221,6 +208,15 @@ std::vector<std::uint32_t> with_tokens(const std::vector<std::uint32_t>& allowed
   return moved;
 }
 
+void keep_columns(std::vector<float>& rows, std::span<const std::int64_t> ids,
+                  std::int64_t vocab) {
+  std::vector<std::int64_t> places;
+  for (std::int64_t row = 0; row < static_cast<std::int64_t>(rows.size()) / vocab; ++row) {
+    for (const std::int64_t id : ids) places.push_back(row * vocab + id);
+  }
+  keep_slices(rows, places, 1);
+}
+
 Request with_tokens(const Request& request, std::span<const std::int64_t> ids) {
   Request copy = request;
   const auto vocab = static_cast<std::int64_t>(ids.size());
@@ -230,10 +226,7 @@ Request with_tokens(const Request& request, std::span<const std::int64_t> ids) {
   }
   if (request.row_stride != 0) copy.row_stride = request.row_stride - request.vocab + vocab;
   copy.allowed = with_tokens(request.allowed, ids, request.vocab);
-  copy.logits.clear();
-  for (std::int64_t row = 0; row < request.rows; ++row) {
-    for (const std::int64_t id : ids) copy.logits.push_back(request.row(row)[id]);
-  }
+  keep_columns(copy.logits, ids, request.vocab);
   return copy;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/run/calls/request.h"
@@ -44,6 +45,20 @@ std::string missing_ability(const harness::SamplerDescription& sampler, const Fu
 // Parts of cases, for relations and for shrinking. All keep a request consistent: the arrays that
 // belong to rows, outputs and the vocabulary have their lengths.
 
+/// Slices of `width` values, in that order (repeats allowed). An empty list was not given, and
+/// stays empty.
+template <class T>
+void keep_slices(std::vector<T>& values, std::span<const std::int64_t> slices,
+                 std::int64_t width) {
+  if (values.empty()) return;
+  std::vector<T> kept;
+  for (const std::int64_t slice : slices) {
+    const auto first = values.begin() + slice * width;
+    kept.insert(kept.end(), first, first + width);
+  }
+  values = std::move(kept);
+}
+
 /// The request with the given rows only, in that order (repeats allowed). Without `indices`,
 /// outputs are rows and follow them; with `indices`, entries that point at a dropped row go.
 harness::Request with_rows(const harness::Request& request, std::span<const std::int64_t> rows);
@@ -56,6 +71,11 @@ harness::Request one_output(const harness::Request& request, std::int64_t output
 harness::Request with_outputs(const harness::Request& request,
                               std::span<const std::int64_t> outputs);
 
+/// Some chains, and some positions of each: drafted tokens with their two rows.
+harness::ChainRequest with_chains(const harness::ChainRequest& request,
+                                  std::span<const std::int64_t> chains,
+                                  std::span<const std::int64_t> positions);
+
 /// Processing whose token i is token ids[i] of this one. What is not among `ids` is left out, a bad
 /// word with all of its ids; what is no token stays none.
 reference::RowProcessing with_tokens(const reference::RowProcessing& row,
@@ -64,6 +84,10 @@ reference::RowProcessing with_tokens(const reference::RowProcessing& row,
 /// Rows of packed bits, likewise.
 std::vector<std::uint32_t> with_tokens(const std::vector<std::uint32_t>& allowed,
                                        std::span<const std::int64_t> ids, std::int64_t vocab);
+
+/// Rows of values, likewise.
+void keep_columns(std::vector<float>& rows, std::span<const std::int64_t> ids,
+                  std::int64_t vocab);
 
 /// The request whose token i is token ids[i] of this one.
 harness::Request with_tokens(const harness::Request& request, std::span<const std::int64_t> ids);

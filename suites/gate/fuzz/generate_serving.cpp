@@ -5,31 +5,13 @@
 #include "harness/run/checks/speculation/speculation_rows.h"
 #include "suites/gate/fuzz/generate.h"
 #include "suites/gate/fuzz/shrink.h"
+#include "suites/gate/fuzz/subject.h"
 
 namespace fairdraw::suites::fuzz {
 namespace {
 
 using harness::Dice;
 using harness::SamplerDescription;
-
-// Generated rows as the makers of the harness take them.
-class GeneratedRows final : public harness::LogitsSource {
- public:
-  GeneratedRows(DType dtype, std::vector<std::vector<float>> rows)
-      : dtype_(dtype), rows_(std::move(rows)) {}
-  std::string name() const override { return "fuzz"; }
-  DType dtype() const override { return dtype_; }
-  std::int64_t vocab() const override { return static_cast<std::int64_t>(rows_.front().size()); }
-  std::int64_t rows() const override { return static_cast<std::int64_t>(rows_.size()); }
-  void fill(std::int64_t row, std::span<float> out) const override {
-    const std::vector<float>& values = rows_[static_cast<std::size_t>(row) % rows_.size()];
-    std::copy(values.begin(), values.end(), out.begin());
-  }
-
- private:
-  DType dtype_;
-  std::vector<std::vector<float>> rows_;
-};
 
 FuzzCase speculation_case(Dice& dice, const SamplerDescription& sampler,
                           const GenerateOptions& options) {
@@ -40,20 +22,20 @@ FuzzCase speculation_case(Dice& dice, const SamplerDescription& sampler,
   DType dtype = DType::float32;
   if (sampler.float16 && dice.once_in(6)) dtype = DType::float16;
   if (sampler.bfloat16 && dice.once_in(6)) dtype = DType::bfloat16;
-  constexpr std::size_t kRows = 13;  // no divisor of what a request takes: rows meet in all ways
+  constexpr std::int64_t kRows = 13;  // no divisor of what a request takes: rows meet in all ways
   harness::CheckInput input;
-  std::vector<std::vector<float>> rows;
+  harness::Request rows;
+  rows.dtype = dtype;
+  rows.vocab = vocab;
   const bool processed = sampler.speculation_processing && dice.once_in(2);
-  while (rows.size() < kRows) {
-    rows.push_back(random_logits(dice, vocab, dtype));
-    input.parameters.push_back(random_parameters(dice, rows.back()));
-    if (processed) {
-      std::vector<float> scratch = rows.back();
-      input.processing.push_back(generate_processing(dice, scratch, dtype));
-    }
+  for (; rows.rows < kRows; ++rows.rows) {
+    std::vector<float> row = random_logits(dice, vocab, dtype);
+    input.parameters.push_back(random_parameters(dice, row));
+    rows.logits.insert(rows.logits.end(), row.begin(), row.end());
+    if (processed) input.processing.push_back(generate_processing(dice, row, dtype));
   }
-  const GeneratedRows source(dtype, std::move(rows));
-  input.logits = &source;
+  const auto source = rows_of(rows);
+  input.logits = source.get();
   input.seed = dice.bits();
   input.banned_tokens = sampler.allowed_mask && dice.once_in(3);
   if (sampler.lowest_id_ties && dice.once_in(4)) input.tie_rule = TieRule::lowest_id;

@@ -14,10 +14,6 @@ using harness::Request;
 using harness::Response;
 using reference::Membership;
 
-bool is_active(const Request& request, std::int64_t row) {
-  return request.active.empty() || request.active[static_cast<std::size_t>(row)] != 0;
-}
-
 // The one property that a refused call, or one that writes where it must not, breaks: the others
 // have no answer to judge then.
 Judgement call_runs(Subject& subject) {

@@ -22,6 +22,9 @@ std::vector<Property> distribution_properties();  ///< draws, by evidence
 /// given.
 Judgement expect_same(Subject& subject, const char* what, const harness::Request& changed);
 
+/// Whether a row is to be sampled.
+bool is_active(const harness::Request& request, std::int64_t row);
+
 /// Whether every id in the request's processing is a token, or the -1 of a history.
 bool has_tokens_alone(const harness::Request& request);
 

@@ -27,10 +27,6 @@ std::uint64_t choice(const Subject& subject, std::uint64_t index, std::uint64_t 
   return harness::mixed(subject.fuzz_case().salt, index) % bound;
 }
 
-bool is_active(const Request& request, std::int64_t row) {
-  return request.active.empty() || request.active[static_cast<std::size_t>(row)] != 0;
-}
-
 bool is_greedy(const Request& request, std::int64_t row) {
   const RowParameters& p = request.parameters[static_cast<std::size_t>(row)];
   const bool cold = request.input == RowInput::logits && p.temperature == 0;
@@ -305,6 +301,10 @@ Judgement spelled(Subject& subject) {
 }
 
 }  // namespace
+
+bool is_active(const Request& request, std::int64_t row) {
+  return request.active.empty() || request.active[static_cast<std::size_t>(row)] != 0;
+}
 
 Judgement expect_same(Subject& subject, const char* what, const Request& changed) {
   if (!subject.description().per_request_seeds) return not_applicable("has no per-request seeds");

@@ -63,18 +63,6 @@ rc::Seq<Ids> shorter(std::int64_t count) {
   });
 }
 
-// Slices of `width` values.
-template <class T>
-void keep_slices(std::vector<T>& values, const Ids& slices, std::int64_t width) {
-  if (values.empty()) return;
-  std::vector<T> kept;
-  for (const std::int64_t slice : slices) {
-    const auto first = values.begin() + slice * width;
-    kept.insert(kept.end(), first, first + width);
-  }
-  values = std::move(kept);
-}
-
 // Its default, or with less of a fraction.
 rc::Seq<float> simpler(float value, float usual) {
   std::vector<float> all = {usual, std::nearbyint(value), std::nearbyint(value * 2) / 2};
@@ -313,42 +301,6 @@ void move_tokens(std::vector<std::int32_t>& tokens, const Ids& ids, std::int64_t
   }
 }
 
-// Columns of rows of `vocab` values.
-void keep_columns(std::vector<float>& rows, const Ids& ids, std::int64_t vocab) {
-  Ids places;
-  for (std::int64_t row = 0; row < static_cast<std::int64_t>(rows.size()) / vocab; ++row) {
-    for (const std::int64_t id : ids) places.push_back(row * vocab + id);
-  }
-  keep_slices(rows, places, 1);
-}
-
-// Some chains, and some positions of each: drafted tokens with their two rows.
-bool keep_positions(ChainRequest& chain, const Ids& chains, const Ids& positions) {
-  const std::int64_t n = chain.num_draft_tokens;
-  Ids drafted, rows;
-  for (const std::int64_t b : chains) {
-    for (const std::int64_t i : positions) {
-      drafted.push_back(b * n + i);
-      rows.push_back(b * (n + 1) + i);
-    }
-    rows.push_back(b * (n + 1) + n);
-  }
-  keep_slices(chain.draft_probs, drafted, chain.vocab);
-  keep_slices(chain.target_probs, rows, chain.vocab);
-  for (auto* const words : {&chain.accept_words, &chain.recover_words}) {
-    keep_slices(*words, drafted, 1);
-  }
-  keep_slices(chain.draft_tokens, drafted, 1);
-  keep_slices(chain.bonus_words, chains, 1);
-  if (!chain.seed_is_scalar) {
-    keep_slices(chain.seed, chains, 1);
-    keep_slices(chain.offset, chains, 1);
-  }
-  chain.batch = static_cast<std::int64_t>(chains.size());
-  chain.num_draft_tokens = static_cast<std::int64_t>(positions.size());
-  return true;
-}
-
 bool keep_chain_tokens(FuzzCase& c, const Ids& ids) {
   ChainRequest& chain = c.chain;
   keep_columns(chain.draft_probs, ids, chain.vocab);
@@ -367,15 +319,17 @@ bool drop_chain_words(FuzzCase& c) {
 Cases simpler_chains(const Base& base) {
   constexpr auto kChain = &FuzzCase::chain;
   const ChainRequest& chain = base->chain;
-  Ids all_chains(static_cast<std::size_t>(chain.batch));
-  Ids all_positions(static_cast<std::size_t>(chain.num_draft_tokens));
-  std::iota(all_chains.begin(), all_chains.end(), 0);
-  std::iota(all_positions.begin(), all_positions.end(), 0);
-  const auto keep_chains = [all_positions](FuzzCase& c, const Ids& chains) {
-    return keep_positions(c.chain, chains, all_positions);
+  Ids chains(static_cast<std::size_t>(chain.batch));
+  Ids positions(static_cast<std::size_t>(chain.num_draft_tokens));
+  std::iota(chains.begin(), chains.end(), 0);
+  std::iota(positions.begin(), positions.end(), 0);
+  const auto keep_chains = [positions](FuzzCase& c, const Ids& ids) {
+    c.chain = with_chains(c.chain, ids, positions);
+    return true;
   };
-  const auto keep_drafts = [all_chains](FuzzCase& c, const Ids& positions) {
-    return keep_positions(c.chain, all_chains, positions);
+  const auto keep_drafts = [chains](FuzzCase& c, const Ids& ids) {
+    c.chain = with_chains(c.chain, chains, ids);
+    return true;
   };
   return joined<FuzzCase>({
       fewer(base, chain.batch, keep_chains),

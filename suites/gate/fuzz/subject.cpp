@@ -6,8 +6,9 @@ namespace fairdraw::suites::fuzz {
 
 using harness::Request;
 
-// The rows of a request, as the checks of the harness take them.
-class Subject::RowsOfRequest final : public harness::LogitsSource {
+namespace {
+
+class RowsOfRequest final : public harness::LogitsSource {
  public:
   explicit RowsOfRequest(const Request& request) : request_(request) {}
   std::string name() const override { return "fuzz"; }
@@ -22,6 +23,12 @@ class Subject::RowsOfRequest final : public harness::LogitsSource {
  private:
   const Request& request_;
 };
+
+}  // namespace
+
+std::unique_ptr<harness::LogitsSource> rows_of(const Request& request) {
+  return std::make_unique<RowsOfRequest>(request);
+}
 
 Subject::Subject(harness::Sampler& sampler, const reference::Semantics& semantics,
                  const FuzzCase& fuzz_case)
@@ -85,7 +92,7 @@ std::optional<harness::CheckInput> Subject::check_input() {
   if (given.rows == 0 || !given.allowed.empty() || given.input != harness::RowInput::logits) {
     return std::nullopt;
   }
-  rows_ = std::make_shared<RowsOfRequest>(given);
+  rows_ = rows_of(given);
   harness::CheckInput input = bare_input();
   input.logits = rows_.get();
   input.parameters = given.parameters;

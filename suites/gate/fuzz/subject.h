@@ -53,14 +53,15 @@ class Subject {
   harness::CheckInput bare_input() const;
 
  private:
-  class RowsOfRequest;
-
   harness::Sampler& sampler_;
   const reference::Semantics& semantics_;
   const FuzzCase& case_;
   std::optional<harness::Response> response_;
   std::vector<std::optional<reference::IntegerRow>> models_;
-  std::shared_ptr<const harness::LogitsSource> rows_;
+  std::unique_ptr<harness::LogitsSource> rows_;
 };
+
+/// The rows of a request, which must outlive them, as the checks of the harness take them.
+std::unique_ptr<harness::LogitsSource> rows_of(const harness::Request& request);
 
 }  // namespace fairdraw::suites::fuzz
