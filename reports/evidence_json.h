@@ -16,7 +16,7 @@ void evidence_fields(JsonObject& json, harness::Evidence& evidence);
 void cell_fields(JsonObject& json, harness::CellCounts& cells);
 void counted_fields(JsonObject& json, harness::CountedDraws& counted);
 
-/// All of a report.json but its cases, whose list is empty.
+/// All of a report.json but its cases; their list is empty.
 Json record_json(const harness::RunRecord& record);
 
 }  // namespace fairdraw::reports

@@ -136,6 +136,7 @@ std::string page_data(const harness::RunRecord& record, const ReportExtras& extr
   Json head = record_json(record);
   head.erase("causes");  // "groups" have them, with places in place of names
   head.erase("places");
+  head.erase("cases");  // in rows, below
   const Json members = {{"record", std::move(head)},
                         {"date", date_text(record)},
                         {"duration", record.seconds > 0 ? duration_text(record.seconds) : ""},
