@@ -10,115 +10,82 @@
 namespace fairdraw::python {
 namespace {
 
-void run_with_kept_sets(const SampleInputs& inputs, const SampleOutputs& outputs,
-                        nb::handle token_ids, nb::handle offsets, nb::handle overflow,
-                        std::int64_t room, nb::handle allocate) {
-  const SampleArguments arguments(inputs, outputs);
+/// Their arrays: token_ids, offsets, overflow, and the room: how many ids.
+KeptSets arrays_of(const Named& sets, std::int64_t outputs, const Place& place) {
+  const KeptSets arrays{
+      sets.output<std::int32_t>("token_ids", sets.as<std::int64_t>("room"), place),
+      sets.output<std::int64_t>("offsets", outputs + 1, place),
+      sets.output<std::uint8_t>("overflow", outputs, place)};
+  sets.expect_all_read();
+  return arrays;
+}
+
+void sample_rows(const Named& given) {
+  const SampleArguments arguments(given);
   Place place = arguments.place();
-  const std::int64_t count = arguments.drawn() / inputs.num_samples;
-  const Output<std::int32_t> ids("token_ids", token_ids, room, place);
-  const Output<std::int64_t> begins("offsets", offsets, count + 1, place);
-  const Output<std::uint8_t> did_not_fit("overflow", overflow, count, place);
-  const KeptSets kept{ids.view, begins.view, did_not_fit.view};
-  bring_workspace(place, allocate,
-                  cuda::workspace_bytes(arguments.request, arguments.result.logprobs, kept));
-  run(place, [&](const auto& how) {
-    return sample_with_kept_sets(arguments.request, arguments.result, kept, how);
+  const SampleRequest& request = arguments.request;
+  const Named sets("sets", given["sets"]);
+  const KeptSets kept = arrays_of(sets, arguments.drawn() / request.num_samples, place);
+  bring_workspace(place, given["workspace"],
+                  cuda::workspace_bytes(request, arguments.result.logprobs, kept));
+  run(given, place, [&](const auto& how) {
+    return sample_with_kept_sets(request, arguments.result, kept, how);
   });
 }
 
-/// Sets of a call that verifies drafts, `places` of them. make_sets, called with their number,
-/// gives their arrays and the room: token_ids, offsets, overflow, how many ids.
+/// Sets of a call that verifies drafts, one for each place of its tokens. make_sets, called with
+/// their number, gives their arrays.
 template <class Arguments, class Call>
-void run_drafts(const Arguments& arguments, std::int64_t places, nb::handle make_sets,
-                nb::handle allocate, const Call& call) {
+void run_drafts(const Named& given, const Arguments& arguments, const Call& call) {
   Place place = arguments.place();
-  const auto arrays = nb::cast<nb::tuple>(nb::object(make_sets(places)));
-  const auto room = nb::cast<std::int64_t>(arrays[3]);
-  const Output<std::int32_t> ids("token_ids", arrays[0], room, place);
-  const Output<std::int64_t> begins("offsets", arrays[1], places + 1, place);
-  const Output<std::uint8_t> did_not_fit("overflow", arrays[2], places, place);
-  const KeptSets kept{ids.view, begins.view, did_not_fit.view};
-  bring_workspace(place, allocate, cuda::workspace_bytes(arguments.request, kept));
-  run(place, [&](const auto& how) { return call(kept, how); });
+  const std::int64_t places = arguments.result.tokens.size;
+  const Named sets("sets", nb::object(given["make_sets"](places)));
+  const KeptSets kept = arrays_of(sets, places, place);
+  bring_workspace(place, given["workspace"], cuda::workspace_bytes(arguments.request, kept));
+  run(given, place, [&](const auto& how) { return call(kept, how); });
 }
 
-void chains(nb::handle target, std::int64_t max_draft, nb::handle draft_tokens,
-            nb::handle draft_lengths, nb::handle draft, nb::handle tokens, nb::handle accepted,
-            nb::handle statuses, nb::handle allocate, nb::handle make_sets) {
-  const ChainArguments arguments(target, max_draft, draft_tokens, draft_lengths, draft, tokens,
-                                 accepted, statuses);
-  run_drafts(arguments, arguments.result.tokens.size, make_sets, allocate,
-             [&](const KeptSets& kept, const auto& how) {
-               return verify_chain_with_kept_sets(arguments.request, arguments.result, kept, how);
-             });
+void chains(const Named& given) {
+  const ChainArguments arguments(given);
+  run_drafts(given, arguments, [&](const KeptSets& kept, const auto& how) {
+    return verify_chain_with_kept_sets(arguments.request, arguments.result, kept, how);
+  });
 }
 
-void trees(nb::handle target, std::int64_t max_draft, std::int64_t max_depth,
-           nb::handle draft_tokens, nb::handle parents, nb::handle draft_lengths, nb::handle draft,
-           SiblingSampling siblings, nb::handle tokens, nb::handle nodes, nb::handle accepted,
-           nb::handle statuses, nb::handle allocate, nb::handle make_sets) {
-  const TreeArguments arguments(target, max_draft, max_depth, draft_tokens, parents, draft_lengths,
-                                draft, siblings, tokens, nodes, accepted, statuses);
-  run_drafts(arguments, arguments.result.tokens.size, make_sets, allocate,
-             [&](const KeptSets& kept, const auto& how) {
-               return verify_tree_with_kept_sets(arguments.request, arguments.result, kept, how);
-             });
+void trees(const Named& given) {
+  const TreeArguments arguments(given);
+  run_drafts(given, arguments, [&](const KeptSets& kept, const auto& how) {
+    return verify_tree_with_kept_sets(arguments.request, arguments.result, kept, how);
+  });
 }
 
-void pack_mask(nb::handle mask, std::int64_t vocab, std::int32_t first_id, nb::handle indices,
-               nb::handle statuses, nb::handle token_ids, nb::handle offsets, nb::handle overflow,
-               std::int64_t room, std::uint64_t stream, nb::handle allocate) {
-  const InputArray words = input_array("mask", mask, nullptr);
-  Place place = place_of(words, stream, nb::none());
+void pack_mask(const Named& given) {
+  const InputArray words = input_array("mask", given["mask"], nullptr);
+  Place place = place_of(given, words);
   KeptMask rows;
-  rows.mask = bit_rows<const std::uint32_t>("mask", words, vocab);
-  rows.vocab = vocab;
-  rows.first_id = first_id;
+  rows.vocab = given.as<std::int64_t>("vocab");
+  rows.mask = bit_rows<const std::uint32_t>("mask", words, rows.vocab);
+  rows.first_id = given.as<std::int32_t>("first_id");
   Indices of_outputs;
-  read_indices("indices", indices, place, of_outputs);
+  read_indices("indices", given["indices"], place, of_outputs);
   rows.indices = of_outputs.view;
-  const Input<RowStatus, std::int32_t> outcomes("statuses", statuses, place);
-  rows.statuses = outcomes.view;
+  rows.statuses = given.input<RowStatus, std::int32_t>("statuses", place);
   const std::int64_t count = rows.indices.given() ? rows.indices.size : rows.mask.rows;
-  const Output<std::int32_t> ids("token_ids", token_ids, room, place);
-  const Output<std::int64_t> begins("offsets", offsets, count + 1, place);
-  const Output<std::uint8_t> did_not_fit("overflow", overflow, count, place);
-  const KeptSets kept{ids.view, begins.view, did_not_fit.view};
-  bring_workspace(place, allocate, cuda::workspace_bytes(rows));
+  const Named sets("sets", given["sets"]);
+  const KeptSets kept = arrays_of(sets, count, place);
+  bring_workspace(place, given["workspace"], cuda::workspace_bytes(rows));
   run(
-      place, [&](const auto&) { return kept_sets_of_mask(rows, kept); },
+      given, place, [&](const auto&) { return kept_sets_of_mask(rows, kept); },
       [&](const auto& how) { return cuda::kept_sets_of_mask(rows, kept, how); });
 }
 
 }  // namespace
 
 void bind_kept_sets(nb::module_& module) {
-  using Handle = nb::handle;
-  define(
-      module, "sample_with_kept_sets",
-      [](Handle logits, Handle temperature, Handle top_k, Handle top_p, Handle min_p, Handle seed,
-         Handle offset, Handle indices, std::int32_t num_samples, TieRule tie_rule,
-         FilterOrder order, Purpose purpose, Handle allowed, Handle active, Handle tokens,
-         Handle statuses, Handle logprob_filtered, Handle token_ids, Handle offsets,
-         Handle overflow, std::int64_t room, std::uint64_t stream, Handle allocate) {
-        const nb::object none = nb::none();
-        run_with_kept_sets({logits, temperature, top_k, top_p, min_p, seed, offset, indices,
-                            num_samples, tie_rule, order, purpose, allowed, active, stream, none},
-                           {tokens, statuses, none, none, logprob_filtered, none, none, none},
-                           token_ids, offsets, overflow, room, allocate);
-      },
-      "logits", "temperature", "top_k", "top_p", "min_p", "seed", "offset", "indices",
-      "num_samples", "tie_rule", "filter_order", "purpose", "allowed", "active", "tokens",
-      "statuses", "logprob_filtered", "token_ids", "offsets", "overflow", "room", "stream",
-      "allocate");
-  define(module, "verify_chain_with_kept_sets", &chains, "target", "max_draft", "draft_tokens",
-         "draft_lengths", "draft", "tokens", "accepted", "statuses", "allocate", "make_sets");
-  define(module, "verify_tree_with_kept_sets", &trees, "target", "max_draft", "max_depth",
-         "draft_tokens", "parents", "draft_lengths", "draft", "siblings", "tokens", "nodes",
-         "accepted", "statuses", "allocate", "make_sets");
-  define(module, "kept_sets_of_mask", &pack_mask, "mask", "vocab", "first_id", "indices",
-         "statuses", "token_ids", "offsets", "overflow", "room", "stream", "allocate");
+  define(module, "sample_with_kept_sets", &sample_rows);
+  define(module, "verify_chain_with_kept_sets", &chains);
+  define(module, "verify_tree_with_kept_sets", &trees);
+  define(module, "kept_sets_of_mask", &pack_mask);
 }
 
 }  // namespace fairdraw::python

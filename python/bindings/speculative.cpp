@@ -9,37 +9,30 @@
 namespace fairdraw::python {
 namespace {
 
-using Handle = nb::handle;
-
 /// Runs a call where its target is, on a GPU with the workspace that it takes.
 template <class Arguments, class Call>
-void run_speculation(const Arguments& arguments, Handle allocate, const Call& call) {
+void run_speculation(const Named& given, const Arguments& arguments, const Call& call) {
   Place place = arguments.place();
-  bring_workspace(place, allocate, cuda::workspace_bytes(arguments.request));
-  run(place, call);
+  bring_workspace(place, given["workspace"], cuda::workspace_bytes(arguments.request));
+  run(given, place, call);
 }
 
-void chains(Handle target, std::int64_t max_draft, Handle draft_tokens, Handle draft_lengths,
-            Handle draft, Handle tokens, Handle accepted, Handle statuses, Handle allocate) {
-  const ChainArguments arguments(target, max_draft, draft_tokens, draft_lengths, draft, tokens,
-                                 accepted, statuses);
-  run_speculation(arguments, allocate, [&](const auto& how) {
+void chains(const Named& given) {
+  const ChainArguments arguments(given);
+  run_speculation(given, arguments, [&](const auto& how) {
     return verify_chain(arguments.request, arguments.result, how);
   });
 }
 
-void trees(Handle target, std::int64_t max_draft, std::int64_t max_depth, Handle draft_tokens,
-           Handle parents, Handle draft_lengths, Handle draft, SiblingSampling siblings,
-           Handle tokens, Handle nodes, Handle accepted, Handle statuses, Handle allocate) {
-  const TreeArguments arguments(target, max_draft, max_depth, draft_tokens, parents, draft_lengths,
-                                draft, siblings, tokens, nodes, accepted, statuses);
-  run_speculation(arguments, allocate, [&](const auto& how) {
+void trees(const Named& given) {
+  const TreeArguments arguments(given);
+  run_speculation(given, arguments, [&](const auto& how) {
     return verify_tree(arguments.request, arguments.result, how);
   });
 }
 
-void links_to_parents(Handle next_token, Handle next_sibling, std::int64_t batch,
-                      std::int64_t nodes, Handle parents) {
+void links_to_parents(const nb::object& next_token, const nb::object& next_sibling,
+                      std::int64_t batch, std::int64_t nodes, const nb::object& parents) {
   const Place host;
   const Input<std::int32_t> children("retrieve_next_token", next_token, host);
   const Input<std::int32_t> siblings("retrieve_next_sibling", next_sibling, host);
@@ -51,13 +44,9 @@ void links_to_parents(Handle next_token, Handle next_sibling, std::int64_t batch
 }  // namespace
 
 void bind_speculative(nb::module_& module) {
-  define(module, "verify_chain", &chains, "target", "max_draft", "draft_tokens", "draft_lengths",
-         "draft", "tokens", "accepted", "statuses", "allocate");
-  define(module, "verify_tree", &trees, "target", "max_draft", "max_depth", "draft_tokens",
-         "parents", "draft_lengths", "draft", "siblings", "tokens", "nodes", "accepted", "statuses",
-         "allocate");
-  define(module, "parents_from_links", &links_to_parents, "next_token", "next_sibling", "batch",
-         "nodes", "parents");
+  define(module, "verify_chain", &chains);
+  define(module, "verify_tree", &trees);
+  module.def("parents_from_links", &links_to_parents);
 }
 
 }  // namespace fairdraw::python
