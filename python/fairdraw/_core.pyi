@@ -4,7 +4,7 @@ Functions of a mapping read it by name: TypeError for a name that is missing, an
 
 import enum
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 __version__: str
 
@@ -55,97 +55,51 @@ class _Lent:
     DraftBatch.
     """
 
-    @property
-    def dtype(self) -> str:
-        """Of rows: of logits, target, draft_probs and draft_logits."""
-    @property
-    def vocab(self) -> int: ...
-    @property
-    def tie_rule(self) -> str: ...
-    @property
-    def filter_apply_order(self) -> str: ...
-    @property
-    def seed_is_scalar(self) -> bool: ...
-    @property
-    def temperature(self) -> Any:
-        """[rows] or [requests] float32, as are top_p and min_p; 0 is greedy."""
-    @property
-    def top_k(self) -> Any:
-        """[rows] or [requests] int32; 0 is off."""
-    @property
-    def top_p(self) -> Any: ...
-    @property
-    def min_p(self) -> Any: ...
-    @property
-    def active(self) -> Any:
-        """[rows] or [requests] uint8, 0 for padding, or None."""
-    @property
-    def seed(self) -> Any:
-        """[outputs] or [requests] uint64 (torch: the same bits as int64), [1] where seed_is_scalar."""
-    @property
-    def offset(self) -> Any:
-        """As seed; position i of a draft has offset + i."""
-    @property
-    def out_statuses(self) -> Any: ...
+    dtype: Final[str]  #: Of rows: of logits, target, draft_probs and draft_logits.
+    vocab: Final[int]
+    tie_rule: Final[str]
+    filter_apply_order: Final[str]
+    seed_is_scalar: Final[bool]
+    temperature: Final[Any]  #: [rows] or [requests] float32, as are top_p and min_p; 0 is greedy.
+    top_k: Final[Any]  #: [rows] or [requests] int32; 0 is off.
+    top_p: Final[Any]
+    min_p: Final[Any]
+    active: Final[Any]  #: [rows] or [requests] uint8, 0 for padding, or None.
+    #: [outputs] or [requests] uint64 (torch: the same bits as int64), [1] where seed_is_scalar.
+    seed: Final[Any]
+    offset: Final[Any]  #: As seed; position i of a draft has offset + i.
+    out_statuses: Final[Any]
 
 class Batch(_Lent):
     """What a callable under test is given."""
 
-    @property
-    def input(self) -> str:
-        """ "logits", or "probs": then `logits` holds probabilities and temperature means nothing."""
-    @property
-    def rows(self) -> int: ...
-    @property
-    def outputs(self) -> int: ...
-    @property
-    def num_samples(self) -> int: ...
-    @property
-    def logits(self) -> Any:
-        """[rows, vocab] of `dtype`; rows may lie further apart than vocab."""
-    @property
-    def allowed(self) -> Any:
-        """[rows, ceil(vocab / 32)] packed words, or None."""
-    @property
-    def indices(self) -> Any:
-        """[outputs] int32: output i samples row indices[i]; None: row i."""
-    @property
-    def words(self) -> Any:
-        """[outputs, num_samples] random words to draw with, or None."""
-    @property
-    def out_tokens(self) -> Any:
-        """[outputs, num_samples] int32, to be written by a callable that returns the batch."""
-    @property
-    def out_support_size(self) -> Any: ...
-    @property
-    def out_logprob(self) -> Any: ...
-    @property
-    def out_logprob_filtered(self) -> Any: ...
-    @property
-    def out_mask(self) -> Any: ...
-    @property
-    def out_probs(self) -> Any: ...
-    @property
-    def report_mode(self) -> str:
-        """ "raw_logits", "raw_logprobs", "processed_logits" or "processed_logprobs"."""
-    @property
-    def rank_rule(self) -> str:
-        """ "position", or "at_least": how many values are at least the token's own."""
-    @property
-    def top_n(self) -> int: ...
-    @property
-    def out_report_values(self) -> Any:
-        """[outputs, num_samples] float32: of the tokens, in `report_mode`; None: not asked for."""
-    @property
-    def out_report_ranks(self) -> Any: ...
-    @property
-    def out_report_top_ids(self) -> Any:
-        """[outputs, top_n] int32, -1 where there are less."""
-    @property
-    def out_report_top_values(self) -> Any: ...
-    @property
-    def out_report_all(self) -> Any:
-        """[rows, vocab] float32."""
+    #: "logits", or "probs": then `logits` holds probabilities and temperature means nothing.
+    input: Final[str]
+    rows: Final[int]
+    outputs: Final[int]
+    num_samples: Final[int]
+    logits: Final[Any]  #: [rows, vocab] of `dtype`; rows may lie further apart than vocab.
+    allowed: Final[Any]  #: [rows, ceil(vocab / 32)] packed words, or None.
+    indices: Final[Any]  #: [outputs] int32: output i samples row indices[i]; None: row i.
+    words: Final[Any]  #: [outputs, num_samples] random words to draw with, or None.
+    #: [outputs, num_samples] int32, to be written by a callable that returns the batch.
+    out_tokens: Final[Any]
+    out_support_size: Final[Any]
+    out_logprob: Final[Any]
+    out_logprob_filtered: Final[Any]
+    out_mask: Final[Any]
+    out_probs: Final[Any]
+    #: "raw_logits", "raw_logprobs", "processed_logits" or "processed_logprobs".
+    report_mode: Final[str]
+    #: "position", or "at_least": how many values are at least the token's own.
+    rank_rule: Final[str]
+    top_n: Final[int]
+    #: [outputs, num_samples] float32: of the tokens, in `report_mode`; None: not asked for.
+    out_report_values: Final[Any]
+    out_report_ranks: Final[Any]
+    out_report_top_ids: Final[Any]  #: [outputs, top_n] int32, -1 where there are less.
+    out_report_top_values: Final[Any]
+    out_report_all: Final[Any]  #: [rows, vocab] float32.
 
 class DraftBatch(_Lent):
     """What a callable that verifies drafts is given: requests with up to max_draft drafts each.
@@ -155,57 +109,31 @@ class DraftBatch(_Lent):
     to be read.
     """
 
-    @property
-    def input(self) -> str:
-        """ "logits", or "probs": then target holds probabilities, and there are no parameters."""
-    @property
-    def requests(self) -> int: ...
-    @property
-    def max_draft(self) -> int: ...
-    @property
-    def target(self) -> Any:
-        """[requests, max_draft + 1, vocab] of `dtype`; logits are unfiltered."""
-    @property
-    def draft_tokens(self) -> Any:
-        """[requests, max_draft] int32."""
-    @property
-    def draft_lengths(self) -> Any:
-        """[requests] int32: how many drafts there are."""
-    @property
-    def draft_probs(self) -> Any:
-        """[requests, max_draft, vocab], what the drafts were drawn from; None: not known, or logits."""
-    @property
-    def draft_logits(self) -> Any:
-        """The same in logits, which the draft's own parameters filter."""
-    @property
-    def draft_temperature(self) -> Any:
-        """[requests] of draft_logits, and None without them, as are the next three."""
-    @property
-    def draft_top_k(self) -> Any: ...
-    @property
-    def draft_top_p(self) -> Any: ...
-    @property
-    def draft_min_p(self) -> Any: ...
-    @property
-    def allowed(self) -> Any:
-        """[requests, max_draft + 1, ceil(vocab / 32)] packed words, or None."""
-    @property
-    def accept_words(self) -> Any:
-        """[requests, max_draft] random words to test with, or None; so are the next two."""
-    @property
-    def recover_words(self) -> Any: ...
-    @property
-    def bonus_words(self) -> Any:
-        """[requests]."""
-    @property
-    def out_tokens(self) -> Any:
-        """[requests, max_draft + 1] int32, -1 after the last."""
-    @property
-    def out_accepted(self) -> Any:
-        """[requests] int32: drafted tokens that are emitted; None: not asked for, as are others."""
-    @property
-    def out_passed(self) -> Any:
-        """Of probabilities: positions that pass their own test, those after a rejection too."""
+    #: "logits", or "probs": then target holds probabilities, and there are no parameters.
+    input: Final[str]
+    requests: Final[int]
+    max_draft: Final[int]
+    target: Final[Any]  #: [requests, max_draft + 1, vocab] of `dtype`; logits are unfiltered.
+    draft_tokens: Final[Any]  #: [requests, max_draft] int32.
+    draft_lengths: Final[Any]  #: [requests] int32: how many drafts there are.
+    #: [requests, max_draft, vocab], what the drafts were drawn from; None: not known, or logits.
+    draft_probs: Final[Any]
+    draft_logits: Final[Any]  #: The same in logits, which the draft's own parameters filter.
+    #: [requests] of draft_logits, and None without them, as are the next three.
+    draft_temperature: Final[Any]
+    draft_top_k: Final[Any]
+    draft_top_p: Final[Any]
+    draft_min_p: Final[Any]
+    allowed: Final[Any]  #: [requests, max_draft + 1, ceil(vocab / 32)] packed words, or None.
+    #: [requests, max_draft] random words to test with, or None; so are the next two.
+    accept_words: Final[Any]
+    recover_words: Final[Any]
+    bonus_words: Final[Any]  #: [requests].
+    out_tokens: Final[Any]  #: [requests, max_draft + 1] int32, -1 after the last.
+    #: [requests] int32: drafted tokens that are emitted; None: not asked for, as are others.
+    out_accepted: Final[Any]
+    #: Of probabilities: positions that pass their own test, those after a rejection too.
+    out_passed: Final[Any]
 
 class BatchRequest:
     def __init__(self, fields: dict[str, Any], /) -> None: ...

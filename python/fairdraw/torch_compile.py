@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from . import torch_operators as torch_operators  # registers what is called here
-from ._operations import DETAILS, TABLE, Operation
+from ._operations import TABLE, Operation
 from .logprobs import Logprobs
 from .sampling import SampleDetails
 from .speculative import LawFilters, VerifiedChains
@@ -79,10 +79,10 @@ def _sample(given: dict[str, Any]) -> Any:
     if given["return_details"]:
         if logprobs is not None:
             _refuse("logprobs with return_details", "ask for them in two calls with equal seeds")
-        found = dict(zip(DETAILS, _called("sample_details", given), strict=True))
+        details = [*_called("sample_details", given), None, given["seed"]]
         if out is not None:
-            found["tokens"] = out.copy_(found["tokens"])
-        return SampleDetails(**found, seed=given["seed"])
+            details[0] = out.copy_(details[0])
+        return SampleDetails(*details)
     report = None
     if logprobs is None:
         tokens, valid = _called("sample", given)

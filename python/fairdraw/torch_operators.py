@@ -85,7 +85,7 @@ def register(row: Operation, operator: Operator) -> None:
 
     def kernel(*arguments: Any, **named: Any) -> Any:
         values = given(arguments, named)
-        # What is None has the default of the function.
+        # What is None has the default of the function. Filters of a draft are those of its logits.
         each = {name: value for name, value in values.items() if value is not None}
         for group, kind in row.groups.items():
             fields = {
