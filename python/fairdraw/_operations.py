@@ -147,10 +147,6 @@ class Operation(NamedTuple):
     def signature(self) -> inspect.Signature:
         return inspect.signature(self.public)
 
-    def lent(self, backend: Backend, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments as the compiled module takes them; the bits are those of `_seed_and_offset`."""
-        return lent(self.public, backend, given)
-
     def operands(self, operator: Operator) -> list[Operand]:
         """Rows and seeds, what has no default, then the others, in the order of the function."""
         found = [
@@ -215,17 +211,26 @@ def _operand(parameter: inspect.Parameter, name: str) -> Operand:
 
 
 @functools.cache
-def _lends(declared: Any) -> list[tuple[str, _Lend]]:
-    kinds = ((name, KINDS.get(kind)) for name, kind in declared.__annotations__.items())
-    return [(name, kind.lend) for name, kind in kinds if kind is not None and kind.lend is not None]
+def _lends(declared: Any) -> tuple[list[str], list[tuple[str, _Lend]]]:
+    """Names of arguments that are taken as they are, and of others, with what is done to them."""
+    annotations = declared.__annotations__.items()
+    lends = [(name, KINDS[kind].lend) for name, kind in annotations if kind in KINDS]
+    as_they_are = [name for name, lend in lends if lend is _as_it_is]
+    others = [(name, lend) for name, lend in lends if lend is not None and lend is not _as_it_is]
+    return as_they_are, others
 
 
 def lent(
     declared: Any, backend: Backend, given: Mapping[str, Any], rows: int | None = None
 ) -> dict[str, Any]:
     """Those of the given arguments that the compiled module takes, as the annotations of a function
-    or a dataclass say. `rows`: how many values a parameter has, where not as many as the rows."""
-    return {name: lend(backend, name, given[name], rows) for name, lend in _lends(declared)}
+    or a dataclass say; without bits, which `_seed_and_offset` makes. `rows`: how many values a
+    parameter has, where not as many as the rows."""
+    as_they_are, others = _lends(declared)
+    found = {name: given[name] for name in as_they_are}
+    for name, lend in others:
+        found[name] = lend(backend, name, given[name], rows)
+    return found
 
 
 def shape_of(axes: Iterable[str], sizes: Sizes) -> tuple[Any, ...]:

@@ -7,7 +7,19 @@ from typing import Any, Literal, NamedTuple
 from . import _core
 from ._arguments import FilterOrder, TieRule, _member
 from ._arrays import Backend, backend_of, length, width
-from ._operations import DETAILS, REPORTS, TABLE, Array, Float, Indices, Int, Operator, Sizes, empty
+from ._operations import (
+    DETAILS,
+    REPORTS,
+    TABLE,
+    Array,
+    Float,
+    Indices,
+    Int,
+    Operator,
+    Sizes,
+    empty,
+    lent,
+)
 
 LogprobsMode = Literal["raw_logits", "raw_logprobs", "processed_logits", "processed_logprobs"]
 RankRule = Literal["position", "at_least"]
@@ -78,7 +90,7 @@ def log_probabilities(
         raise ValueError(
             f"token_ids has shape {list(shape)}; [{outputs}] or [{outputs}, m] is needed"
         )
-    call = TABLE["log_probabilities"].lent(backend, given)
+    call = lent(log_probabilities, backend, given)
     report, reports = reported(backend, sizes, logprobs, logprobs_mode, rank_rule)
     if str(token_ids.dtype).endswith("int64"):  # what int32 cannot hold is no token either
         call["token_ids"] = backend.cast(token_ids.clip(-1, 2**31 - 1), "int32")

@@ -60,6 +60,7 @@ from ._operations import (
     Samples,
     Sizes,
     empty,
+    lent,
     operation,
 )
 from .logprobs import MOST_LOGPROBS as MOST_LOGPROBS
@@ -115,7 +116,7 @@ def _draw(
         for name in ("top_k", "top_p", "min_p", "seed", "offset"):
             given[name] = _one_each(given[name], leading)
     backend = backend_of(rows, input)
-    call = TABLE["_draw"].lent(backend, given)
+    call = lent(_draw, backend, given)
     outputs = length(rows) if indices is None else length(indices)
     bits = _seed_and_offset(backend, generator, given["seed"], given["offset"], outputs)
     tokens = backend.empty((outputs,), "int32")
@@ -253,7 +254,7 @@ _NO_RESULTS = dict.fromkeys((*DETAILS, "reports"))
 def drawing(backend: Backend, given: Mapping[str, Any], outputs: int) -> tuple[dict[str, Any], Any]:
     """What the compiled module takes of `sample`'s arguments, with no results yet; and what a result
     says that it was drawn with: the seed as it was given, or the fresh one."""
-    call = {**_NO_RESULTS, **TABLE["sample"].lent(backend, given)}
+    call = {**_NO_RESULTS, **lent(sample, backend, given)}
     seed, offset = _seed_and_offset(
         backend, given["generator"], given["seed"], given["offset"], outputs
     )

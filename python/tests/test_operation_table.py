@@ -11,7 +11,7 @@ import pytest
 
 import fairdraw
 from fairdraw import _core
-from fairdraw._operations import DETAILS, REPORTS, TABLE, empty
+from fairdraw._operations import DETAILS, REPORTS, TABLE, empty, lent
 
 PACKAGE = Path(fairdraw.__file__).parent
 
@@ -138,7 +138,8 @@ def test_an_added_operation_has_signature_schema_and_substitute():
 
 def test_arguments_are_lent_by_kind():
     backend = fairdraw._arrays.NumpyBackend()
-    assert added()["scaled"].lent(backend, {"logits": 1, "factor": 2}) == {"logits": 1, "factor": 2}
+    given = {"logits": 1, "factor": 2}
+    assert lent(added()["scaled"].public, backend, given) == given
     with pytest.raises(ValueError, match="tie_rule is 'none'; allowed"):
         fairdraw.sample(np.zeros((1, 3), np.float32), tie_rule="none")
     made = empty(backend, {"it": ("int32", "rows", "columns")}, {"rows": (2, 3), "columns": ()})
