@@ -112,9 +112,9 @@ def _draw(
     given = locals()
     leading = _leading(input, rows, indices)
     if leading:
-        given["rows"] = rows = _joined(rows, leading)
-        for name in ("top_k", "top_p", "min_p", "seed", "offset"):
-            given[name] = _one_each(given[name], leading)
+        rows = _joined(rows, leading)
+        names = ("top_k", "top_p", "min_p", "seed", "offset")
+        given = {**given, "rows": rows, **{n: _one_each(given[n], leading) for n in names}}
     backend = backend_of(rows, input)
     call = lent(_draw, backend, given)
     outputs = length(rows) if indices is None else length(indices)

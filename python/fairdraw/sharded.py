@@ -291,7 +291,7 @@ class ShardedSampler:
         if backend.on_gpu:
             self._expect_on_gpu(logits, processing, outputs, num_samples, logprobs)
         self._agreed_boundaries(width(logits))
-        given["allowed"] = _given_words(allowed)
+        given = {**given, "allowed": _given_words(allowed)}
         call, drawn_with = drawing(backend, given, outputs)
         wanted = [*DETAILS] if return_details else ["tokens"]
         results = empty(backend, {name: DETAILS[name] for name in wanted}, sizes)
