@@ -15,7 +15,6 @@ Tested with torch 2.13.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -62,15 +61,11 @@ def _parts(found: Any, results: Results) -> Iterator[tuple[str, Any]]:
 def register(row: Operation, operator: Operator) -> None:
     """Makes the operator, with its fake: what makes results without values of arguments without."""
     operands = row.operands(operator)
-    place = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature(
-        [inspect.Parameter(each.name, place, default=each.default) for each in operands]
-    )
+    defaults = {each.name: each.default for each in operands}
 
     def given(arguments: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-        bound = signature.bind(*arguments, **named)
-        bound.apply_defaults()
-        return bound.arguments
+        """Arguments in the operator's order. torch has checked that those without default are there."""
+        return {**defaults, **dict(zip(defaults, arguments, strict=False)), **named}
 
     def results(found: Mapping[str, Any]) -> Any:
         parts = tuple(found[name] for name in operator.results)
