@@ -1,5 +1,8 @@
 #include "python/bindings/arguments.h"
 
+#include <string>
+#include <unordered_map>
+
 namespace fairdraw::python {
 namespace {
 
@@ -15,7 +18,59 @@ nb::object part_of(nb::handle object, std::size_t part) {
   return nb::cast<nb::tuple>(object)[part];
 }
 
+// By name: a name has several literals.
+std::unordered_map<std::string, std::size_t>& numbers() {
+  static std::unordered_map<std::string, std::size_t> numbers;
+  return numbers;
+}
+
 }  // namespace
+
+Named::Named(const char* call, nb::handle given)
+    : state_(std::make_shared<State>(State{call, nb::cast<nb::dict>(given), {}, {}, {}})) {}
+
+// Strings of literals are kept: a call has dozens, and to make and hash them takes as long as the
+// rest of it. Whoever calls has the interpreter's lock.
+const Named::Key& Named::key_of(const char* literal) {
+  static std::unordered_map<const void*, Key> keys;
+  Key& key = keys[literal];
+  if (key.name == nullptr) {
+    key.name = PyUnicode_InternFromString(literal);
+    key.number = numbers().emplace(literal, numbers().size()).first->second;
+  }
+  return key;
+}
+
+nb::handle Named::operator[](const char* name) const {
+  const Key& key = key_of(name);
+  PyObject* const found = PyDict_GetItemWithError(state_->given.ptr(), key.name);
+  if (found == nullptr) throw_type_error(fmt::format("{}: {} is missing", state_->call, name));
+  state_->read.set(key.number);
+  return found;
+}
+
+void Named::refuse(const char* name) const {
+  const nb::object value = nb::borrow((*this)[name]);
+  throw_type_error(fmt::format("{}: {} is {}, a {}, which cannot be converted", state_->call, name,
+                               nb::repr(value).c_str(),
+                               nb::cast<nb::str>(value.type().attr("__name__")).c_str()));
+}
+
+void Named::expect_all_read() const {
+  if (state_->read.count() == state_->given.size()) return;
+  for (const auto [name, value] : state_->given) {
+    const std::string text = nb::cast<nb::str>(name).c_str();
+    const auto number = numbers().find(text);
+    if (number != numbers().end() && state_->read.test(number->second)) continue;
+    throw_type_error(fmt::format("{}: {} is no argument of it", state_->call, text));
+  }
+}
+
+Place place_of(const Named& given, const InputArray& rows) {
+  const nb::handle workspace = given["workspace"];
+  const bool is_array = PyCallable_Check(workspace.ptr()) == 0;
+  return place_of(rows, given.as<std::uint64_t>("stream"), is_array ? workspace : nb::none());
+}
 
 Parameter<float> probability(const char* name, nb::handle object, const Place& place) {
   Parameter<float> parameter;
@@ -41,11 +96,11 @@ Parameter<std::int32_t> top_k_of(nb::handle object, const Place& place) {
   return parameter;
 }
 
-Options::Options(nb::handle seed_object, nb::handle offset_object, nb::handle indices_object,
-                 std::int32_t num_samples, const Place& place) {
-  read_parameter("seed", seed_object, place, seed);
-  read_parameter("offset", offset_object, place, offset);
-  read_indices("indices", indices_object, place, indices);
+Options::Options(const Named& given, std::int32_t num_samples, const Place& place,
+                 bool with_indices) {
+  read_parameter("seed", given["seed"], place, seed);
+  read_parameter("offset", given["offset"], place, offset);
+  if (with_indices) read_indices("indices", given["indices"], place, indices);
   draw = {seed.value, offset.value, indices.view, num_samples};
 }
 

@@ -5,8 +5,12 @@
 
 #include <fmt/format.h>
 
+#include <bitset>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <type_traits>
+#include <vector>
 
 #include "fairdraw/sampling.h"
 #include "fairdraw/token_lists.h"
@@ -15,18 +19,24 @@
 
 namespace fairdraw::python {
 
+class Named;
+
+/// Where a call runs, by its arguments `stream` and `workspace`: the latter is an array as in
+/// arrays.h, or what bring_workspace calls for one.
+Place place_of(const Named& given, const InputArray& rows);
+
 Parameter<float> probability(const char* name, nb::handle object, const Place& place);
 Parameter<float> temperature_of(nb::handle object, const Place& place);
 Parameter<std::int32_t> top_k_of(nb::handle object, const Place& place);
 
-/// Seeds, offsets and indices, and the arrays that they live in.
+/// Seeds, offsets and, where the call has them, indices, and the arrays that they live in.
 struct Options {
   Parameter<std::uint64_t> seed, offset;
   Indices indices;
   DrawOptions draw;
 
-  Options(nb::handle seed_object, nb::handle offset_object, nb::handle indices_object,
-          std::int32_t num_samples, const Place& place);
+  Options(const Named& given, std::int32_t num_samples, const Place& place,
+          bool with_indices = true);
   // `draw` points into the other members.
   Options(const Options&) = delete;
   Options& operator=(const Options&) = delete;
@@ -48,6 +58,7 @@ class Output {
     array_ = output_array(name, object, nb::dtype<Stored>(), size, place);
     view = {static_cast<T*>(array_.data()), size};
   }
+  const OutputArray& array() const { return array_; }
   View<T> view;
 
  private:
@@ -83,6 +94,61 @@ class Input {
 
   static constexpr T kNothing{};
   InputArray array_;
+};
+
+/// Arguments by name. TypeError for a name that is missing, and for one that nobody has read when
+/// the call begins. Copies are one thing, and keep the arrays alive that `input` and `output` give
+/// views of.
+class Named {
+ public:
+  /// `call`: whose arguments these are, which errors name.
+  Named(const char* call, nb::handle given);
+
+  nb::handle operator[](const char* name) const;
+  bool has(const char* name) const { return !(*this)[name].is_none(); }
+  /// A value that C++ converts: a number, an enum, a string, a list of them.
+  template <class T>
+  T as(const char* name) const {
+    T value{};
+    if (!nb::try_cast(nb::borrow((*this)[name]), value)) refuse(name);
+    return value;
+  }
+  /// As an Input and an Output; `label`: what errors call it, where that is another name.
+  template <class T, class Stored = T>
+  View<const T> input(const char* name, const Place& place) const {
+    const Input<T, Stored> read(name, (*this)[name], place);
+    state_->inputs.push_back(read.array());
+    return read.view;
+  }
+  template <class T, class Stored = T>
+  View<T> output(const char* name, std::int64_t size, const Place& place,
+                 const char* label = nullptr) const {
+    const Output<T, Stored> written(label == nullptr ? name : label, (*this)[name], size, place);
+    state_->outputs.push_back(written.array());
+    return written.view;
+  }
+  View<RowStatus> statuses(std::int64_t size, const Place& place) const {
+    return output<RowStatus, std::int32_t>("statuses", size, place);
+  }
+  void expect_all_read() const;
+
+ private:
+  static constexpr std::size_t kMostNames = 512;  ///< of all operations together
+  struct Key {
+    PyObject* name;
+    std::size_t number;
+  };
+  static const Key& key_of(const char* literal);
+  [[noreturn]] void refuse(const char* name) const;
+
+  struct State {
+    const char* call;
+    nb::dict given;
+    std::bitset<kMostNames> read;
+    std::vector<InputArray> inputs;
+    std::vector<OutputArray> outputs;
+  };
+  std::shared_ptr<State> state_;
 };
 
 /// Lists of token ids, or none for None: a tuple of ids (int32), begins (int64), lengths (int32).
@@ -137,22 +203,24 @@ void run_on_host(const Call& call) {
   raise(error);
 }
 
-/// The same where the place is: the call gets the place's way to run.
+/// The same where the place is, once all arguments are read: the call gets the place's way to run.
 template <class OnCpu, class OnCuda>
-void run(const Place& place, OnCpu on_cpu, OnCuda on_cuda) {
+void run(const Named& given, const Place& place, OnCpu on_cpu, OnCuda on_cuda) {
+  given.expect_all_read();
   run_on_host([&] { return place.on_cuda() ? on_cuda(place.cuda) : on_cpu(place.cpu); });
 }
 
 /// The same where the type of the way to run picks the backend's overload.
 template <class Call>
-void run(const Place& place, const Call& call) {
-  run(place, call, call);
+void run(const Named& given, const Place& place, const Call& call) {
+  run(given, place, call, call);
 }
 
-// Every object may be None as far as nanobind sees: what must not be is named.
-template <class Function, class... Names>
-void define(nb::module_& module, const char* name, Function function, Names... names) {
-  module.def(name, function, nb::arg(names).none()...);
+/// A function of one mapping, in which its arguments have their names.
+template <class Function>
+void define(nb::module_& module, const char* name, Function function) {
+  module.def(name,
+             [name, function](const nb::dict& given) { return function(Named(name, given)); });
 }
 
 }  // namespace fairdraw::python

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "fairdraw/batch_state.h"
-#include "python/bindings/arrays.h"
+#include "python/bindings/arguments.h"
 
 namespace fairdraw::python {
 
@@ -19,14 +19,11 @@ using Ids = std::vector<std::int32_t>;
 struct OwnedState {
   std::unique_ptr<BatchState> state;
 
-  OwnedState(std::int64_t vocab, std::int32_t capacity, std::int32_t max_length,
-             std::int32_t max_bias, std::int32_t max_stop_ids, std::int32_t max_bad_words,
-             std::int32_t max_bad_word_tokens, std::int32_t max_allowed_ids, HistoryForm history,
-             TieRule tie_rule, FilterOrder filter_order);
+  explicit OwnedState(const Named& given);
 };
 
-/// The fields of BatchRequest in the order of Python's dataclass.
-nb::tuple tuple_of(const BatchRequest& request);
+/// The fields of Python's BatchRequest, by name.
+nb::dict fields_of(const BatchRequest& request);
 
 Ids list_of(View<const std::int32_t> view);
 Ids numbers_of(View<const RowStatus> statuses);

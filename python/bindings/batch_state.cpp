@@ -1,5 +1,5 @@
 // BatchState and the CPU's FusedSamplingProcessor, as fairdraw/serving.py and
-// fairdraw/fused_sampling_processor.py need them: requests by position, results as lists.
+// fairdraw/fused_sampling_processor.py need them: results as lists.
 #include "fairdraw/batch_state.h"
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 
 #include <memory>
 #include <string>
-#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -30,31 +30,42 @@ struct OwnedProcessor {
       : processor(*owned.state), vocab(owned.state->options().vocab) {}
 };
 
-/// The fields of BatchRequest, in its order.
+/// Calls visit(name, member) for the fields of BatchRequest, as Python's dataclass names them, but
+/// for `bias`, which each side has in another form.
+void each_field(auto& r, const auto& visit, const auto& visit_bias) {
+  visit("temperature", r.temperature);
+  visit("top_k", r.top_k);
+  visit("top_p", r.top_p);
+  visit("min_p", r.min_p);
+  visit("repetition_penalty", r.repetition_penalty);
+  visit("repetition_of_prompt", r.repetition_of_prompt);
+  visit("frequency_penalty", r.frequency_penalty);
+  visit("presence_penalty", r.presence_penalty);
+  visit("seed", r.seed);
+  visit("first_offset", r.first_offset);
+  visit("min_tokens", r.min_tokens);
+  visit("stop_ids", r.stop_ids);
+  visit_bias();
+  visit("bad_words", r.bad_words);
+  visit("allowed_ids", r.allowed_ids);
+  visit("prompt", r.prompt);
+}
+
+using Biases = std::vector<std::pair<std::int32_t, float>>;
+
 struct Fields {
   BatchRequest request;
 
-  Fields(float temperature, std::int32_t top_k, float top_p, float min_p, float repetition_penalty,
-         bool repetition_of_prompt, float frequency_penalty, float presence_penalty,
-         std::uint64_t seed, std::uint64_t first_offset, std::int32_t min_tokens, Ids stop_ids,
-         const std::vector<std::pair<std::int32_t, float>>& bias, std::vector<Ids> bad_words,
-         Ids allowed_ids, Ids prompt) {
-    request.temperature = temperature;
-    request.top_k = top_k;
-    request.top_p = top_p;
-    request.min_p = min_p;
-    request.repetition_penalty = repetition_penalty;
-    request.repetition_of_prompt = repetition_of_prompt;
-    request.frequency_penalty = frequency_penalty;
-    request.presence_penalty = presence_penalty;
-    request.seed = seed;
-    request.first_offset = first_offset;
-    request.min_tokens = min_tokens;
-    request.stop_ids = std::move(stop_ids);
-    for (const auto& [token, value] : bias) request.bias.push_back({token, value});
-    request.bad_words = std::move(bad_words);
-    request.allowed_ids = std::move(allowed_ids);
-    request.prompt = std::move(prompt);
+  explicit Fields(const Named& given) {
+    const auto read = [&given](const char* name, auto& member) {
+      member = given.as<std::remove_reference_t<decltype(member)>>(name);
+    };
+    each_field(request, read, [&] {
+      for (const auto& [token, value] : given.as<Biases>("bias")) {
+        request.bias.push_back({token, value});
+      }
+    });
+    given.expect_all_read();
   }
 };
 
@@ -72,22 +83,20 @@ void step(OwnedProcessor& self, Handle logits, Handle offsets, StepRows which) {
 
 }  // namespace
 
-OwnedState::OwnedState(std::int64_t vocab, std::int32_t capacity, std::int32_t max_length,
-                       std::int32_t max_bias, std::int32_t max_stop_ids, std::int32_t max_bad_words,
-                       std::int32_t max_bad_word_tokens, std::int32_t max_allowed_ids,
-                       HistoryForm history, TieRule tie_rule, FilterOrder filter_order) {
+OwnedState::OwnedState(const Named& given) {
   BatchStateOptions options;
-  options.vocab = vocab;
-  options.capacity = capacity;
-  options.max_length = max_length;
-  options.max_bias = max_bias;
-  options.max_stop_ids = max_stop_ids;
-  options.max_bad_words = max_bad_words;
-  options.max_bad_word_tokens = max_bad_word_tokens;
-  options.max_allowed_ids = max_allowed_ids;
-  options.history = history;
-  options.tie_rule = tie_rule;
-  options.filter_order = filter_order;
+  options.vocab = given.as<std::int64_t>("vocab");
+  options.capacity = given.as<std::int32_t>("capacity");
+  options.max_length = given.as<std::int32_t>("max_length");
+  options.max_bias = given.as<std::int32_t>("max_bias");
+  options.max_stop_ids = given.as<std::int32_t>("max_stop_ids");
+  options.max_bad_words = given.as<std::int32_t>("max_bad_words");
+  options.max_bad_word_tokens = given.as<std::int32_t>("max_bad_word_tokens");
+  options.max_allowed_ids = given.as<std::int32_t>("max_allowed_ids");
+  options.history = given.as<HistoryForm>("history");
+  options.tie_rule = given.as<TieRule>("tie_rule");
+  options.filter_order = given.as<FilterOrder>("filter_apply_order");
+  given.expect_all_read();
   raise(BatchState::make(options, state));
 }
 
@@ -123,19 +132,23 @@ InputArray array_of_processor(const char* name, Handle object, const Place& plac
                                 device_name(type, array.device_id()), own));
 }
 
-nb::tuple tuple_of(const BatchRequest& r) {
-  std::vector<std::pair<std::int32_t, float>> bias;
-  for (const TokenBias& entry : r.bias) bias.emplace_back(entry.token, entry.bias);
-  return nb::make_tuple(r.temperature, r.top_k, r.top_p, r.min_p, r.repetition_penalty,
-                        r.repetition_of_prompt, r.frequency_penalty, r.presence_penalty, r.seed,
-                        r.first_offset, r.min_tokens, r.stop_ids, bias, r.bad_words, r.allowed_ids,
-                        r.prompt);
+nb::dict fields_of(const BatchRequest& request) {
+  nb::dict fields;
+  const auto write = [&fields](const char* name, const auto& member) { fields[name] = member; };
+  each_field(request, write, [&] {
+    Biases biases;
+    for (const TokenBias& entry : request.bias) biases.emplace_back(entry.token, entry.bias);
+    fields["bias"] = biases;
+  });
+  return fields;
 }
 
 void bind_batch_state(nb::module_& module) {
   nb::class_<OwnedState>(module, "BatchState")
-      .def(nb::init<std::int64_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t,
-                    std::int32_t, std::int32_t, std::int32_t, HistoryForm, TieRule, FilterOrder>())
+      .def("__init__",
+           [](OwnedState* self, const nb::dict& given) {
+             new (self) OwnedState(Named("BatchState", given));
+           })
       .def("add",
            [](OwnedState& self, RequestId id, const Fields& fields, std::int32_t slot) {
              raise(self.state->add(id, fields.request, slot));
@@ -155,7 +168,7 @@ void bind_batch_state(nb::module_& module) {
            [](OwnedState& self, RequestId id) {
              RequestSnapshot snapshot;
              raise(self.state->evict(id, snapshot));
-             return nb::make_tuple(tuple_of(snapshot.request), snapshot.output, snapshot.allowed);
+             return nb::make_tuple(fields_of(snapshot.request), snapshot.output, snapshot.allowed);
            })
       .def("restore",
            [](OwnedState& self, RequestId id, const Fields& fields, Ids output,
@@ -189,10 +202,9 @@ void bind_batch_state(nb::module_& module) {
            [](const OwnedState& self, std::int32_t slot) { return self.state->offset(slot); });
 
   nb::class_<Fields>(module, "BatchRequest")
-      .def(nb::init<float, std::int32_t, float, float, float, bool, float, float, std::uint64_t,
-                    std::uint64_t, std::int32_t, Ids,
-                    const std::vector<std::pair<std::int32_t, float>>&, std::vector<Ids>, Ids,
-                    Ids>());
+      .def("__init__", [](Fields* self, const nb::dict& given) {
+        new (self) Fields(Named("BatchRequest", given));
+      });
 
   nb::class_<OwnedProcessor>(module, "FusedSamplingProcessor")
       .def(nb::init<OwnedState&>(), nb::keep_alive<1, 2>())

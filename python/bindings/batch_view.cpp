@@ -138,10 +138,6 @@ nb::object per_token(const BatchView& view, const void* data, nb::dlpack::dtype 
   return view.matrix(data, batch.outputs, batch.num_samples, batch.num_samples, dtype, writable);
 }
 
-nb::object per_row(const BatchView& view, const void* data, nb::dlpack::dtype dtype) {
-  return view.vector(data, view.get().rows, dtype, false);
-}
-
 const char* dtype_name(const BatchView& view) {
   constexpr std::array kNames = {"float32", "float16", "bfloat16"};
   return kNames.at(view.get().dtype);
@@ -151,8 +147,43 @@ const char* dtype_name(const BatchView& view) {
 
 void bind_batch(nb::module_& module) {
   using View = BatchView;
-  const auto read = [](auto member) { return [member](const View& v) { return v.get().*member; }; };
   using Batch = fairdraw_batch;
+  const auto read = [](auto member) { return [member](const View& v) { return v.get().*member; }; };
+  const auto of_rows = [](auto member, nb::dlpack::dtype dtype) {
+    return [=](const View& v) { return v.vector(v.get().*member, v.get().rows, dtype, false); };
+  };
+  const auto of_outputs = [](auto member, bool writable) {
+    return [=](const View& v) {
+      return v.vector(v.get().*member, v.get().outputs, kInt, writable);
+    };
+  };
+  const auto of_seeds = [](auto member) {
+    return [=](const View& v) {
+      return v.vector(v.get().*member, seeds_of(v.get()), v.unsigned_64(), false);
+    };
+  };
+  const auto of_tokens = [](auto member, nb::dlpack::dtype dtype) {
+    return [=](const View& v) { return per_token(v, v.get().*member, dtype, true); };
+  };
+  const auto of_top = [](auto member, nb::dlpack::dtype dtype) {
+    return [=](const View& v) {
+      const Batch& b = v.get();
+      return v.matrix(b.*member, b.outputs, b.top_n, b.top_n, dtype, true);
+    };
+  };
+  const auto of_words = [](auto member, auto stride, bool writable) {
+    return [=](const View& v) {
+      const Batch& b = v.get();
+      return v.matrix(b.*member, b.rows, harness::words_for(b.vocab), b.*stride, v.unsigned_32(),
+                      writable);
+    };
+  };
+  const auto of_values = [](auto member, auto stride) {
+    return [=](const View& v) {
+      const Batch& b = v.get();
+      return v.matrix(b.*member, b.rows, b.vocab, b.*stride, kFloat, true);
+    };
+  };
   nb::class_<View>(module, "Batch")
       .def_prop_ro("input", [](const View& v) { return v.get().input == 0 ? "logits" : "probs"; })
       .def_prop_ro("dtype", dtype_name)
@@ -171,58 +202,25 @@ void bind_batch(nb::module_& module) {
                      const Batch& b = v.get();
                      return v.matrix(b.logits, b.rows, b.vocab, b.row_stride, row_dtype(v), false);
                    })
-      .def_prop_ro("temperature",
-                   [](const View& v) { return per_row(v, v.get().temperature, kFloat); })
-      .def_prop_ro("top_k", [](const View& v) { return per_row(v, v.get().top_k, kInt); })
-      .def_prop_ro("top_p", [](const View& v) { return per_row(v, v.get().top_p, kFloat); })
-      .def_prop_ro("min_p", [](const View& v) { return per_row(v, v.get().min_p, kFloat); })
-      .def_prop_ro("allowed",
-                   [](const View& v) {
-                     const Batch& b = v.get();
-                     return v.matrix(b.allowed, b.rows, harness::words_for(b.vocab),
-                                     b.allowed_stride, v.unsigned_32(), false);
-                   })
-      .def_prop_ro(
-          "active",
-          [](const View& v) { return per_row(v, v.get().active, nb::dtype<std::uint8_t>()); })
-      .def_prop_ro(
-          "indices",
-          [](const View& v) { return v.vector(v.get().indices, v.get().outputs, kInt, false); })
-      .def_prop_ro("seed",
-                   [](const View& v) {
-                     return v.vector(v.get().seed, seeds_of(v.get()), v.unsigned_64(), false);
-                   })
-      .def_prop_ro("offset",
-                   [](const View& v) {
-                     return v.vector(v.get().offset, seeds_of(v.get()), v.unsigned_64(), false);
-                   })
+      .def_prop_ro("temperature", of_rows(&Batch::temperature, kFloat))
+      .def_prop_ro("top_k", of_rows(&Batch::top_k, kInt))
+      .def_prop_ro("top_p", of_rows(&Batch::top_p, kFloat))
+      .def_prop_ro("min_p", of_rows(&Batch::min_p, kFloat))
+      .def_prop_ro("allowed", of_words(&Batch::allowed, &Batch::allowed_stride, false))
+      .def_prop_ro("active", of_rows(&Batch::active, nb::dtype<std::uint8_t>()))
+      .def_prop_ro("indices", of_outputs(&Batch::indices, false))
+      .def_prop_ro("seed", of_seeds(&Batch::seed))
+      .def_prop_ro("offset", of_seeds(&Batch::offset))
       .def_prop_ro(
           "words",
           [](const View& v) { return per_token(v, v.get().words, v.unsigned_64(), false); })
-      .def_prop_ro("out_tokens",
-                   [](const View& v) { return per_token(v, v.get().tokens, kInt, true); })
-      .def_prop_ro(
-          "out_statuses",
-          [](const View& v) { return v.vector(v.get().statuses, v.get().outputs, kInt, true); })
-      .def_prop_ro(
-          "out_support_size",
-          [](const View& v) { return v.vector(v.get().support_size, v.get().outputs, kInt, true); })
-      .def_prop_ro("out_logprob",
-                   [](const View& v) { return per_token(v, v.get().logprob, kFloat, true); })
-      .def_prop_ro(
-          "out_logprob_filtered",
-          [](const View& v) { return per_token(v, v.get().logprob_filtered, kFloat, true); })
-      .def_prop_ro("out_mask",
-                   [](const View& v) {
-                     const Batch& b = v.get();
-                     return v.matrix(b.mask, b.rows, harness::words_for(b.vocab), b.mask_stride,
-                                     v.unsigned_32(), true);
-                   })
-      .def_prop_ro("out_probs",
-                   [](const View& v) {
-                     const Batch& b = v.get();
-                     return v.matrix(b.probs, b.rows, b.vocab, b.probs_stride, kFloat, true);
-                   })
+      .def_prop_ro("out_tokens", of_tokens(&Batch::tokens, kInt))
+      .def_prop_ro("out_statuses", of_outputs(&Batch::statuses, true))
+      .def_prop_ro("out_support_size", of_outputs(&Batch::support_size, true))
+      .def_prop_ro("out_logprob", of_tokens(&Batch::logprob, kFloat))
+      .def_prop_ro("out_logprob_filtered", of_tokens(&Batch::logprob_filtered, kFloat))
+      .def_prop_ro("out_mask", of_words(&Batch::mask, &Batch::mask_stride, true))
+      .def_prop_ro("out_probs", of_values(&Batch::probs, &Batch::probs_stride))
       .def_prop_ro("report_mode",
                    [](const View& v) {
                      return nb::str(to_string(static_cast<LogprobsMode>(v.get().report_mode)));
@@ -232,25 +230,11 @@ void bind_batch(nb::module_& module) {
                      return nb::str(to_string(static_cast<RankRule>(v.get().rank_rule)));
                    })
       .def_prop_ro("top_n", read(&Batch::top_n))
-      .def_prop_ro("out_report_values",
-                   [](const View& v) { return per_token(v, v.get().report_values, kFloat, true); })
-      .def_prop_ro("out_report_ranks",
-                   [](const View& v) { return per_token(v, v.get().report_ranks, kInt, true); })
-      .def_prop_ro("out_report_top_ids",
-                   [](const View& v) {
-                     const Batch& b = v.get();
-                     return v.matrix(b.report_top_ids, b.outputs, b.top_n, b.top_n, kInt, true);
-                   })
-      .def_prop_ro("out_report_top_values",
-                   [](const View& v) {
-                     const Batch& b = v.get();
-                     return v.matrix(b.report_top_values, b.outputs, b.top_n, b.top_n, kFloat,
-                                     true);
-                   })
-      .def_prop_ro("out_report_all", [](const View& v) {
-        const Batch& b = v.get();
-        return v.matrix(b.report_all, b.rows, b.vocab, b.report_all_stride, kFloat, true);
-      });
+      .def_prop_ro("out_report_values", of_tokens(&Batch::report_values, kFloat))
+      .def_prop_ro("out_report_ranks", of_tokens(&Batch::report_ranks, kInt))
+      .def_prop_ro("out_report_top_ids", of_top(&Batch::report_top_ids, kInt))
+      .def_prop_ro("out_report_top_values", of_top(&Batch::report_top_values, kFloat))
+      .def_prop_ro("out_report_all", of_values(&Batch::report_all, &Batch::report_all_stride));
 }
 
 }  // namespace fairdraw::python

@@ -10,193 +10,116 @@
 namespace fairdraw::python {
 namespace {
 
-using Handle = nb::handle;
+/// Finished sequences.
+BeamPool pool_of(const Named& pool, std::int64_t requests, std::int64_t places,
+                 const Place& place) {
+  const BeamPool arrays{pool.output<std::int32_t>("counts", requests, place, "pool.counts"),
+                        pool.output<float>("scores", places, place, "pool.scores"),
+                        pool.output<float>("cumulative", places, place, "pool.cumulative"),
+                        pool.output<std::int32_t>("lengths", places, place, "pool.lengths"),
+                        pool.output<std::int32_t>("beams", places, place, "pool.beams"),
+                        pool.output<std::int32_t>("tokens", places, place, "pool.tokens")};
+  pool.expect_all_read();
+  return arrays;
+}
 
-/// Finished sequences: (counts, scores, cumulative, lengths, beams, tokens).
-class Pool {
- public:
-  Pool(Handle object, std::int64_t requests, std::int64_t places, const Place& place)
-      : parts_(nb::cast<nb::tuple>(object)),
-        counts_("pool.counts", parts_[0], requests, place),
-        scores_("pool.scores", parts_[1], places, place),
-        cumulative_("pool.cumulative", parts_[2], places, place),
-        lengths_("pool.lengths", parts_[3], places, place),
-        beams_("pool.beams", parts_[4], places, place),
-        tokens_("pool.tokens", parts_[5], places, place) {
-    view = {counts_.view, scores_.view, cumulative_.view, lengths_.view, beams_.view, tokens_.view};
-  }
-  BeamPool view;
+/// What live beams were.
+BeamHistory history_of(const Named& history, std::int64_t places, const Place& place) {
+  const auto steps = history.as<std::int32_t>("max_steps");
+  const std::int64_t size = places * steps;
+  const BeamHistory arrays{
+      history.output<std::int32_t>("tokens", size, place, "history.tokens"),
+      history.output<std::int32_t>("parents", size, place, "history.parents"), steps};
+  history.expect_all_read();
+  return arrays;
+}
 
- private:
-  nb::tuple parts_;
-  Output<std::int32_t> counts_;
-  Output<float> scores_, cumulative_;
-  Output<std::int32_t> lengths_, beams_, tokens_;
-};
+/// Where live beams are.
+void read_live(const Named& live, const Place& place, auto& request) {
+  request.live_beams = live.input<std::int32_t>("live_beams", place);
+  request.scores = live.input<float>("scores", place);
+  request.generated = live.input<std::int32_t>("generated", place);
+  request.states = live.input<BeamState, std::int32_t>("states", place);
+  live.expect_all_read();
+}
 
-/// What live beams were: (tokens, parents, max_steps).
-class History {
- public:
-  History(Handle object, std::int64_t places, const Place& place)
-      : parts_(nb::cast<nb::tuple>(object)),
-        steps_(nb::cast<std::int32_t>(parts_[2])),
-        tokens_("history.tokens", parts_[0], places * steps_, place),
-        parents_("history.parents", parts_[1], places * steps_, place) {
-    view = {tokens_.view, parents_.view, steps_};
-  }
-  BeamHistory view;
+/// Where a step writes them.
+void read_next(const Named& next, const BeamStepRequest& request, const Place& place,
+               BeamStepResult& result) {
+  const std::int64_t requests = request.requests;
+  const std::int64_t places = requests * request.max_width;
+  result.parents = next.output<std::int32_t>("parents", places, place);
+  result.tokens = next.output<std::int32_t>("tokens", places, place);
+  result.scores = next.output<float>("scores", places, place);
+  result.live_beams = next.output<std::int32_t>("live_beams", requests, place);
+  result.generated = next.output<std::int32_t>("generated", requests, place);
+  result.states = next.output<BeamState, std::int32_t>("states", requests, place);
+  result.statuses = next.statuses(requests, place);
+  next.expect_all_read();
+}
 
- private:
-  nb::tuple parts_;
-  std::int32_t steps_;
-  Output<std::int32_t> tokens_, parents_;
-};
-
-/// Where live beams are: (live_beams, scores, generated, states).
-class Live {
- public:
-  Live(Handle object, const Place& place)
-      : parts_(nb::cast<nb::tuple>(object)),
-        beams("live_beams", parts_[0], place),
-        scores("scores", parts_[1], place),
-        generated("generated", parts_[2], place),
-        states("states", parts_[3], place) {}
-
- private:
-  nb::tuple parts_;
-
- public:
-  Input<std::int32_t> beams;
-  Input<float> scores;
-  Input<std::int32_t> generated;
-  Input<BeamState, std::int32_t> states;
-};
-
-/// Where a step writes them: (parents, tokens, scores, live_beams, generated, states, statuses).
-class Next {
- public:
-  Next(Handle object, std::int64_t requests, std::int64_t places, const Place& place)
-      : parts_(nb::cast<nb::tuple>(object)),
-        parents_("parents", parts_[0], places, place),
-        tokens_("tokens", parts_[1], places, place),
-        scores_("scores", parts_[2], places, place),
-        live_beams_("live_beams", parts_[3], requests, place),
-        generated_("generated", parts_[4], requests, place),
-        states_("states", parts_[5], requests, place),
-        statuses_("statuses", parts_[6], requests, place) {}
-
-  void into(BeamStepResult& result) const {
-    result.parents = parents_.view;
-    result.tokens = tokens_.view;
-    result.scores = scores_.view;
-    result.live_beams = live_beams_.view;
-    result.generated = generated_.view;
-    result.states = states_.view;
-    result.statuses = statuses_.view;
-  }
-
- private:
-  nb::tuple parts_;
-  Output<std::int32_t> parents_, tokens_;
-  Output<float> scores_;
-  Output<std::int32_t> live_beams_, generated_;
-  Output<BeamState, std::int32_t> states_;
-  Statuses statuses_;
-};
-
-/// (width, length_penalty, early_stopping, max_tokens, end_ids).
-class Parameters {
- public:
-  Parameters(Handle object, const Place& place)
-      : parts_(nb::cast<nb::tuple>(object)),
-        width_("width", parts_[0], place),
-        length_penalty_("length_penalty", parts_[1], place),
-        early_stopping_("early_stopping", parts_[2], place),
-        max_tokens_("max_tokens", parts_[3], place),
-        end_ids_("end_ids", parts_[4], place) {
-    view.width = of(width_);
-    view.length_penalty = of(length_penalty_);
-    view.early_stopping = of(early_stopping_);
-    view.max_tokens = of(max_tokens_);
-    view.end_ids = end_ids_.view;
-  }
-  BeamParameters view;
-
- private:
-  template <class T>
-  static PerRequest<T> of(const Input<T>& input) {
-    return {input.view.data, input.view.size};
-  }
-
-  nb::tuple parts_;
-  Input<std::int32_t> width_;
-  Input<float> length_penalty_;
-  Input<std::int32_t> early_stopping_, max_tokens_;
-  Lists end_ids_;
-};
-
-void step(Handle rows_object, bool logprobs, std::int64_t requests, std::int32_t max_width,
-          Handle row_begins, Handle live_parts, Handle parameter_parts, Handle next_parts,
-          Handle pool_parts, Handle history_parts, std::uint64_t stream, Handle allocate) {
-  const Rows rows = rows_of(logprobs ? "logprobs" : "logits", rows_object);
-  Place place = place_of(rows.array, stream, nb::none());
-  const std::int64_t places = requests * max_width;
-  const Input<std::int64_t> begins("row_begins", row_begins, place);
-  const Live live(live_parts, place);
-  const Parameters parameters(parameter_parts, place);
-  const Next next(next_parts, requests, places, place);
-  const Pool pool(pool_parts, requests, places, place);
-  const History history(history_parts, places, place);
-
+void step(const Named& given) {
+  const bool logprobs = given.as<bool>("logprobs");
+  const Rows rows = rows_of(logprobs ? "logprobs" : "logits", given["rows"]);
+  Place place = place_of(given, rows.array);
   BeamStepRequest request;
   request.rows = rows.view;
   request.input = logprobs ? BeamInput::logprobs : BeamInput::logits;
-  request.requests = requests;
-  request.max_width = max_width;
-  request.row_begins = begins.view;
-  request.live_beams = live.beams.view;
-  request.scores = live.scores.view;
-  request.generated = live.generated.view;
-  request.states = live.states.view;
-  request.parameters = parameters.view;
+  request.requests = given.as<std::int64_t>("requests");
+  request.max_width = given.as<std::int32_t>("max_width");
+  request.row_begins = given.input<std::int64_t>("row_begins", place);
+  const Named live("live", given["live"]);
+  read_live(live, place, request);
+
+  const Named parameters("parameters", given["parameters"]);
+  const auto each = [&]<class T>(const char* name, PerRequest<T>& values) {
+    const View<const T> array = parameters.input<T>(name, place);
+    values = {array.data, array.size};
+  };
+  each("width", request.parameters.width);
+  each("length_penalty", request.parameters.length_penalty);
+  each("early_stopping", request.parameters.early_stopping);
+  each("max_tokens", request.parameters.max_tokens);
+  const Lists end_ids("end_ids", parameters["end_ids"], place);
+  request.parameters.end_ids = end_ids.view;
+  parameters.expect_all_read();
+
+  const std::int64_t places = request.requests * request.max_width;
+  const Named next("next", given["next"]);
+  const Named pool("pool", given["pool"]);
+  const Named history("history", given["history"]);
   BeamStepResult result;
-  next.into(result);
-  result.pool = pool.view;
-  result.history = history.view;
-  bring_workspace(place, allocate, cuda::workspace_bytes(request));
-  run(place, [&](const auto& how) { return beam_search_step(request, result, how); });
+  read_next(next, request, place, result);
+  result.pool = pool_of(pool, request.requests, places, place);
+  result.history = history_of(history, places, place);
+  bring_workspace(place, given["workspace"], cuda::workspace_bytes(request));
+  run(given, place, [&](const auto& how) { return beam_search_step(request, result, how); });
 }
 
-void best(std::int64_t requests, std::int32_t max_width, std::int32_t count, Handle pool_parts,
-          Handle history_parts, Handle live_parts, Handle length_penalty, Handle tokens,
-          Handle lengths, Handle scores, Handle cumulative, Handle statuses, std::uint64_t stream) {
-  const Input<float> penalty("length_penalty", length_penalty);
-  const Place place = place_of(penalty.array(), stream, nb::none());
-  const std::int64_t places = requests * max_width;
-  const Pool pool(pool_parts, requests, places, place);
-  const History history(history_parts, places, place);
-  const Live live(live_parts, place);
-  const std::int64_t wanted = requests * count;
-
+void best(const Named& given) {
+  const Input<float> penalty("length_penalty", given["length_penalty"]);
+  const Place place = place_of(given, penalty.array());
   BeamResultRequest request;
-  request.requests = requests;
-  request.max_width = max_width;
-  request.best = count;
-  request.pool = pool.view;
-  request.history = history.view;
-  request.live_beams = live.beams.view;
-  request.scores = live.scores.view;
-  request.generated = live.generated.view;
-  request.states = live.states.view;
+  request.requests = given.as<std::int64_t>("requests");
+  request.max_width = given.as<std::int32_t>("max_width");
+  request.best = given.as<std::int32_t>("best");
   request.length_penalty = {penalty.view.data, penalty.view.size};
-  const Output<std::int32_t> ids("tokens", tokens, wanted * history.view.max_steps, place);
-  const Output<std::int32_t> length("lengths", lengths, wanted, place);
-  const Output<float> score("scores", scores, wanted, place);
-  const Output<float> sum("cumulative", cumulative, wanted, place);
-  const Statuses status("statuses", statuses, requests, place);
-  const BeamSequences result{ids.view, length.view, score.view, sum.view, status.view};
+  const std::int64_t places = request.requests * request.max_width;
+  const Named pool("pool", given["pool"]);
+  const Named history("history", given["history"]);
+  const Named live("live", given["live"]);
+  request.pool = pool_of(pool, request.requests, places, place);
+  request.history = history_of(history, places, place);
+  read_live(live, place, request);
+
+  const std::int64_t wanted = request.requests * request.best;
+  const BeamSequences result{
+      given.output<std::int32_t>("tokens", wanted * request.history.max_steps, place),
+      given.output<std::int32_t>("lengths", wanted, place),
+      given.output<float>("scores", wanted, place),
+      given.output<float>("cumulative", wanted, place), given.statuses(request.requests, place)};
   run(
-      place, [&](const fairdraw::Execution&) { return beam_search_result(request, result); },
+      given, place, [&](const fairdraw::Execution&) { return beam_search_result(request, result); },
       [&](const cuda::Execution& how) {
         return cuda::beam_search_result(request, result, how.stream);
       });
@@ -205,11 +128,8 @@ void best(std::int64_t requests, std::int32_t max_width, std::int32_t count, Han
 }  // namespace
 
 void bind_beam_search(nb::module_& module) {
-  define(module, "beam_search_step", &step, "rows", "logprobs", "requests", "max_width",
-         "row_begins", "live", "parameters", "next", "pool", "history", "stream", "allocate");
-  define(module, "beam_search_result", &best, "requests", "max_width", "best", "pool", "history",
-         "live", "length_penalty", "tokens", "lengths", "scores", "cumulative", "statuses",
-         "stream");
+  define(module, "beam_search_step", &step);
+  define(module, "beam_search_result", &best);
   module.attr("MAX_BEAM_WIDTH") = kMaxBeamWidth;
 }
 

@@ -21,19 +21,19 @@ using Handle = nb::handle;
 /// A processor, and where it is.
 class OwnedCudaProcessor {
  public:
-  OwnedCudaProcessor(OwnedState& owned, std::int32_t device_id, std::uint64_t stream,
-                     bool processing, bool bitmask, bool logit_offsets,
-                     std::int32_t most_unread_calls, std::int32_t most_copies)
+  OwnedCudaProcessor(OwnedState& owned, const Named& given)
       : vocab(owned.state->options().vocab) {
     place.device_type = nb::device::cuda::value;
-    place.device_id = device_id;
+    place.device_id = given.as<int>("device_id");
     cuda::FusedSamplingOptions options;
+    const auto stream = given.as<std::uint64_t>("stream");
     options.stream = reinterpret_cast<void*>(stream);  // NOLINT: Python has pointers as integers
-    options.processing = processing;
-    options.bitmask = bitmask;
-    options.logit_offsets = logit_offsets;
-    options.most_unread_calls = most_unread_calls;
-    options.most_copies = most_copies;
+    options.processing = given.as<bool>("processing");
+    options.bitmask = given.as<bool>("bitmask");
+    options.logit_offsets = given.as<bool>("logit_offsets");
+    options.most_unread_calls = given.as<std::int32_t>("most_unread_calls");
+    options.most_copies = given.as<std::int32_t>("most_copies");
+    given.expect_all_read();
     run_on_host(
         [&] { return cuda::FusedSamplingProcessor::make(*owned.state, options, processor); });
   }
@@ -86,9 +86,12 @@ std::tuple<Ids, Ids, Ids> wait_for_tokens(OwnedCudaProcessor& self) {
 void bind_cuda_fused_sampling_processor(nb::module_& module) {
   using Self = OwnedCudaProcessor;
   nb::class_<Self>(module, "CudaFusedSamplingProcessor")
-      .def(nb::init<OwnedState&, std::int32_t, std::uint64_t, bool, bool, bool, std::int32_t,
-                    std::int32_t>(),
-           nb::keep_alive<1, 2>())
+      .def(
+          "__init__",
+          [](Self* self, OwnedState& owned, const nb::dict& given) {
+            new (self) Self(owned, Named("CudaFusedSamplingProcessor", given));
+          },
+          nb::keep_alive<1, 2>())
       .def("step", &step, nb::arg("logits").none(), nb::arg("logit_offsets").none(),
            nb::arg("rows"), nb::arg("most_rows"))
       .def("bring_changes",

@@ -42,10 +42,20 @@ nb::dict as_dict(const FuzzResult& result, std::uint64_t seed, const std::string
   return all;
 }
 
-nb::dict fuzz(const JudgedCallable& judged, FuzzOptions options,
-              const std::optional<std::string>& seed, const std::optional<std::string>& seed_from) {
-  const cli::SeedChoice chosen = cli::choose_seed(seed, seed_from);
+nb::dict fuzz(const Named& given) {
+  using Text = std::optional<std::string>;
+  const JudgedCallable judged(given);
+  const cli::SeedChoice chosen =
+      cli::choose_seed(given.as<Text>("seed"), given.as<Text>("seed_from"));
+  FuzzOptions options;
+  options.seconds = given.as<double>("seconds");
+  options.cases = given.as<std::uint64_t>("cases");
+  options.first_case = given.as<std::uint64_t>("first_case");
+  options.property_glob = given.as<std::string>("property");
+  options.statistical = given.as<bool>("statistical");
+  options.keep_going = given.as<bool>("keep_going");
   options.seed = chosen.value;
+  given.expect_all_read();
   std::shared_ptr<Callable> callable;
   std::unique_ptr<harness::Sampler> sampler;
   std::atomic<bool> never = false;
@@ -70,32 +80,6 @@ nb::dict fuzz(const JudgedCallable& judged, FuzzOptions options,
 
 }  // namespace
 
-void bind_fuzz(nb::module_& module) {
-  using Names = std::vector<std::string>;
-  using Text = std::optional<std::string>;
-  module.def(
-      "fuzz",
-      [](nb::object function, const std::string& name, const std::string& version,
-         const std::string& semantics, const std::string& arrays, const Names& able,
-         const Names& lacks, const Names& random, double seconds, std::uint64_t cases,
-         std::uint64_t first_case, const std::string& property, bool statistical, bool keep_going,
-         const Text& seed, const Text& seed_from) {
-        FuzzOptions options;
-        options.seconds = seconds;
-        options.cases = cases;
-        options.first_case = first_case;
-        options.property_glob = property;
-        options.statistical = statistical;
-        options.keep_going = keep_going;
-        return fuzz({std::move(function), nb::none(), nb::dict(), false, nb::dict(), name, version,
-                     semantics, arrays, able, lacks, random},
-                    std::move(options), seed, seed_from);
-      },
-      nb::arg("function"), nb::arg("name"), nb::arg("version"), nb::arg("semantics"),
-      nb::arg("arrays"), nb::arg("abilities"), nb::arg("lacks"), nb::arg("randomness"),
-      nb::arg("seconds"), nb::arg("cases"), nb::arg("first_case"), nb::arg("property"),
-      nb::arg("statistical"), nb::arg("keep_going"), nb::arg("seed").none(),
-      nb::arg("seed_from").none());
-}
+void bind_fuzz(nb::module_& module) { define(module, "fuzz", &fuzz); }
 
 }  // namespace fairdraw::python

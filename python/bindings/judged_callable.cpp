@@ -1,6 +1,7 @@
 #include "python/bindings/judged_callable.h"
 
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "harness/contract/usage_error.h"
 #include "python/bindings/ability_names.h"
@@ -42,6 +43,16 @@ void declare_drafts(const nb::dict& drafts, SamplerDescription& description) {
 }
 
 }  // namespace
+
+JudgedCallable::JudgedCallable(const Named& given)
+    : function(nb::borrow(given["function"])),
+      name(given.as<std::string>("name")),
+      version(given.as<std::string>("version")),
+      semantics(given.as<std::string>("semantics")),
+      arrays(given.as<std::string>("arrays")),
+      abilities(given.as<std::vector<std::string>>("abilities")),
+      lacks(given.as<std::vector<std::string>>("lacks")),
+      randomness(given.as<std::vector<std::string>>("randomness")) {}
 
 std::shared_ptr<Callable> callable_of(const JudgedCallable& judged) {
   SamplerDescription description;

@@ -12,14 +12,19 @@
 #include <utility>
 #include <vector>
 
+#include "python/bindings/arguments.h"
 #include "python/bindings/running_batch.h"
 
 namespace fairdraw::python {
 
 /// A callable, and what is said of it by the names of ability_names.h.
 struct JudgedCallable {
-  nanobind::object function;       ///< a callable, or the name of a built-in sampler, or None
-  nanobind::object running_batch;  ///< makes an object that keeps requests, or None
+  /// Reads what is said of every callable: all but a running batch, operations and drafts.
+  explicit JudgedCallable(const Named& given);
+
+  nanobind::object function;  ///< a callable, or the name of a built-in sampler, or None
+  /// Makes an object that keeps requests, or None.
+  nanobind::object running_batch = nanobind::none();
   nanobind::dict
       operations;           ///< functions of operations on rows, by name; then it has nothing else
   bool keep_dtype = false;  ///< their results have the dtype of the rows

@@ -1,6 +1,6 @@
-// fairdraw._core: the kernels and the gate as fairdraw's Python files need them. Its functions take
-// all their arguments by position and check what C++ must rely on; defaults, unseeded calls and new
-// arrays are the Python files' affair.
+// fairdraw._core: the kernels and the gate as fairdraw's Python files need them. Operations take
+// arguments by name and check what C++ must rely on; defaults, unseeded calls and new arrays are
+// the Python files' affair.
 #include <nanobind/nanobind.h>
 
 #include "python/bindings/bindings.h"

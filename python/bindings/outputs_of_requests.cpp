@@ -9,70 +9,54 @@
 namespace fairdraw::python {
 namespace {
 
-using Handle = nb::handle;
-
 template <class T>
-PerRequest<T> each(const Input<T>& input) {
-  return {input.view.data, input.view.size};
+PerRequest<T> each(View<const T> values) {
+  return {values.data, values.size};
 }
 
-/// criteria: (eos_id, ignore_eos, stop_ids, stop_sequences, stop_sequence_lengths, min_tokens,
-/// max_tokens), an entry a request; results: (reasons, kept, matched, matched_lengths,
-/// output_lengths, statuses).
-void stop(std::int64_t requests, std::int64_t tokens_per_step, std::int64_t vocab,
-          Handle step_tokens, Handle output, Handle output_lengths, Handle criteria_parts,
-          Handle active, Handle result_parts, std::uint64_t stream) {
-  const Input<std::int32_t> tokens("step_tokens", step_tokens);
-  const Place place = place_of(tokens.array(), stream, nb::none());
-  const auto criteria = nb::cast<nb::tuple>(criteria_parts);
-  const auto results = nb::cast<nb::tuple>(result_parts);
-  const Lists history("output", output, place);
-  const Input<std::int32_t> lengths("output_lengths", output_lengths, place);
-  const Input<std::int32_t> eos_id("eos_id", criteria[0], place);
-  const Input<std::uint8_t> ignore_eos("ignore_eos", criteria[1], place);
-  const Lists stop_ids("stop_ids", criteria[2], place);
-  const Lists sequences("stop_sequences", criteria[3], place);
-  const Lists sequence_lengths("stop_sequences", criteria[4], place);
-  const Input<std::int32_t> min_tokens("min_tokens", criteria[5], place);
-  const Input<std::int32_t> max_tokens("max_tokens", criteria[6], place);
-  const Input<std::uint8_t> flags("active", active, place);
+void stop(const Named& given) {
+  const Input<std::int32_t> tokens("step_tokens", given["step_tokens"]);
+  const Place place = place_of(given, tokens.array());
+  const Named criteria("criteria", given["criteria"]);
+  const Named results("results", given["results"]);
+  const Lists history("output", given["output"], place);
+  const Lists stop_ids("stop_ids", criteria["stop_ids"], place);
+  const Lists sequences("stop_sequences", criteria["stop_sequences"], place);
+  const Lists sequence_lengths("stop_sequences", criteria["stop_sequence_lengths"], place);
 
   StopRequest request;
-  request.requests = requests;
-  request.vocab = vocab;
+  request.requests = given.as<std::int64_t>("requests");
+  request.vocab = given.as<std::int64_t>("vocab");
   request.step_tokens = tokens.view;
-  request.tokens_per_step = tokens_per_step;
+  request.tokens_per_step = given.as<std::int64_t>("tokens_per_step");
   request.output = history.view;
-  request.output_lengths = lengths.view;
-  request.criteria.eos_id = each(eos_id);
-  request.criteria.ignore_eos = each(ignore_eos);
+  request.output_lengths = given.input<std::int32_t>("output_lengths", place);
+  request.criteria.eos_id = each(criteria.input<std::int32_t>("eos_id", place));
+  request.criteria.ignore_eos = each(criteria.input<std::uint8_t>("ignore_eos", place));
   request.criteria.stop_ids = stop_ids.view;
   request.criteria.stop_sequences = sequences.view;
   request.criteria.stop_sequence_lengths = sequence_lengths.view;
-  request.criteria.min_tokens = each(min_tokens);
-  request.criteria.max_tokens = each(max_tokens);
-  request.active = flags.view;
+  request.criteria.min_tokens = each(criteria.input<std::int32_t>("min_tokens", place));
+  request.criteria.max_tokens = each(criteria.input<std::int32_t>("max_tokens", place));
+  request.active = given.input<std::uint8_t>("active", place);
+  criteria.expect_all_read();
 
-  const Output<FinishReason, std::int32_t> reasons("reasons", results[0], requests, place);
-  const Output<std::int32_t> kept("kept", results[1], requests, place);
-  const Output<std::int32_t> matched("matched", results[2], requests, place);
-  const Output<std::int32_t> matched_lengths("matched_lengths", results[3], requests, place);
-  const Output<std::int32_t> after("output_lengths", results[4], requests, place);
-  const Statuses statuses("statuses", results[5], requests, place);
+  const std::int64_t count = request.requests;
   StopResult result;
-  result.reasons = reasons.view;
-  result.kept = kept.view;
-  result.matched = matched.view;
-  result.matched_lengths = matched_lengths.view;
-  result.output_lengths = after.view;
-  result.statuses = statuses.view;
+  result.reasons = results.output<FinishReason, std::int32_t>("reasons", count, place);
+  result.kept = results.output<std::int32_t>("kept", count, place);
+  result.matched = results.output<std::int32_t>("matched", count, place);
+  result.matched_lengths = results.output<std::int32_t>("matched_lengths", count, place);
+  result.output_lengths = results.output<std::int32_t>("output_lengths", count, place);
+  result.statuses = results.statuses(count, place);
+  results.expect_all_read();
   run(
-      place, [&](const fairdraw::Execution&) { return check_stop(request, result); },
+      given, place, [&](const fairdraw::Execution&) { return check_stop(request, result); },
       [&](const cuda::Execution& how) { return cuda::check_stop(request, result, how.stream); });
 }
 
-void seeds_of_children(Handle seeds, std::int32_t n, bool seed_plus_index, std::int64_t prompts,
-                       Handle children) {
+void seeds_of_children(const nb::object& seeds, std::int32_t n, bool seed_plus_index,
+                       std::int64_t prompts, const nb::object& children) {
   const Input<std::uint64_t> parents("seeds", seeds, Place());
   // A count below 1 is the operation's to refuse; here it only must not size an array.
   const Output<std::uint64_t, std::int64_t> out("children", children, prompts * (n < 1 ? 0 : n),
@@ -87,8 +71,8 @@ std::uint64_t seed_of_child(std::uint64_t seed, std::uint64_t child, bool seed_p
                     seed_plus_index ? ChildSeedRule::seed_plus_index : ChildSeedRule::threefry);
 }
 
-void add_step(Handle logprobs, std::int64_t tokens_per_step, Handle kept, std::int64_t outputs,
-              Handle cumulative, Handle statuses) {
+void add_step(const nb::object& logprobs, std::int64_t tokens_per_step, const nb::object& kept,
+              std::int64_t outputs, const nb::object& cumulative, const nb::object& statuses) {
   const Input<float> values("logprobs", logprobs, Place());
   const Input<std::int32_t> count("kept", kept, Place());
   const Output<double> sums("cumulative", cumulative, outputs, Place());
@@ -97,41 +81,34 @@ void add_step(Handle logprobs, std::int64_t tokens_per_step, Handle kept, std::i
   run_on_host([&] { return add_logprobs(step, sums.view, status.view); });
 }
 
-void choose(std::int64_t prompts, std::int32_t candidates, std::int32_t n, Handle cumulative,
-            Handle lengths, Handle length_penalty, Handle statuses, Handle chosen, Handle scores,
-            Handle prompt_statuses) {
-  const Input<double> sums("cumulative", cumulative, Place());
-  const Input<std::int32_t> length("lengths", lengths, Place());
-  const Input<double> penalty("length_penalty", length_penalty, Place());
-  const Input<RowStatus, std::int32_t> status("statuses", statuses, Place());
+void choose(const Named& given) {
+  const Place host;
   BestOfRequest request;
-  request.prompts = prompts;
-  request.candidates = candidates;
-  request.n = n;
-  request.cumulative = sums.view;
-  request.lengths = length.view;
-  request.length_penalty = each(penalty);
-  request.statuses = status.view;
-  const std::int64_t wanted = prompts * (n < 1 ? 0 : n);
-  const Output<std::int32_t> numbers("chosen", chosen, wanted, Place());
-  const Output<double> score("scores", scores, wanted, Place());
-  const Statuses result_status("statuses", prompt_statuses, prompts, Place());
-  const BestOfResult result{numbers.view, score.view, result_status.view};
+  request.prompts = given.as<std::int64_t>("prompts");
+  request.candidates = given.as<std::int32_t>("candidates");
+  request.n = given.as<std::int32_t>("n");
+  request.cumulative = given.input<double>("cumulative", host);
+  request.lengths = given.input<std::int32_t>("lengths", host);
+  request.length_penalty = each(given.input<double>("length_penalty", host));
+  request.statuses = given.input<RowStatus, std::int32_t>("statuses", host);
+  const std::int64_t wanted = request.prompts * (request.n < 1 ? 0 : request.n);
+  const BestOfResult result{
+      given.output<std::int32_t>("chosen", wanted, host),
+      given.output<double>("scores", wanted, host),
+      given.output<RowStatus, std::int32_t>("prompt_statuses", request.prompts, host)};
+  given.expect_all_read();
   run_on_host([&] { return best_of(request, result); });
 }
 
 }  // namespace
 
 void bind_outputs_of_requests(nb::module_& module) {
-  define(module, "check_stop", &stop, "requests", "tokens_per_step", "vocab", "step_tokens",
-         "output", "output_lengths", "criteria", "active", "results", "stream");
-  define(module, "child_seeds", &seeds_of_children, "seeds", "n", "seed_plus_index", "prompts",
-         "children");
-  define(module, "child_seed", &seed_of_child, "seed", "child", "seed_plus_index");
-  define(module, "add_logprobs", &add_step, "logprobs", "tokens_per_step", "kept", "outputs",
-         "cumulative", "statuses");
-  define(module, "best_of", &choose, "prompts", "candidates", "n", "cumulative", "lengths",
-         "length_penalty", "statuses", "chosen", "scores", "prompt_statuses");
+  define(module, "check_stop", &stop);
+  module.def("child_seeds", &seeds_of_children);
+  module.def("child_seed", &seed_of_child);
+  module.def("add_logprobs", &add_step, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(),
+             nb::arg(), nb::arg());
+  define(module, "best_of", &choose);
   module.attr("MAX_VOCAB") = kMaxVocab;
   module.attr("NO_MAX_TOKENS") = kNoMaxTokens;
   module.def("finish_reasons", [] {

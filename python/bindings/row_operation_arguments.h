@@ -10,22 +10,20 @@ namespace fairdraw::python {
 
 /// Rows, where they lie, and an array for their statuses, or None.
 struct RowArguments {
-  RowArguments(const char* name, nb::handle values, nb::handle wanted_statuses,
-               std::uint64_t stream, nb::handle workspace)
-      : rows(rows_of(name, values)),
-        place(place_of(rows.array, stream, workspace)),
-        statuses("statuses", wanted_statuses, rows.view.rows, place) {}
+  RowArguments(const char* name, const Named& given)
+      : rows(rows_of(name, given[name])),
+        place(place_of(given, rows.array)),
+        statuses("statuses", given["statuses"], rows.view.rows, place) {}
   Rows rows;
   Place place;
   Statuses statuses;
 };
 
 struct SoftmaxArguments : RowArguments {
-  SoftmaxArguments(nb::handle logits, nb::handle given_temperature, nb::handle wanted_probs,
-                   nb::handle wanted_statuses, std::uint64_t stream, nb::handle workspace)
-      : RowArguments("logits", logits, wanted_statuses, stream, workspace),
-        temperature(temperature_of(given_temperature, place)),
-        probs(float_rows("probs", wanted_probs, rows.view, place, keep)) {}
+  explicit SoftmaxArguments(const Named& given)
+      : RowArguments("logits", given),
+        temperature(temperature_of(given["temperature"], place)),
+        probs(float_rows("probs", given["probs"], rows.view, place, keep)) {}
   Parameter<float> temperature;
   OutputArray keep;
   FloatRows probs;
@@ -33,11 +31,10 @@ struct SoftmaxArguments : RowArguments {
 
 /// `masked`: as the logits are, without space between rows.
 struct TopKMaskArguments : RowArguments {
-  TopKMaskArguments(nb::handle logits, nb::handle given_top_k, nb::handle wanted_masked,
-                    nb::handle wanted_statuses, std::uint64_t stream, nb::handle workspace)
-      : RowArguments("logits", logits, wanted_statuses, stream, workspace),
-        top_k(top_k_of(given_top_k, place)),
-        masked(output_array("masked", wanted_masked, rows.array.dtype(),
+  explicit TopKMaskArguments(const Named& given)
+      : RowArguments("logits", given),
+        top_k(top_k_of(given["top_k"], place)),
+        masked(output_array("masked", given["masked"], rows.array.dtype(),
                             rows.view.rows * rows.view.vocab, place)) {}
   Parameter<std::int32_t> top_k;
   OutputArray masked;
@@ -45,20 +42,20 @@ struct TopKMaskArguments : RowArguments {
 
 /// By one of the two parameters; the other one is off.
 struct RenormArguments : RowArguments {
-  RenormArguments(bool by_top_k, nb::handle probs, nb::handle parameter,
-                  nb::handle wanted_renormalised, nb::handle wanted_statuses, std::uint64_t stream,
-                  nb::handle workspace)
-      : RowArguments("probs", probs, wanted_statuses, stream, workspace),
-        renormalised(float_rows("renormalised", wanted_renormalised, rows.view, place, keep)) {
+  explicit RenormArguments(const Named& given)
+      : RowArguments("probs", given),
+        renormalised(float_rows("renormalised", given["renormalised"], rows.view, place, keep)),
+        by_top_k(given.as<bool>("by_top_k")) {
     top_p.value = 1.0F;
     if (by_top_k) {
-      top_k = top_k_of(parameter, place);
+      top_k = top_k_of(given["parameter"], place);
     } else {
-      top_p = probability("top_p", parameter, place);
+      top_p = probability("top_p", given["parameter"], place);
     }
   }
   OutputArray keep;
   FloatRows renormalised;
+  bool by_top_k;
   Parameter<std::int32_t> top_k;
   Parameter<float> top_p;
 };

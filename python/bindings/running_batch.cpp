@@ -76,7 +76,7 @@ std::string RunningBatch::take(const fairdraw_event& event, std::int64_t row) {
   const RequestSnapshot snapshot = harness::snapshot_of(event, row, 0);
   const nb::object request = nb::module_::import_("fairdraw.serving")
                                  .attr("BatchRequest")
-                                 .attr("_of")(tuple_of(snapshot.request));
+                                 .attr("_of")(fields_of(snapshot.request));
   const std::int32_t slot = event.slot[row];
   if (event.kind == FAIRDRAW_EVENT_ADD) return tell(object_, "add", slot, request);
   return tell(object_, "restore", slot, request, nb::cast(snapshot.output));

@@ -12,15 +12,15 @@ std::int32_t checked_samples(std::int32_t num_samples) {
 
 }  // namespace
 
-SampleArguments::SampleArguments(const SampleInputs& inputs, const SampleOutputs& outputs)
-    : rows_(rows_of("logits", inputs.logits)),
-      place_(place_of(rows_.array, inputs.stream, inputs.workspace)),
-      options_(inputs.seed, inputs.offset, inputs.indices, checked_samples(inputs.num_samples),
-               place_),
-      temperature_(temperature_of(inputs.temperature, place_)),
-      top_p_(probability("top_p", inputs.top_p, place_)),
-      min_p_(probability("min_p", inputs.min_p, place_)),
-      top_k_(top_k_of(inputs.top_k, place_)) {
+SampleArguments::SampleArguments(const Named& given)
+    : given_(given),
+      rows_(rows_of("logits", given["logits"])),
+      place_(place_of(given, rows_.array)),
+      options_(given, checked_samples(given.as<std::int32_t>("num_samples")), place_),
+      temperature_(temperature_of(given["temperature"], place_)),
+      top_p_(probability("top_p", given["top_p"], place_)),
+      min_p_(probability("min_p", given["min_p"], place_)),
+      top_k_(top_k_of(given["top_k"], place_)) {
   request.logits = rows_.view;
   request.temperature = temperature_.value;
   request.top_k = top_k_.value;
@@ -29,41 +29,52 @@ SampleArguments::SampleArguments(const SampleInputs& inputs, const SampleOutputs
   request.seed = options_.draw.seed;
   request.offset = options_.draw.offset;
   request.indices = options_.draw.indices;
-  request.num_samples = inputs.num_samples;
-  request.purpose = inputs.purpose;
-  request.tie_rule = inputs.tie_rule;
-  request.filter_order = inputs.order;
+  request.num_samples = options_.draw.num_samples;
+  request.purpose = given.as<Purpose>("purpose");
+  request.tie_rule = given.as<TieRule>("tie_rule");
+  request.filter_order = given.as<FilterOrder>("filter_apply_order");
   const std::int64_t vocab = rows_.view.vocab;
-  if (!inputs.allowed.is_none()) {
-    allowed_ = input_array("allowed", inputs.allowed, &place_);
+  if (given.has("allowed")) {
+    allowed_ = input_array("allowed", given["allowed"], &place_);
     request.allowed = bit_rows<const std::uint32_t>("allowed", allowed_, vocab);
   }
-  if (!inputs.active.is_none()) {
-    active_ = input_array("active", inputs.active, &place_);
+  if (given.has("active")) {
+    active_ = input_array("active", given["active"], &place_);
     request.active = flags_of("active", active_);
   }
 
   const std::int64_t count = options_.outputs(rows_.view);
-  drawn_ = count * inputs.num_samples;
-  tokens_.emplace("out", outputs.tokens, drawn_, place_);
-  statuses_.emplace("statuses", outputs.statuses, count, place_);
-  support_.emplace("support_size", outputs.support_size, count, place_);
-  logprob_.emplace("logprob", outputs.logprob, drawn_, place_);
-  filtered_.emplace("logprob_filtered", outputs.logprob_filtered, drawn_, place_);
-  result.tokens = tokens_->view;
-  result.statuses = statuses_->view;
-  result.support_size = support_->view;
-  result.logprob = logprob_->view;
-  result.logprob_filtered = filtered_->view;
-  if (!outputs.mask.is_none()) {
-    mask_ = nb::cast<OutputArray>(outputs.mask);
+  drawn_ = count * request.num_samples;
+  result.tokens = given.output<std::int32_t>("tokens", drawn_, place_, "out");
+  result.statuses = given.statuses(count, place_);
+  result.support_size = given.output<std::int32_t>("support_size", count, place_);
+  result.logprob = given.output<float>("logprob", drawn_, place_);
+  result.logprob_filtered = given.output<float>("logprob_filtered", drawn_, place_);
+  if (given.has("mask")) {
+    mask_ = nb::cast<OutputArray>(given["mask"]);
     result.mask = bit_rows<std::uint32_t>("mask", mask_, vocab);
   }
-  if (!outputs.probs.is_none()) {
-    result.probs = float_rows("probs", outputs.probs, rows_.view, place_, probs_);
+  if (given.has("probs")) {
+    result.probs = float_rows("probs", given["probs"], rows_.view, place_, probs_);
   }
-  reports_.emplace(outputs.reports, count, drawn_, rows_.view, place_);
-  result.logprobs = reports_->view;
+  if (given.has("reports")) read_reports(count);
+}
+
+/// Log-probabilities in the forms of engines.
+void SampleArguments::read_reports(std::int64_t outputs) {
+  const Named& given = reports_.emplace("reports", given_["reports"]);
+  LogprobsResult& view = result.logprobs;
+  view.mode = given.as<LogprobsMode>("logprobs_mode");
+  view.rank_rule = given.as<RankRule>("rank_rule");
+  view.top_n = given.as<std::int32_t>("top_n");
+  view.values = given.output<float>("values", drawn_, place_);
+  view.ranks = given.output<std::int32_t>("ranks", drawn_, place_);
+  view.top_ids = given.output<std::int32_t>("top_ids", outputs * view.top_n, place_);
+  view.top_values = given.output<float>("top_values", outputs * view.top_n, place_);
+  if (given.has("all")) {
+    view.all = float_rows("all", given["all"], rows_.view, place_, report_rows_);
+  }
+  given.expect_all_read();
 }
 
 }  // namespace fairdraw::python

@@ -1,7 +1,9 @@
 // Sharded calls in host memory (fairdraw/sharded.h), for fairdraw/sharded.py. Each function takes
-// the boundaries and the shard's number, then what the function of the whole rows takes, and gives
-// a call whose blocks the caller moves.
+// the boundaries and the shard's number with what the function of the whole rows takes, and gives a
+// call whose blocks the caller moves.
 #include "fairdraw/sharded.h"
+
+#include <nanobind/stl/vector.h>
 
 #include <cstddef>
 #include <cstring>
@@ -20,10 +22,8 @@
 
 namespace fairdraw::python {
 
-std::vector<std::int64_t> boundaries_of(const nb::list& boundaries) {
-  std::vector<std::int64_t> begins;
-  for (const nb::handle boundary : boundaries) begins.push_back(nb::cast<std::int64_t>(boundary));
-  return begins;
+std::vector<std::int64_t> boundaries_of(const Named& given) {
+  return given.as<std::vector<std::int64_t>>("boundaries");
 }
 
 namespace {
@@ -35,15 +35,16 @@ class ShardedCall {
  public:
   /// `arrays` keeps alive what `request` and `result` are views of. `finish` is called when the
   /// results are written.
-  ShardedCall(const nb::list& boundaries, std::int32_t shard, std::shared_ptr<const void> arrays,
-              const Place& place, ShardedRequest request, const SampleResult& result,
+  ShardedCall(const Named& given, std::shared_ptr<const void> arrays, const Place& place,
+              ShardedRequest request, const SampleResult& result,
               std::function<void()> finish = {})
-      : boundaries_(boundaries_of(boundaries)),
+      : boundaries_(boundaries_of(given)),
         arrays_(std::move(arrays)),
         finish_(std::move(finish)) {
     if (place.on_cuda()) throw_type_error("rows are on a GPU; ShardedCudaCall is for those");
     request.boundaries = {boundaries_.data(), static_cast<std::int64_t>(boundaries_.size())};
-    request.shard = shard;
+    request.shard = given.as<std::int32_t>("shard");
+    given.expect_all_read();
     run_on_host([&] { return call_.begin(request, result, place.cpu); });
   }
 
@@ -86,74 +87,64 @@ ShardedRequest request_over(const RowsView& columns) {
   return request;
 }
 
-ShardedCall sample_columns(const nb::list& boundaries, std::int32_t shard, TileInput input,
-                           const SampleInputs& inputs, Handle processing,
-                           const SampleOutputs& outputs) {
+ShardedCall sample_columns(const Named& named) {
   struct Given {
-    Given(const SampleInputs& read, Handle lists, const SampleOutputs& written)
-        : sample(read, written), processing(lists, sample.place()) {}
+    explicit Given(const Named& given)
+        : sample(given), processing(given["processing"], sample.place()) {}
     SampleArguments sample;
     Processing processing;
   };
-  const auto given = std::make_shared<const Given>(inputs, processing, outputs);
+  const auto given = std::make_shared<const Given>(named);
   ShardedRequest request;
   request.rows = given->sample.request;
   request.rows.processing = given->processing.view;
-  request.input = input;
-  return {boundaries, shard, given, given->sample.place(), request, given->sample.result};
+  request.input = named.as<TileInput>("input");
+  return {named, given, given->sample.place(), request, given->sample.result};
 }
 
-ShardedCall softmax_columns(const nb::list& boundaries, std::int32_t shard, Handle logits,
-                            Handle temperature, Handle probs, Handle statuses, std::uint64_t stream,
-                            Handle workspace) {
-  const auto given = std::make_shared<const SoftmaxArguments>(logits, temperature, probs, statuses,
-                                                              stream, workspace);
+ShardedCall softmax_columns(const Named& named) {
+  const auto given = std::make_shared<const SoftmaxArguments>(named);
   ShardedRequest request = request_over(given->rows.view);
   request.rows.temperature = given->temperature.value;
   SampleResult result;
   result.probs = asked_for(given->probs);
   result.statuses = given->statuses.view;
-  return {boundaries, shard, given, given->place, request, result};
+  return {named, given, given->place, request, result};
 }
 
-ShardedCall log_softmax_columns(const nb::list& boundaries, std::int32_t shard, Handle logits,
-                                Handle log_probs) {
+ShardedCall log_softmax_columns(const Named& named) {
   struct Given : RowArguments {
-    Given(Handle values, Handle written)
-        : RowArguments("logits", values, nb::none(), 0, nb::none()),
-          log_probs(float_rows("log_probs", written, rows.view, place, keep)) {}
+    explicit Given(const Named& given)
+        : RowArguments("logits", given),
+          log_probs(float_rows("log_probs", given["log_probs"], rows.view, place, keep)) {}
     OutputArray keep;
     FloatRows log_probs;
   };
-  const auto given = std::make_shared<const Given>(logits, log_probs);
+  const auto given = std::make_shared<const Given>(named);
   ShardedRequest request = request_over(given->rows.view);
   SampleResult result;
   result.logprobs.mode = LogprobsMode::raw_logprobs;
   result.logprobs.all = asked_for(given->log_probs);
-  return {boundaries, shard, given, given->place, request, result};
+  return {named, given, given->place, request, result};
 }
 
-ShardedCall renorm_columns(const nb::list& boundaries, std::int32_t shard, bool by_top_k,
-                           Handle probs, Handle parameter, Handle renormalised, Handle statuses,
-                           std::uint64_t stream, Handle workspace) {
-  const auto given = std::make_shared<const RenormArguments>(
-      by_top_k, probs, parameter, renormalised, statuses, stream, workspace);
+ShardedCall renorm_columns(const Named& named) {
+  const auto given = std::make_shared<const RenormArguments>(named);
   ShardedRequest request = request_over(given->rows.view);
   request.rows.top_k = given->top_k.value;
   request.rows.top_p = given->top_p.value;
   request.input = TileInput::probs;
-  request.top_k_1_keeps_ties = by_top_k;
+  request.top_k_1_keeps_ties = given->by_top_k;
   SampleResult result;
   result.probs = asked_for(given->renormalised);
   result.statuses = given->statuses.view;
-  return {boundaries, shard, given, given->place, request, result};
+  return {named, given, given->place, request, result};
 }
 
 /// The arguments of top_k_mask_logits, and which logits stay.
 struct KeptLogits : TopKMaskArguments {
-  template <class... Given>
-  explicit KeptLogits(const Given&... given)
-      : TopKMaskArguments(given...),
+  explicit KeptLogits(const Named& given)
+      : TopKMaskArguments(given),
         words_a_row((rows.view.vocab + 31) / 32),
         words(static_cast<std::size_t>(rows.view.rows * words_a_row) + 1) {}
 
@@ -183,19 +174,15 @@ struct KeptLogits : TopKMaskArguments {
   std::vector<std::uint32_t> words;
 };
 
-ShardedCall top_k_mask_columns(const nb::list& boundaries, std::int32_t shard, Handle logits,
-                               Handle top_k, Handle masked, Handle statuses, std::uint64_t stream,
-                               Handle workspace) {
-  const auto given =
-      std::make_shared<KeptLogits>(logits, top_k, masked, statuses, stream, workspace);
+ShardedCall top_k_mask_columns(const Named& named) {
+  const auto given = std::make_shared<KeptLogits>(named);
   ShardedRequest request = request_over(given->rows.view);
   request.rows.top_k = given->top_k.value;
   request.top_k_1_keeps_ties = true;
   SampleResult result;
   result.mask = given->mask();
   result.statuses = given->statuses.view;
-  return {
-      boundaries, shard, given, given->place, request, result, [given] { given->write_masked(); }};
+  return {named, given, given->place, request, result, [given] { given->write_masked(); }};
 }
 
 }  // namespace
@@ -210,33 +197,11 @@ void bind_sharded(nb::module_& module) {
   nb::enum_<TileInput>(module, "TileInput")
       .value("logits", TileInput::logits)
       .value("probs", TileInput::probs);
-  define(
-      module, "sharded_sample",
-      [](const nb::list& boundaries, std::int32_t shard, TileInput input, Handle logits,
-         Handle temperature, Handle top_k, Handle top_p, Handle min_p, Handle seed, Handle offset,
-         Handle indices, std::int32_t num_samples, TieRule tie_rule, FilterOrder order,
-         Purpose purpose, Handle allowed, Handle active, Handle processing, Handle tokens,
-         Handle statuses, Handle support_size, Handle logprob, Handle logprob_filtered, Handle mask,
-         Handle probs, Handle reports) {
-        return sample_columns(
-            boundaries, shard, input,
-            {logits, temperature, top_k, top_p, min_p, seed, offset, indices, num_samples, tie_rule,
-             order, purpose, allowed, active, 0, nb::none()},
-            processing,
-            {tokens, statuses, support_size, logprob, logprob_filtered, mask, probs, reports});
-      },
-      "boundaries", "shard", "input", "logits", "temperature", "top_k", "top_p", "min_p", "seed",
-      "offset", "indices", "num_samples", "tie_rule", "filter_order", "purpose", "allowed",
-      "active", "processing", "tokens", "statuses", "support_size", "logprob", "logprob_filtered",
-      "mask", "probs", "reports");
-  define(module, "sharded_softmax", &softmax_columns, "boundaries", "shard", "logits",
-         "temperature", "probs", "statuses", "stream", "workspace");
-  define(module, "sharded_log_softmax", &log_softmax_columns, "boundaries", "shard", "logits",
-         "log_probs");
-  define(module, "sharded_top_k_mask_logits", &top_k_mask_columns, "boundaries", "shard", "logits",
-         "top_k", "masked", "statuses", "stream", "workspace");
-  define(module, "sharded_renorm_probs", &renorm_columns, "boundaries", "shard", "by_top_k",
-         "probs", "parameter", "renormalised", "statuses", "stream", "workspace");
+  define(module, "sharded_sample", &sample_columns);
+  define(module, "sharded_softmax", &softmax_columns);
+  define(module, "sharded_log_softmax", &log_softmax_columns);
+  define(module, "sharded_top_k_mask_logits", &top_k_mask_columns);
+  define(module, "sharded_renorm_probs", &renorm_columns);
   bind_sharded_on_gpu(module);
 }
 

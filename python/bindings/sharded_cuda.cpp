@@ -13,28 +13,26 @@
 namespace fairdraw::python {
 namespace {
 
-using Handle = nb::handle;
 using Exchange = cuda::ShardedExchange;
 
 /// What `sample` does: a call whose exchanges go through memory of the ranks, or lie in the
 /// workspace, which the caller has as an array.
 class ShardedCudaCall {
  public:
-  ShardedCudaCall(const nb::list& boundaries, std::int32_t shard, TileInput input,
-                  const SampleInputs& inputs, Handle processing, const SampleOutputs& outputs,
-                  Handle allocate)
-      : arguments_(inputs, outputs),
-        processing_(processing, arguments_.place()),
-        boundaries_(boundaries_of(boundaries)),
+  explicit ShardedCudaCall(const Named& given)
+      : arguments_(given),
+        processing_(given["processing"], arguments_.place()),
+        boundaries_(boundaries_of(given)),
         place_(arguments_.place()) {
     if (!place_.on_cuda()) throw_type_error("rows are in host memory; ShardedCall is for those");
     ShardedRequest request;
     request.rows = arguments_.request;
     request.rows.processing = processing_.view;
-    request.input = input;
+    request.input = given.as<TileInput>("input");
     request.boundaries = {boundaries_.data(), static_cast<std::int64_t>(boundaries_.size())};
-    request.shard = shard;
-    bring_workspace(place_, allocate, cuda::workspace_bytes(request, arguments_.result));
+    request.shard = given.as<std::int32_t>("shard");
+    given.expect_all_read();
+    bring_workspace(place_, given["workspace"], cuda::workspace_bytes(request, arguments_.result));
     run_on_host(
         [&] { return cuda::make_sharded_call(request, arguments_.result, place_.cuda, call_); });
   }
@@ -53,7 +51,7 @@ class ShardedCudaCall {
                                     cuda::kMaxDeviceShards));
     }
     std::byte** next = peers.memory;
-    for (const Handle address : memory) {
+    for (const nb::handle address : memory) {
       // NOLINTNEXTLINE(performance-no-int-to-ptr): Python has pointers as integers
       *next++ = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(address));
     }
@@ -92,10 +90,12 @@ class ShardedCudaCall {
 /// tokens take: of filtered rows, with the reports that take most, which are raw ones of masked
 /// rows. `most_logprobs`: -1 is no reports. The call is asked for its size alone; nothing of it
 /// runs, so its workspace serves as all of its arrays.
-std::int64_t most_peer_bytes(const nb::list& given_boundaries, std::int32_t shard,
-                             std::int64_t most_rows, std::int32_t most_samples,
-                             std::int32_t most_logprobs, Handle allocate) {
-  const std::vector<std::int64_t> boundaries = boundaries_of(given_boundaries);
+std::int64_t most_peer_bytes(const Named& given) {
+  const std::vector<std::int64_t> boundaries = boundaries_of(given);
+  const auto shard = given.as<std::int32_t>("shard");
+  const auto most_rows = given.as<std::int64_t>("most_rows");
+  const auto most_samples = given.as<std::int32_t>("most_samples");
+  const auto most_logprobs = given.as<std::int32_t>("most_logprobs");
   const std::int64_t columns = boundaries.at(static_cast<std::size_t>(shard) + 1) -
                                boundaries[static_cast<std::size_t>(shard)];
   const auto call_over = [&](void* memory) {
@@ -127,7 +127,7 @@ std::int64_t most_peer_bytes(const nb::list& given_boundaries, std::int32_t shar
   const auto sized = call_over(&nothing);
   Place place;
   place.device_type = nb::device::cuda::value;
-  bring_workspace(place, allocate, cuda::workspace_bytes(sized.first, sized.second));
+  bring_workspace(place, given["workspace"], cuda::workspace_bytes(sized.first, sized.second));
   const auto made = call_over(place.cuda.workspace == nullptr ? &nothing : place.cuda.workspace);
   cuda::ShardedCall call;
   run_on_host([&] { return cuda::make_sharded_call(made.first, made.second, place.cuda, call); });
@@ -153,35 +153,10 @@ void bind_sharded_on_gpu(nb::module_& module) {
       .def("received_at", &ShardedCudaCall::received_at)
       .def("block_bytes", &ShardedCudaCall::block_bytes)
       .def_prop_ro("undecided_at", &ShardedCudaCall::undecided_at)
-      .def(
-          "__init__",
-          [](ShardedCudaCall* self, const nb::list& boundaries, std::int32_t shard, TileInput input,
-             Handle logits, Handle temperature, Handle top_k, Handle top_p, Handle min_p,
-             Handle seed, Handle offset, Handle indices, std::int32_t num_samples, TieRule tie_rule,
-             FilterOrder order, Purpose purpose, Handle allowed, Handle active, Handle processing,
-             Handle tokens, Handle statuses, Handle support_size, Handle logprob,
-             Handle logprob_filtered, Handle mask, Handle probs, Handle reports,
-             std::uint64_t stream, Handle allocate) {
-            new (self) ShardedCudaCall(
-                boundaries, shard, input,
-                {logits, temperature, top_k, top_p, min_p, seed, offset, indices, num_samples,
-                 tie_rule, order, purpose, allowed, active, stream, nb::none()},
-                processing,
-                {tokens, statuses, support_size, logprob, logprob_filtered, mask, probs, reports},
-                allocate);
-          },
-          nb::arg("boundaries"), nb::arg("shard"), nb::arg("input"), nb::arg("logits").none(),
-          nb::arg("temperature").none(), nb::arg("top_k").none(), nb::arg("top_p").none(),
-          nb::arg("min_p").none(), nb::arg("seed").none(), nb::arg("offset").none(),
-          nb::arg("indices").none(), nb::arg("num_samples"), nb::arg("tie_rule"),
-          nb::arg("filter_order"), nb::arg("purpose"), nb::arg("allowed").none(),
-          nb::arg("active").none(), nb::arg("processing").none(), nb::arg("tokens").none(),
-          nb::arg("statuses").none(), nb::arg("support_size").none(), nb::arg("logprob").none(),
-          nb::arg("logprob_filtered").none(), nb::arg("mask").none(), nb::arg("probs").none(),
-          nb::arg("reports").none(), nb::arg("stream"), nb::arg("allocate").none());
-  module.def("sharded_peer_bytes", &most_peer_bytes, nb::arg("boundaries"), nb::arg("shard"),
-             nb::arg("most_rows"), nb::arg("most_samples"), nb::arg("most_logprobs"),
-             nb::arg("allocate"));
+      .def("__init__", [](ShardedCudaCall* self, const nb::dict& given) {
+        new (self) ShardedCudaCall(Named("ShardedCudaCall", given));
+      });
+  define(module, "sharded_peer_bytes", &most_peer_bytes);
 }
 
 }  // namespace fairdraw::python

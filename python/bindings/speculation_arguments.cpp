@@ -4,48 +4,41 @@
 
 namespace fairdraw::python {
 
-DraftedArguments::DraftedArguments(nb::handle target, std::int64_t max_draft,
-                                   std::int64_t max_depth, nb::handle draft_tokens,
-                                   nb::handle parents, nb::handle draft_lengths, nb::handle draft,
-                                   SiblingSampling siblings, nb::handle tokens, nb::handle nodes,
-                                   nb::handle accepted, nb::handle statuses)
-    : is_chain(parents.is_none()),
-      target_(target),
-      ids_("draft_token_ids", draft_tokens, place()),
-      parents_("parents", parents, place()),
-      lengths_("draft_lengths", draft_lengths, place()),
-      draft_(draft, target_.axes(), place()),
-      tokens_("tokens", tokens, target_.view.batch * (max_depth + 1), place()),
-      nodes_("nodes", nodes, target_.view.batch * max_depth, place()),
-      accepted_("accepted", accepted, target_.view.batch, place()),
-      statuses_("statuses", statuses, target_.view.batch, place()) {
+DraftedArguments::DraftedArguments(const Named& given)
+    : is_chain(!given.has("parents")),
+      target_(given),
+      ids_("draft_token_ids", given["draft_token_ids"], place()),
+      parents_("parents", given["parents"], place()),
+      lengths_("draft_lengths", given["draft_lengths"], place()),
+      draft_(given, target_.axes(), place()),
+      tokens_("tokens", given["tokens"],
+              target_.view.batch * (given.as<std::int64_t>("max_depth") + 1), place()),
+      nodes_("nodes", given["nodes"], target_.view.batch * given.as<std::int64_t>("max_depth"),
+             place()),
+      accepted_("accepted", given["accepted"], target_.view.batch, place()),
+      statuses_("statuses", given["statuses"], target_.view.batch, place()) {
   request.target = target_.view;
-  request.max_draft = max_draft;
-  request.max_depth = max_depth;
+  request.max_draft = given.as<std::int64_t>("max_draft");
+  request.max_depth = given.as<std::int64_t>("max_depth");
   request.draft_tokens = ids_.view;
   request.parents = parents_.view;
   request.draft_lengths = lengths_.view;
   draft_.into(request);
-  request.siblings = siblings;
+  request.siblings = given.as<SiblingSampling>("siblings");
   result = {tokens_.view, nodes_.view, accepted_.view, statuses_.view};
 }
 
-ChainSamplingArguments::ChainSamplingArguments(nb::handle draft_probs, nb::handle draft_tokens,
-                                               nb::handle target_probs, nb::handle seed,
-                                               nb::handle offset, nb::handle tokens,
-                                               nb::handle accepted, nb::handle emitted,
-                                               nb::handle statuses, std::uint64_t stream,
-                                               nb::handle workspace)
-    : target_(rows_of("target_probs", target_probs, 3)),
-      draft_(rows_of("draft_probs", draft_probs, 3)),
-      place_(place_of(target_.array, stream, workspace)) {
+ChainSamplingArguments::ChainSamplingArguments(const Named& given)
+    : target_(rows_of("target_probs", given["target_probs"], 3)),
+      draft_(rows_of("draft_probs", given["draft_probs"], 3)),
+      place_(place_of(given, target_.array)) {
   if (draft_.array.device_type() != place_.device_type ||
       draft_.array.device_id() != place_.device_id) {
     throw_value_error(fmt::format("draft_probs is on {}; target_probs is on {}",
                                   device_name(draft_.array.device_type(), draft_.array.device_id()),
                                   device_name(place_.device_type, place_.device_id)));
   }
-  ids_ = input_array("draft_token_ids", draft_tokens, &place_);
+  ids_ = input_array("draft_token_ids", given["draft_token_ids"], &place_);
   const std::int64_t batch = draft_.batch;
   const std::int64_t n = draft_.positions;
   if (ids_.dtype() != nb::dtype<std::int32_t>() || ids_.ndim() != 2) {
@@ -67,7 +60,7 @@ ChainSamplingArguments::ChainSamplingArguments(nb::handle draft_probs, nb::handl
                     "needed (one more than drafted)",
                     target_.positions, target_.batch, n + 1, batch));
   }
-  options_.emplace(seed, offset, nb::none(), 1, place_);
+  options_.emplace(given, 1, place_, false);
   request.draft_probs = draft_.view;
   request.draft_tokens = {static_cast<const std::int32_t*>(ids_.data()), batch * n};
   request.target_probs = target_.view;
@@ -75,10 +68,10 @@ ChainSamplingArguments::ChainSamplingArguments(nb::handle draft_probs, nb::handl
   request.num_draft_tokens = n;
   request.seed = options_->draw.seed;
   request.offset = options_->draw.offset;
-  tokens_.emplace("tokens", tokens, batch * (n + 1), place_);
-  accepted_.emplace("accepted", accepted, batch, place_);
-  emitted_.emplace("emitted", emitted, batch, place_);
-  statuses_.emplace("statuses", statuses, batch, place_);
+  tokens_.emplace("tokens", given["tokens"], batch * (n + 1), place_);
+  accepted_.emplace("accepted", given["accepted"], batch, place_);
+  emitted_.emplace("emitted", given["emitted"], batch, place_);
+  statuses_.emplace("statuses", given["statuses"], batch, place_);
   result = {tokens_->view, accepted_->view, emitted_->view, statuses_->view};
 }
 

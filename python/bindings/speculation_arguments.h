@@ -17,53 +17,52 @@
 
 namespace fairdraw::python {
 
-/// Filters of a distribution: (temperature, top_k, top_p, min_p, tie_rule, filter_order).
+/// Filters of a distribution: a mapping.
 struct Distribution {
   Parameter<float> temperature, top_p, min_p;
   Parameter<std::int32_t> top_k;
   LawFilters filters;
 
-  Distribution(nb::handle object, const Place& place) {
-    const auto parts = nb::cast<nb::tuple>(object);
-    temperature = temperature_of(parts[0], place);
-    top_k = top_k_of(parts[1], place);
-    top_p = probability("top_p", parts[2], place);
-    min_p = probability("min_p", parts[3], place);
+  Distribution(const char* name, nb::handle object, const Place& place) {
+    const Named given(name, object);
+    temperature = temperature_of(given["temperature"], place);
+    top_k = top_k_of(given["top_k"], place);
+    top_p = probability("top_p", given["top_p"], place);
+    min_p = probability("min_p", given["min_p"], place);
     filters = {temperature.value,
                top_k.value,
                top_p.value,
                min_p.value,
-               nb::cast<TieRule>(parts[4]),
-               nb::cast<FilterOrder>(parts[5])};
+               given.as<TieRule>("tie_rule"),
+               given.as<FilterOrder>("filter_apply_order")};
+    given.expect_all_read();
   }
   // `filters` points into the other members.
   Distribution(const Distribution&) = delete;
   Distribution& operator=(const Distribution&) = delete;
 };
 
-/// The target's side of a call: (logits, filters, allowed, processing, batch, row_begins, active,
-/// seed, offset, stream).
+/// The target's side of a call.
 class Target {
  public:
-  explicit Target(nb::handle object)
-      : parts_(nb::cast<nb::tuple>(object)),
-        rows_(rows_of("logits", parts_[0], nb::object(parts_[5]).is_none() ? 3 : 2)),
-        place_(place_of(rows_.array, nb::cast<std::uint64_t>(parts_[9]), nb::none())),
-        distribution_(parts_[1], place_),
-        processing_(parts_[3], place_),
-        row_begins_("row_begins", parts_[5], place_),
-        active_("active", parts_[6], place_),
-        options_(parts_[7], parts_[8], nb::none(), 1, place_) {
+  explicit Target(const Named& given)
+      : rows_(rows_of("logits", given["logits"], given.has("row_begins") ? 2 : 3)),
+        place_(place_of(given, rows_.array)),
+        distribution_("filters", given["filters"], place_),
+        processing_(given["processing"], place_),
+        row_begins_("row_begins", given["row_begins"], place_),
+        active_("active", given["active"], place_),
+        options_(given, 1, place_, false) {
     view.logits = rows_.view;
     view.filters = distribution_.filters;
     view.processing = processing_.view;
-    view.batch = nb::cast<std::int64_t>(parts_[4]);
+    view.batch = given.as<std::int64_t>("batch");
     view.row_begins = row_begins_.view;
     view.active = active_.view;
     view.seed = options_.draw.seed;
     view.offset = options_.draw.offset;
-    if (const nb::object allowed = parts_[2]; !allowed.is_none()) {
-      allowed_ = input_array("allowed", allowed, &place_);
+    if (given.has("allowed")) {
+      allowed_ = input_array("allowed", given["allowed"], &place_);
       view.allowed = bit_rows<const std::uint32_t>("allowed", allowed_, rows_.view.vocab);
     }
   }
@@ -74,7 +73,6 @@ class Target {
   TargetRows view;
 
  private:
-  nb::tuple parts_;
   Rows rows_;
   Place place_;
   Distribution distribution_;
@@ -85,17 +83,17 @@ class Target {
   InputArray allowed_;
 };
 
-/// The draft's side: (distribution, rows, filters); without a distribution the rest is not looked
-/// at.
+/// The draft's side; without a distribution (draft_law) the rest is not looked at.
 class Draft {
  public:
   /// `axes` of the rows.
-  Draft(nb::handle object, std::size_t axes, const Place& place)
-      : parts_(nb::cast<nb::tuple>(object)), distribution_(parts_[2], place) {
-    distribution = nb::cast<DraftLaw>(parts_[0]);
+  Draft(const Named& given, std::size_t axes, const Place& place)
+      : distribution(given.as<DraftLaw>("draft_law")),
+        distribution_("draft_filters", given["draft_filters"], place) {
+    const nb::handle rows = given["draft"];
     if (distribution == DraftLaw::none) return;
-    rows_ = rows_of(distribution == DraftLaw::probs ? "draft_probs" : "draft_logits", parts_[1],
-                    axes, &place);
+    rows_ = rows_of(distribution == DraftLaw::probs ? "draft_probs" : "draft_logits", rows, axes,
+                    &place);
   }
 
   void into(VerifyTreeRequest& request) const {
@@ -104,10 +102,9 @@ class Draft {
     request.draft = rows_.view;
     request.draft_filters = distribution_.filters;
   }
-  DraftLaw distribution = DraftLaw::none;
+  DraftLaw distribution;
 
  private:
-  nb::tuple parts_;
   Distribution distribution_;
   Rows rows_;
 };
@@ -115,10 +112,7 @@ class Draft {
 /// What verify_tree takes; and verify_chain, where `parents` is None.
 class DraftedArguments {
  public:
-  DraftedArguments(nb::handle target, std::int64_t max_draft, std::int64_t max_depth,
-                   nb::handle draft_tokens, nb::handle parents, nb::handle draft_lengths,
-                   nb::handle draft, SiblingSampling siblings, nb::handle tokens, nb::handle nodes,
-                   nb::handle accepted, nb::handle statuses);
+  explicit DraftedArguments(const Named& given);
 
   const Place& place() const { return target_.place(); }
   bool is_chain;
@@ -143,10 +137,7 @@ class DraftedArguments {
 /// What chain_speculative_sampling takes.
 class ChainSamplingArguments {
  public:
-  ChainSamplingArguments(nb::handle draft_probs, nb::handle draft_tokens, nb::handle target_probs,
-                         nb::handle seed, nb::handle offset, nb::handle tokens, nb::handle accepted,
-                         nb::handle emitted, nb::handle statuses, std::uint64_t stream,
-                         nb::handle workspace);
+  explicit ChainSamplingArguments(const Named& given);
 
   const Place& place() const { return place_; }
   ChainSpeculativeRequest request;

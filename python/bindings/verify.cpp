@@ -21,7 +21,6 @@
 #include "harness/run/evidence/coverage.h"
 #include "harness/run/parallel.h"
 #include "python/bindings/ability_names.h"
-#include "python/bindings/arrays.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/judged_callable.h"
 #include "python/bindings/python_sampler.h"
@@ -42,13 +41,33 @@ using harness::UsageError;
 
 /// The arguments of fairdraw.verify, as verification.py passes them.
 struct RunArguments : JudgedCallable {
+  using Text = std::optional<std::string>;
+  using Files = std::vector<std::pair<std::string, std::string>>;
+
+  explicit RunArguments(const Named& given)
+      : JudgedCallable(given),
+        suite(given.as<std::string>("suite")),
+        logits(given.as<Files>("logits")),
+        case_glob(given.as<Text>("case")),
+        seed(given.as<Text>("seed")),
+        seed_from(given.as<Text>("seed_from")),
+        shard(given.as<std::string>("shard")),
+        required(given.as<std::vector<std::string>>("require")),
+        max_skipped(given.as<std::optional<double>>("max_skipped")),
+        jobs(given.as<unsigned>("jobs")) {
+    running_batch = nb::borrow(given["running_batch"]);
+    operations = given.as<nb::dict>("operations");
+    keep_dtype = given.as<bool>("keep_dtype");
+    drafts = given.as<nb::dict>("drafts");
+  }
+
   std::string suite;
-  std::vector<std::pair<std::string, std::string>> logits;  ///< file, dtype ("": what it says)
-  std::optional<std::string> case_glob, seed, seed_from;
+  Files logits;  ///< file, dtype ("": what it says)
+  Text case_glob, seed, seed_from;
   std::string shard;                  ///< "I/N"
   std::vector<std::string> required;  ///< features
   std::optional<double> max_skipped;  ///< percent
-  unsigned jobs = 0;                  ///< 0: one a core
+  unsigned jobs;                      ///< 0: one a core
 };
 
 // Read once a process: a test item a case would read them a hundred times over.
@@ -136,7 +155,10 @@ std::string replay_call(const RunArguments& arguments, const std::string& case_i
                      fmt::format(", case=\"{}\"", case_id), seed);
 }
 
-harness::RunRecord run(const RunArguments& arguments, const nb::object& progress) {
+harness::RunRecord judge(const Named& given) {
+  const RunArguments arguments(given);
+  const nb::object progress = nb::borrow(given["progress"]);
+  given.expect_all_read();
   using Keeps = PythonSampler::Keeps;
   const bool builtin = arguments.is_builtin();
   std::shared_ptr<Callable> callable;
@@ -305,38 +327,7 @@ void bind_verify(nb::module_& module) {
         const nb::gil_scoped_release others_may_run;
         reports::write_report(folder, record);
       });
-  using Files = std::vector<std::pair<std::string, std::string>>;
-  using Names = std::vector<std::string>;
-  using Text = std::optional<std::string>;
-  module.def(
-      "run",
-      [](nb::object function, nb::object running_batch, const std::string& name,
-         const std::string& version, const std::string& semantics, const std::string& suite,
-         const std::string& arrays, const Names& able, const Names& lacks, const Names& random,
-         const Files& logits, const Text& case_glob, const Text& seed, const Text& seed_from,
-         const std::string& shard, const Names& required, std::optional<double> max_skipped,
-         unsigned jobs, const nb::object& progress, nb::dict operations, bool keep_dtype,
-         nb::dict drafts) {
-        return run(
-            {{std::move(function), std::move(running_batch), std::move(operations), keep_dtype,
-              std::move(drafts), name, version, semantics, arrays, able, lacks, random},
-             suite,
-             logits,
-             case_glob,
-             seed,
-             seed_from,
-             shard,
-             required,
-             max_skipped,
-             jobs},
-            progress);
-      },
-      nb::arg("function").none(), nb::arg("running_batch").none(), nb::arg("name"),
-      nb::arg("version"), nb::arg("semantics"), nb::arg("suite"), nb::arg("arrays"),
-      nb::arg("abilities"), nb::arg("lacks"), nb::arg("randomness"), nb::arg("logits"),
-      nb::arg("case").none(), nb::arg("seed").none(), nb::arg("seed_from").none(), nb::arg("shard"),
-      nb::arg("require"), nb::arg("max_skipped").none(), nb::arg("jobs"),
-      nb::arg("progress").none(), nb::arg("operations"), nb::arg("keep_dtype"), nb::arg("drafts"));
+  define(module, "run", &judge);
   module.def("case_ids", &case_ids);
   module.def("profile_names", [] {
     const auto names = reference::profile_names();

@@ -12,11 +12,11 @@ from ._arrays import Backend
 FilterOrder = Literal["top_k_first", "joint"]
 TieRule = Literal["keep_all", "lowest_id"]
 Purpose = Literal["draw", "draft"]
+RowsHold = Literal["logits", "probs"]
 
 # Kept, because an enum takes three times as long to find a member as its mapping does.
 _TIE_RULES = _core.TieRule.__members__
 _FILTER_ORDERS = _core.FilterOrder.__members__
-_PURPOSES = _core.Purpose.__members__
 
 _Member = TypeVar("_Member")
 
@@ -48,11 +48,6 @@ def _seed_and_offset(
         return backend.fresh_seed(generator), 0
     seed = backend.seed("seed", seed, outputs)
     return seed, 0 if offset is None else backend.seed("offset", offset, outputs)
-
-
-def _drawn_with(given: Any, seed: Any) -> Any:
-    """What a result says that it was drawn with: the seed as it was given, or the fresh one."""
-    return seed if given is None else given
 
 
 def _raise_on_nan(name: str, statuses: Any) -> None:

@@ -19,13 +19,13 @@ from . import _core
 def length(array: Any) -> int:
     """Values along the first axis. 0 where there is none: the kernels then say what is wrong."""
     shape: tuple[int, ...] = tuple(getattr(array, "shape", ()))
-    return int(shape[0]) if shape else 0
+    return shape[0] if shape else 0
 
 
 def width(array: Any) -> int:
     """Values along the last axis; 0 as for `length`."""
     shape: tuple[int, ...] = tuple(getattr(array, "shape", ()))
-    return int(shape[-1]) if shape else 0
+    return shape[-1] if shape else 0
 
 
 def _is_torch(value: Any, name: str) -> bool:
@@ -90,8 +90,10 @@ class NumpyBackend:
     def seed(self, name: str, value: Any, outputs: int) -> Any:
         return value
 
-    def call(self, operation: Any, *arguments: Any) -> Any:
-        return operation(*arguments)
+    def call(self, operation: Any, /, *, workspace: Any = None, **named: Any) -> Any:
+        """Calls one of the compiled module's operations, which read arguments by name."""
+        named.update(stream=self.stream, workspace=workspace)
+        return operation(named)
 
     def workspace(self, rows: int, vocab: int = 0) -> Any:
         return None
@@ -171,9 +173,11 @@ class TorchBackend:
             return bool(self._torch.cuda.is_current_stream_capturing())
 
     def lend(self, tensor: Any) -> Any:
-        if isinstance(tensor, tuple):
-            return tuple(self.lend(part) for part in tensor)
-        if not _is_torch(tensor, "Tensor"):
+        if not isinstance(tensor, self._torch.Tensor):
+            if isinstance(tensor, tuple):
+                return tuple(self.lend(part) for part in tensor)
+            if isinstance(tensor, dict):
+                return {name: self.lend(part) for name, part in tensor.items()}
             return tensor
         if tensor.requires_grad:  # DLPack takes no graph of gradients along
             tensor = tensor.detach()
@@ -234,12 +238,18 @@ class TorchBackend:
             return False
         return dtype == "float32" or not value.is_floating_point()
 
-    def call(self, operation: Any, *arguments: Any) -> Any:
+    def call(self, operation: Any, /, *, workspace: Any = None, **named: Any) -> Any:
+        """As that of NumPy's, with all tensors lent."""
+        return self.on_device(
+            operation, self.lend({**named, "stream": self.stream, "workspace": workspace})
+        )
+
+    def on_device(self, function: Any, *arguments: Any) -> Any:
         cuda = self._torch.cuda
         if not self._cuda or self._device.index == cuda.current_device():
-            return operation(*arguments)
+            return function(*arguments)
         with cuda.device(self._device):  # kernels run on the current device
-            return operation(*arguments)
+            return function(*arguments)
 
     def workspace(self, rows: int, vocab: int = 0) -> Any:
         return self.allocate(_core.cuda_workspace_bytes(rows, vocab)) if self._cuda else None

@@ -1,8 +1,10 @@
-"""The compiled module: what the other files of the package are made of. Not for users."""
+"""The compiled module: what the other files of the package are made of. Not for users.
+
+Functions of a mapping read it by name: TypeError for a name that is missing, and for another."""
 
 import enum
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 __version__: str
 
@@ -45,235 +47,104 @@ class StepRows(enum.Enum):
     last = ...
     all = ...
 
-class Batch:
-    """What a callable under test is given.
+class _Lent:
+    """What a Batch and a DraftBatch have.
 
     Arrays are views of the judge's memory: read-only except for the out_* ones, and valid until the
-    callable returns. An optional array that is not there is None.
+    callable returns. An optional array that is not there is None. Axes [requests] are those of a
+    DraftBatch.
     """
 
-    @property
-    def input(self) -> str:
-        """ "logits", or "probs": then `logits` holds probabilities and temperature means nothing."""
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def rows(self) -> int: ...
-    @property
-    def vocab(self) -> int: ...
-    @property
-    def outputs(self) -> int: ...
-    @property
-    def num_samples(self) -> int: ...
-    @property
-    def tie_rule(self) -> str: ...
-    @property
-    def filter_apply_order(self) -> str: ...
-    @property
-    def seed_is_scalar(self) -> bool: ...
-    @property
-    def logits(self) -> Any:
-        """[rows, vocab] of `dtype`; rows may lie further apart than vocab."""
-    @property
-    def temperature(self) -> Any:
-        """[rows] float32, as are top_p and min_p."""
-    @property
-    def top_k(self) -> Any:
-        """[rows] int32."""
-    @property
-    def top_p(self) -> Any: ...
-    @property
-    def min_p(self) -> Any: ...
-    @property
-    def allowed(self) -> Any:
-        """[rows, ceil(vocab / 32)] packed words, or None."""
-    @property
-    def active(self) -> Any:
-        """[rows] uint8, 0 for padding, or None."""
-    @property
-    def indices(self) -> Any:
-        """[outputs] int32: output i samples row indices[i]; None: row i."""
-    @property
-    def seed(self) -> Any:
-        """[outputs] uint64 (torch: the same bits as int64), [1] where seed_is_scalar."""
-    @property
-    def offset(self) -> Any: ...
-    @property
-    def words(self) -> Any:
-        """[outputs, num_samples] random words to draw with, or None."""
-    @property
-    def out_tokens(self) -> Any:
-        """[outputs, num_samples] int32, to be written by a callable that returns the batch."""
-    @property
-    def out_statuses(self) -> Any: ...
-    @property
-    def out_support_size(self) -> Any: ...
-    @property
-    def out_logprob(self) -> Any: ...
-    @property
-    def out_logprob_filtered(self) -> Any: ...
-    @property
-    def out_mask(self) -> Any: ...
-    @property
-    def out_probs(self) -> Any: ...
-    @property
-    def report_mode(self) -> str:
-        """ "raw_logits", "raw_logprobs", "processed_logits" or "processed_logprobs"."""
-    @property
-    def rank_rule(self) -> str:
-        """ "position", or "at_least": how many values are at least the token's own."""
-    @property
-    def top_n(self) -> int: ...
-    @property
-    def out_report_values(self) -> Any:
-        """[outputs, num_samples] float32: of the tokens, in `report_mode`; None: not asked for."""
-    @property
-    def out_report_ranks(self) -> Any: ...
-    @property
-    def out_report_top_ids(self) -> Any:
-        """[outputs, top_n] int32, -1 where there are less."""
-    @property
-    def out_report_top_values(self) -> Any: ...
-    @property
-    def out_report_all(self) -> Any:
-        """[rows, vocab] float32."""
+    dtype: Final[str]  #: Of rows: of logits, target, draft_probs and draft_logits.
+    vocab: Final[int]
+    tie_rule: Final[str]
+    filter_apply_order: Final[str]
+    seed_is_scalar: Final[bool]
+    temperature: Final[Any]  #: [rows] or [requests] float32, as are top_p and min_p; 0 is greedy.
+    top_k: Final[Any]  #: [rows] or [requests] int32; 0 is off.
+    top_p: Final[Any]
+    min_p: Final[Any]
+    active: Final[Any]  #: [rows] or [requests] uint8, 0 for padding, or None.
+    #: [outputs] or [requests] uint64 (torch: the same bits as int64), [1] where seed_is_scalar.
+    seed: Final[Any]
+    offset: Final[Any]  #: As seed; position i of a draft has offset + i.
+    out_statuses: Final[Any]
 
-class DraftBatch:
+class Batch(_Lent):
+    """What a callable under test is given."""
+
+    #: "logits", or "probs": then `logits` holds probabilities and temperature means nothing.
+    input: Final[str]
+    rows: Final[int]
+    outputs: Final[int]
+    num_samples: Final[int]
+    logits: Final[Any]  #: [rows, vocab] of `dtype`; rows may lie further apart than vocab.
+    allowed: Final[Any]  #: [rows, ceil(vocab / 32)] packed words, or None.
+    indices: Final[Any]  #: [outputs] int32: output i samples row indices[i]; None: row i.
+    words: Final[Any]  #: [outputs, num_samples] random words to draw with, or None.
+    #: [outputs, num_samples] int32, to be written by a callable that returns the batch.
+    out_tokens: Final[Any]
+    out_support_size: Final[Any]
+    out_logprob: Final[Any]
+    out_logprob_filtered: Final[Any]
+    out_mask: Final[Any]
+    out_probs: Final[Any]
+    #: "raw_logits", "raw_logprobs", "processed_logits" or "processed_logprobs".
+    report_mode: Final[str]
+    #: "position", or "at_least": how many values are at least the token's own.
+    rank_rule: Final[str]
+    top_n: Final[int]
+    #: [outputs, num_samples] float32: of the tokens, in `report_mode`; None: not asked for.
+    out_report_values: Final[Any]
+    out_report_ranks: Final[Any]
+    out_report_top_ids: Final[Any]  #: [outputs, top_n] int32, -1 where there are less.
+    out_report_top_values: Final[Any]
+    out_report_all: Final[Any]  #: [rows, vocab] float32.
+
+class DraftBatch(_Lent):
     """What a callable that verifies drafts is given: requests with up to max_draft drafts each.
 
     Row 0 of a request's target follows its history, row i + 1 its draft i. Where draft_lengths says
     fewer than max_draft, rows and drafts after these are padding: they hold anything, and are not
-    to be read. Arrays are lent as those of a `Batch`; one that is not there is None. Read-only but
-    for out_*.
+    to be read.
     """
 
-    @property
-    def input(self) -> str:
-        """ "logits", or "probs": then target holds probabilities, and there are no parameters."""
-    @property
-    def dtype(self) -> str:
-        """Of target, draft_probs and draft_logits."""
-    @property
-    def requests(self) -> int: ...
-    @property
-    def max_draft(self) -> int: ...
-    @property
-    def vocab(self) -> int: ...
-    @property
-    def tie_rule(self) -> str: ...
-    @property
-    def filter_apply_order(self) -> str: ...
-    @property
-    def seed_is_scalar(self) -> bool: ...
-    @property
-    def target(self) -> Any:
-        """[requests, max_draft + 1, vocab] of `dtype`; logits are unfiltered."""
-    @property
-    def draft_tokens(self) -> Any:
-        """[requests, max_draft] int32."""
-    @property
-    def draft_lengths(self) -> Any:
-        """[requests] int32: how many drafts there are."""
-    @property
-    def draft_probs(self) -> Any:
-        """[requests, max_draft, vocab], what the drafts were drawn from; None: not known, or logits."""
-    @property
-    def draft_logits(self) -> Any:
-        """The same in logits, which the draft's own parameters filter."""
-    @property
-    def temperature(self) -> Any:
-        """[requests] float32, as are top_p and min_p; 0 is greedy."""
-    @property
-    def top_k(self) -> Any:
-        """[requests] int32; 0 is off."""
-    @property
-    def top_p(self) -> Any: ...
-    @property
-    def min_p(self) -> Any: ...
-    @property
-    def draft_temperature(self) -> Any:
-        """[requests] of draft_logits, and None without them, as are the next three."""
-    @property
-    def draft_top_k(self) -> Any: ...
-    @property
-    def draft_top_p(self) -> Any: ...
-    @property
-    def draft_min_p(self) -> Any: ...
-    @property
-    def allowed(self) -> Any:
-        """[requests, max_draft + 1, ceil(vocab / 32)] packed words, or None."""
-    @property
-    def active(self) -> Any:
-        """[requests] uint8, 0 for padding, or None."""
-    @property
-    def seed(self) -> Any:
-        """[requests] uint64 (torch: the same bits as int64), [1] where seed_is_scalar."""
-    @property
-    def offset(self) -> Any:
-        """As seed; position i of a request has offset + i."""
-    @property
-    def accept_words(self) -> Any:
-        """[requests, max_draft] random words to test with, or None; so are the next two."""
-    @property
-    def recover_words(self) -> Any: ...
-    @property
-    def bonus_words(self) -> Any:
-        """[requests]."""
-    @property
-    def out_tokens(self) -> Any:
-        """[requests, max_draft + 1] int32, -1 after the last."""
-    @property
-    def out_accepted(self) -> Any:
-        """[requests] int32: drafted tokens that are emitted; None: not asked for, as are others."""
-    @property
-    def out_passed(self) -> Any:
-        """Of probabilities: positions that pass their own test, those after a rejection too."""
-    @property
-    def out_statuses(self) -> Any: ...
+    #: "logits", or "probs": then target holds probabilities, and there are no parameters.
+    input: Final[str]
+    requests: Final[int]
+    max_draft: Final[int]
+    target: Final[Any]  #: [requests, max_draft + 1, vocab] of `dtype`; logits are unfiltered.
+    draft_tokens: Final[Any]  #: [requests, max_draft] int32.
+    draft_lengths: Final[Any]  #: [requests] int32: how many drafts there are.
+    #: [requests, max_draft, vocab], what the drafts were drawn from; None: not known, or logits.
+    draft_probs: Final[Any]
+    draft_logits: Final[Any]  #: The same in logits, which the draft's own parameters filter.
+    #: [requests] of draft_logits, and None without them, as are the next three.
+    draft_temperature: Final[Any]
+    draft_top_k: Final[Any]
+    draft_top_p: Final[Any]
+    draft_min_p: Final[Any]
+    allowed: Final[Any]  #: [requests, max_draft + 1, ceil(vocab / 32)] packed words, or None.
+    #: [requests, max_draft] random words to test with, or None; so are the next two.
+    accept_words: Final[Any]
+    recover_words: Final[Any]
+    bonus_words: Final[Any]  #: [requests].
+    out_tokens: Final[Any]  #: [requests, max_draft + 1] int32, -1 after the last.
+    #: [requests] int32: drafted tokens that are emitted; None: not asked for, as are others.
+    out_accepted: Final[Any]
+    #: Of probabilities: positions that pass their own test, those after a rejection too.
+    out_passed: Final[Any]
 
 class BatchRequest:
-    def __init__(
-        self,
-        temperature: float,
-        top_k: int,
-        top_p: float,
-        min_p: float,
-        repetition_penalty: float,
-        repetition_of_prompt: bool,
-        frequency_penalty: float,
-        presence_penalty: float,
-        seed: int,
-        first_offset: int,
-        min_tokens: int,
-        stop_ids: list[int],
-        bias: list[tuple[int, float]],
-        bad_words: list[list[int]],
-        allowed_ids: list[int],
-        prompt: list[int],
-        /,
-    ) -> None: ...
+    def __init__(self, fields: dict[str, Any], /) -> None: ...
 
 class BatchState:
-    def __init__(
-        self,
-        vocab: int,
-        capacity: int,
-        max_length: int,
-        max_bias: int,
-        max_stop_ids: int,
-        max_bad_words: int,
-        max_bad_word_tokens: int,
-        max_allowed_ids: int,
-        history: HistoryForm,
-        tie_rule: TieRule,
-        filter_order: FilterOrder,
-        /,
-    ) -> None: ...
+    def __init__(self, options: dict[str, Any], /) -> None: ...
     def add(self, id: int, request: BatchRequest, slot: int, /) -> int: ...
     def remove(self, id: int, /) -> None: ...
     def swap(self, first: int, second: int, /) -> None: ...
     def compact(self) -> list[tuple[int, int]]: ...
-    def evict(self, id: int, /) -> tuple[tuple[Any, ...], list[int], list[int]]: ...
+    def evict(self, id: int, /) -> tuple[dict[str, Any], list[int], list[int]]: ...
     def restore(
         self, id: int, request: BatchRequest, output: list[int], allowed: list[int], slot: int, /
     ) -> int: ...
@@ -302,18 +173,7 @@ class FusedSamplingProcessor:
     def wait_for_tokens(self) -> list[int]: ...
 
 class CudaFusedSamplingProcessor:
-    def __init__(
-        self,
-        state: BatchState,
-        device_id: int,
-        stream: int,
-        processing: bool,
-        bitmask: bool,
-        logit_offsets: bool,
-        most_unread_calls: int,
-        most_copies: int,
-        /,
-    ) -> None: ...
+    def __init__(self, state: BatchState, options: dict[str, Any], /) -> None: ...
     def step(self, logits: Any, logit_offsets: Any, rows: StepRows, most_rows: int) -> None: ...
     def bring_changes(self) -> None: ...
     def new_tokens(self) -> Any:
@@ -337,48 +197,8 @@ class RunRecord:
     def lines(self) -> list[str]: ...
     def write(self, folder: str) -> None: ...
 
-def run(
-    function: Callable[[Any], Any] | str | None,
-    running_batch: Callable[[], Any] | None,
-    name: str,
-    version: str,
-    semantics: str,
-    suite: str,
-    arrays: str,
-    abilities: list[str],
-    lacks: list[str],
-    randomness: list[str],
-    logits: list[tuple[str, str]],
-    case: str | None,
-    seed: str | None,
-    seed_from: str | None,
-    shard: str,
-    require: list[str],
-    max_skipped: float | None,
-    jobs: int,
-    progress: Callable[[str, int, int], object] | None,
-    operations: dict[str, Callable[..., Any]],
-    keep_dtype: bool,
-    drafts: dict[str, Any],
-) -> RunRecord: ...
-def fuzz(
-    function: Callable[[Any], Any] | str | None,
-    name: str,
-    version: str,
-    semantics: str,
-    arrays: str,
-    abilities: list[str],
-    lacks: list[str],
-    randomness: list[str],
-    seconds: float,
-    cases: int,
-    first_case: int,
-    property: str,
-    statistical: bool,
-    keep_going: bool,
-    seed: str | None,
-    seed_from: str | None,
-) -> dict[str, Any]: ...
+def run(arguments: dict[str, Any], /) -> RunRecord: ...
+def fuzz(arguments: dict[str, Any], /) -> dict[str, Any]: ...
 def expected_row(
     semantics: str, logits: Any, temperature: float, top_k: int, top_p: float, min_p: float
 ) -> dict[str, Any]:
@@ -414,14 +234,16 @@ def cause_text(name: str, /) -> tuple[str, str]: ...
 def set_plugin_host(words: list[str], /) -> None: ...
 def cuda_workspace_bytes(rows: int, vocab: int = 0) -> int: ...
 def why_no_cuda() -> str: ...
-def softmax(*arguments: Any) -> None: ...
-def draw(*arguments: Any) -> None: ...
-def top_k_mask_logits(*arguments: Any) -> None: ...
-def renorm_probs(*arguments: Any) -> None: ...
-def sample(*arguments: Any) -> None: ...
-def sample_with_kept_sets(*arguments: Any) -> None: ...
-def kept_sets_of_mask(*arguments: Any) -> None: ...
-def chain_speculative_sampling(*arguments: Any) -> None: ...
+def chain_speculative_sampling(arguments: dict[str, Any], /) -> None: ...
+def draw(arguments: dict[str, Any], /) -> None: ...
+def kept_sets_of_mask(arguments: dict[str, Any], /) -> None: ...
+def log_probabilities(arguments: dict[str, Any], /) -> None: ...
+def renorm_probs(arguments: dict[str, Any], /) -> None: ...
+def sample(arguments: dict[str, Any], /) -> None: ...
+def sample_with_kept_sets(arguments: dict[str, Any], /) -> None: ...
+def softmax(arguments: dict[str, Any], /) -> None: ...
+def top_k_mask_logits(arguments: dict[str, Any], /) -> None: ...
+def verify_drafts(arguments: dict[str, Any], /) -> None: ...
 
 class TileInput(enum.Enum):
     logits = 0
@@ -435,49 +257,40 @@ class ShardedCall:
     def block(self) -> bytes: ...
     def receive(self, blocks: Any) -> None: ...
 
-def sharded_sample(*arguments: Any) -> ShardedCall: ...
-def sharded_softmax(*arguments: Any) -> ShardedCall: ...
-def sharded_log_softmax(*arguments: Any) -> ShardedCall: ...
-def sharded_top_k_mask_logits(*arguments: Any) -> ShardedCall: ...
-def sharded_renorm_probs(*arguments: Any) -> ShardedCall: ...
+def sharded_sample(arguments: dict[str, Any], /) -> ShardedCall: ...
+def sharded_softmax(arguments: dict[str, Any], /) -> ShardedCall: ...
+def sharded_log_softmax(arguments: dict[str, Any], /) -> ShardedCall: ...
+def sharded_top_k_mask_logits(arguments: dict[str, Any], /) -> ShardedCall: ...
+def sharded_renorm_probs(arguments: dict[str, Any], /) -> ShardedCall: ...
 
 class ShardedExchange(enum.Enum):
     summary = 0
-    tokens = 1
-    gather = 2
+    threshold = 1
+    tokens = 2
     ranks = 3
 
 class ShardedCudaCall:
-    def __init__(self, *arguments: Any) -> None: ...
+    def __init__(self, arguments: dict[str, Any], /) -> None: ...
     def send(self, exchange: ShardedExchange, /) -> None: ...
     def receive(self, exchange: ShardedExchange, /) -> None: ...
     def use_peers(self, memory: list[int], bytes: int, most_rows: int, /) -> None: ...
-    def run(self) -> None: ...
-    def go_on(self, undecided: int, /) -> None: ...
-    def gathers(self, rows: int, /) -> int: ...
+    def run(self, rounds: int, /) -> None: ...
+    def narrow_on(self, rounds: int, /) -> None: ...
     def sent_at(self, exchange: ShardedExchange, /) -> int: ...
     def received_at(self, exchange: ShardedExchange, /) -> int: ...
     def block_bytes(self, exchange: ShardedExchange, /) -> int: ...
     @property
     def undecided_at(self) -> int: ...
 
-def sharded_peer_bytes(
-    boundaries: list[int],
-    shard: int,
-    most_rows: int,
-    most_samples: int,
-    most_logprobs: int,
-    allocate: Any,
-) -> int: ...
-def verify_drafts(*arguments: Any) -> None: ...
+def sharded_peer_bytes(arguments: dict[str, Any], /) -> int: ...
 def parents_from_links(*arguments: Any) -> None: ...
-def beam_search_step(*arguments: Any) -> None: ...
-def beam_search_result(*arguments: Any) -> None: ...
-def check_stop(*arguments: Any) -> None: ...
+def beam_search_step(arguments: dict[str, Any], /) -> None: ...
+def beam_search_result(arguments: dict[str, Any], /) -> None: ...
+def check_stop(arguments: dict[str, Any], /) -> None: ...
 def child_seeds(*arguments: Any) -> None: ...
 def child_seed(seed: int, child: int, seed_plus_index: bool) -> int: ...
 def add_logprobs(*arguments: Any) -> None: ...
-def best_of(*arguments: Any) -> None: ...
+def best_of(arguments: dict[str, Any], /) -> None: ...
 def finish_reasons() -> list[tuple[str, str]]: ...
 
 BEAMS_LIVE: int

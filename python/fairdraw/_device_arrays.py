@@ -160,11 +160,13 @@ class DeviceArrays:
         return self.uploaded(name, found)  # type: ignore[no-any-return]
 
     def uploaded(self, name: str, value: Any) -> Any:
-        """NumPy's arrays, and tuples of them, on the device."""
+        """NumPy's arrays, and tuples of them, by name too, on the device."""
         if value is None:
             return None
         if isinstance(value, tuple):
             return tuple(self.uploaded(name, part) for part in value)
+        if isinstance(value, dict):
+            return {key: self.uploaded(name, part) for key, part in value.items()}
         return self._backend.upload(name, value)
 
     def on_host(self, name: str, value: Any, instead: str) -> Any:

@@ -1,23 +1,282 @@
-"""Operations whose rows lie whole on one device, or split by columns over ranks.
+"""The table of operations, and those whose rows lie whole on one device or split over ranks.
 
-Each is written once, as a function that is told first how to find the backend of its rows. The public
-function is that of whole rows; sharded.py makes methods of them, over columns.
+A row of the table is the declaration of a function: its name, its arguments with their kinds (the
+annotations, below) and defaults, its docstring, and what the results of its operators are. From a
+row follow the public signature; what the compiled module is called with and its stub (_core.pyi);
+and in torch_operators.py and torch_compile.py the operators of torch, their fakes, and what
+torch.compile calls in place of the function.
+
+Operations over columns, too, are written once, as a function that is told first how to find the
+backend of its rows. The public function is that of whole rows; sharded.py makes methods of the others.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
+from . import _core
+from ._arguments import _member
 from ._arrays import Backend, backend_of
 
-#: From an array of rows and its name.
-BackendFor = Callable[[Any, str], Backend]
+#: Arrays, in one of the libraries' types: rows of logits or probabilities and others that are read as
+#: they are; parameters, which are also numbers; indices of rows; 64 bits each.
+Array: TypeAlias = Any
+Float: TypeAlias = Any
+Int: TypeAlias = Any
+Indices: TypeAlias = Any
+Bits: TypeAlias = Any
+#: Values that are no arrays.
+Samples: TypeAlias = int
+CheckNan: TypeAlias = bool
+
+_Lend = Callable[[Backend, str, Any, "int | None"], Any]
+
+
+class Kind(NamedTuple):
+    """What an argument's annotation says."""
+
+    schema: str  #: its type in the schema of an operator of torch
+    lend: _Lend | None = None  #: makes what the compiled module takes; None: it takes no such thing
+
+
+def _named(enum: Any) -> _Lend:
+    members = enum.__members__  # kept, because an enum takes three times as long to find one
+    return lambda backend, name, value, rows: _member(name, value, members)
+
+
+def _parameter(dtype: str) -> _Lend:
+    return lambda backend, name, value, rows: backend.parameter(value, dtype, rows)
+
+
+def _as_it_is(backend: Backend, name: str, value: Any, rows: int | None) -> Any:
+    return value
+
+
+#: By annotation. Arguments with others are Python's alone, but for filters of a draft.
+KINDS = {
+    "Array": Kind("Tensor", _as_it_is),
+    "Float": Kind("Tensor", _parameter("float32")),
+    "Int": Kind("Tensor", _parameter("int32")),
+    "Indices": Kind("Tensor", lambda backend, name, value, rows: backend.indices(value)),
+    "Bits": Kind("Tensor"),
+    "Samples": Kind("SymInt", _as_it_is),
+    "int": Kind("SymInt"),
+    "int | None": Kind("SymInt"),
+    "TieRule": Kind("str", _named(_core.TieRule)),
+    "FilterOrder": Kind("str", _named(_core.FilterOrder)),
+    "Purpose": Kind("str", _named(_core.Purpose)),
+    "RowsHold": Kind("str", _named(_core.TileInput)),
+    "LogprobsMode": Kind("str"),
+    "RankRule": Kind("str"),
+    "CheckNan": Kind("bool"),
+}
+
+
+#: Results of `sample`, by the names that SampleDetails and the compiled module have.
+DETAILS = {
+    "tokens": ("ids", "outputs", "samples"),
+    "statuses": ("int32", "outputs"),
+    "support_size": ("int32", "outputs"),
+    "logprob": ("float32", "outputs", "samples"),
+    "logprob_filtered": ("float32", "outputs", "samples"),
+    "mask": ("words", "rows", "words"),
+    "probs": ("float32", "rows", "vocab"),
+}
+#: Likewise of Logprobs; rows of `all` are there where they are asked for.
+REPORTS = {
+    "values": ("float32", "outputs", "samples"),
+    "ranks": ("int32", "outputs", "samples"),
+    "top_ids": ("int32", "outputs", "top_n"),
+    "top_values": ("float32", "outputs", "top_n"),
+    "all": ("float32", "reported", "vocab"),
+}
+#: The dtype and the axes by name. "like" is the dtype of the rows, "ids" that of token ids.
+Results: TypeAlias = Mapping[str, tuple[str, ...]]
+#: The lengths of axes by name: of none, one or more.
+Sizes: TypeAlias = Mapping[str, tuple[Any, ...]]
+
+
+class Operator(NamedTuple):
+    """An operator of torch that calls a function of the table."""
+
+    name: str
+    #: In order; the axes are names of `sizes`.
+    results: Results
+    given: Mapping[str, Any] = {}  #: what the function gets besides the operator's arguments
+    #: Arguments that come before all others that have a default. None is none for them.
+    first: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()  #: arguments that the operator has not
+
+
+class Operand(NamedTuple):
+    """An argument of an operator."""
+
+    name: str
+    kind: str
+    schema: str
+    default: Any  #: inspect.Parameter.empty: there is none
+    group: str = ""  #: an argument of the function whose field it is
+    field: str = ""
+
+    def __str__(self) -> str:
+        if self.default is inspect.Parameter.empty:
+            return f"{self.schema} {self.name}"
+        default = f'"{self.default}"' if isinstance(self.default, str) else self.default
+        return f"{self.schema}{'?' if default is None else ''} {self.name}={default}"
+
+
+class Operation(NamedTuple):
+    """A row of the table."""
+
+    public: Callable[..., Any]
+    operators: tuple[Operator, ...] = ()
+    #: Of the results, from the arguments by name.
+    sizes: Callable[..., Sizes] = lambda **_: {}
+    #: By name, arguments that are dataclasses, whose fields are arguments of operators.
+    groups: Mapping[str, Any] = {}
+    core: str = ""  #: the compiled module's function, where it has another name
+
+    @property
+    def name(self) -> str:
+        return self.public.__name__
+
+    @property
+    def signature(self) -> inspect.Signature:
+        return inspect.signature(self.public)
+
+    def operands(self, operator: Operator) -> list[Operand]:
+        """Rows and seeds, what has no default, then the others, in the order of the function."""
+        found = [
+            operand
+            for parameter in self.signature.parameters.values()
+            for operand in self._operands_of(parameter)
+            if operand.name not in operator.without
+        ]
+
+        def place(operand: Operand) -> tuple[int, int]:
+            if operand.name in operator.first:
+                return 3, operator.first.index(operand.name)
+            if operand.kind == "CheckNan":
+                return 5, 0
+            if operand.default is not inspect.Parameter.empty:
+                return 4, 0
+            return (1 if operand.kind == "Bits" else 0 if operand.schema == "Tensor" else 2), 0
+
+        return [
+            each._replace(default=inspect.Parameter.empty)
+            if each.name in operator.first and each.default is None
+            else each
+            for each in sorted(found, key=place)
+        ]
+
+    def _operands_of(self, parameter: inspect.Parameter) -> Iterator[Operand]:
+        if parameter.name in self.groups:
+            for each in inspect.signature(self.groups[parameter.name]).parameters.values():
+                prefix = parameter.name.removesuffix("filters")
+                operand = _operand(each, prefix + each.name)
+                yield operand._replace(group=parameter.name, field=each.name)
+        elif parameter.annotation in KINDS:
+            yield _operand(parameter, parameter.name)
+
+    def schema(self, operator: Operator) -> str:
+        results = ["Tensor"] * len(operator.results)
+        what = f"({', '.join(results)})" if len(results) > 1 else results[0]
+        return f"({', '.join(map(str, self.operands(operator)))}) -> {what}"
+
+    def substitute(self, call: str) -> str:
+        """The source of a function with the same signature, which makes a call: there {} is a
+        dictionary of the arguments."""
+        plain = self.signature.replace(
+            parameters=[
+                parameter.replace(annotation=inspect.Parameter.empty)
+                for parameter in self.signature.parameters.values()
+            ],
+            return_annotation=inspect.Signature.empty,
+        )
+        given = ", ".join(f"{name!r}: {name}" for name in plain.parameters)
+        return f"def {self.name}{plain}:\n    return {call.format(f'{{{given}}}')}\n"
+
+
+def _operand(parameter: inspect.Parameter, name: str) -> Operand:
+    kind = KINDS[parameter.annotation]
+    default = parameter.default
+    if parameter.annotation == "Bits":
+        default = inspect.Parameter.empty
+    elif kind.schema == "Tensor" and default is not inspect.Parameter.empty:
+        default = None
+    return Operand(name, parameter.annotation, kind.schema, default)
+
+
+@functools.cache
+def _lends(declared: Any) -> tuple[list[str], list[tuple[str, _Lend]]]:
+    """Names of arguments that are taken as they are, and of others, with what is done to them."""
+    annotations = declared.__annotations__.items()
+    lends = [(name, KINDS[kind].lend) for name, kind in annotations if kind in KINDS]
+    as_they_are = [name for name, lend in lends if lend is _as_it_is]
+    others = [(name, lend) for name, lend in lends if lend is not None and lend is not _as_it_is]
+    return as_they_are, others
+
+
+def lent(
+    declared: Any, backend: Backend, given: Mapping[str, Any], rows: int | None = None
+) -> dict[str, Any]:
+    """Those of the given arguments that the compiled module takes, as the annotations of a function
+    or a dataclass say; without bits, which `_seed_and_offset` makes. `rows`: how many values a
+    parameter has, where not as many as the rows."""
+    as_they_are, others = _lends(declared)
+    found = {name: given[name] for name in as_they_are}
+    for name, lend in others:
+        found[name] = lend(backend, name, given[name], rows)
+    return found
+
+
+def shape_of(axes: Iterable[str], sizes: Sizes) -> tuple[Any, ...]:
+    shape: tuple[Any, ...] = ()
+    for axis in axes:
+        shape += tuple(sizes[axis])
+    return shape
+
+
+def empty(backend: Backend, results: Results, sizes: Sizes) -> dict[str, Any]:
+    """New arrays for results."""
+    found = {}
+    for name, (dtype, *axes) in results.items():
+        shape = shape_of(axes, sizes)
+        if dtype == "words":
+            found[name] = backend.empty_words(shape)
+        else:
+            found[name] = backend.empty(shape, "int32" if dtype == "ids" else dtype)
+    return found
+
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class Table(dict[str, Operation]):
+    """Operations by name."""
+
+    def declare(self, *operators: Operator, **others: Any) -> Callable[[_Function], _Function]:
+        def declared(public: _Function) -> _Function:
+            self[public.__name__] = Operation(public, operators, **others)
+            return public
+
+        return declared
+
+    def stub(self) -> str:
+        """The part of _core.pyi that is these operations: their arguments are read by name."""
+        names = sorted({row.core or name for name, row in self.items()})
+        return "".join(f"def {name}(arguments: dict[str, Any], /) -> None: ...\n" for name in names)
+
+
+TABLE = Table()
+
+#: From an array of rows and its name.
+BackendFor = Callable[[Any, str], Backend]
 
 
 def operation(

@@ -92,9 +92,15 @@ class PeerMemory:
         self.device = torch.device("cuda", torch.cuda.current_device())
         rank = torch.distributed.get_rank(group)
         self.bytes = _core.sharded_peer_bytes(
-            list(boundaries), rank, limits.rows, limits.num_samples,
-            -1 if limits.logprobs is None else limits.logprobs, self._allocate,
-        )  # fmt: skip
+            dict(
+                boundaries=list(boundaries),
+                shard=rank,
+                most_rows=limits.rows,
+                most_samples=limits.num_samples,
+                most_logprobs=-1 if limits.logprobs is None else limits.logprobs,
+                workspace=self._allocate,
+            )
+        )
         sizes = gathered(torch.tensor([self.bytes], dtype=torch.int64)).tolist()
         if len(set(sizes)) > 1:
             raise ValueError(

@@ -45,12 +45,12 @@ class BeamResult(NamedTuple):
 
 
 class _Memory(NamedTuple):
-    """What a search works on: in host memory, or all of it on a GPU."""
+    """What a search works on, by name: in host memory, or all of it on a GPU."""
 
-    parameters: tuple[Any, ...]
-    live: tuple[Any, ...]  # beams, scores, tokens generated, states
-    pool: tuple[Any, ...]
-    history: tuple[Any, ...]  # and how many steps it has places for
+    parameters: dict[str, Any]
+    live: dict[str, Any]
+    pool: dict[str, Any]
+    history: dict[str, Any]  # and how many steps it has places for
 
 
 class BeamSearch:
@@ -90,31 +90,31 @@ class BeamSearch:
         # Out of its range a width or a length fails its request; the others have their places.
         self._max_width = int(np.clip(widths, 1, widest).max(initial=1))
         self._max_steps = int(np.clip(lengths, 1, None).max(initial=1))
-        parameters: tuple[Any, ...] = (
-            widths,
-            each("length_penalty", length_penalty, "float32", requests,
-                 (-_FLOAT32_MAX, _FLOAT32_MAX)),
-            each("early_stopping", early_stopping, "int32", requests, (0, 2)),
-            lengths,
-            token_lists("end_ids", end_ids, requests),
-        )  # fmt: skip
+        parameters = {
+            "width": widths,
+            "length_penalty": each("length_penalty", length_penalty, "float32", requests,
+                                   (-_FLOAT32_MAX, _FLOAT32_MAX)),
+            "early_stopping": each("early_stopping", early_stopping, "int32", requests, (0, 2)),
+            "max_tokens": lengths,
+            "end_ids": token_lists("end_ids", end_ids, requests),
+        }  # fmt: skip
         places = (requests, self._max_width)
-        live: tuple[Any, ...] = (
-            np.ones(requests, np.int32),
-            np.zeros(places, np.float32),
-            np.zeros(requests, np.int32),
-            np.full(requests, _core.BEAMS_LIVE, np.int32),
-        )
-        pool: tuple[Any, ...] = (
-            np.zeros(requests, np.int32),
-            *(np.zeros(places, dtype) for dtype in (np.float32, np.float32)),
-            *(np.zeros(places, np.int32) for _ in range(3)),
-        )
+        live = {
+            "live_beams": np.ones(requests, np.int32),
+            "scores": np.zeros(places, np.float32),
+            "generated": np.zeros(requests, np.int32),
+            "states": np.full(requests, _core.BEAMS_LIVE, np.int32),
+        }
+        pool = {
+            "counts": np.zeros(requests, np.int32),
+            **{name: np.zeros(places, np.float32) for name in ("scores", "cumulative")},
+            **{name: np.zeros(places, np.int32) for name in ("lengths", "beams", "tokens")},
+        }
         shape = (requests, self._max_steps, self._max_width)
-        history: tuple[Any, ...] = (
-            *(np.empty(shape, np.int32) for _ in range(2)),
-            self._max_steps,
-        )
+        history = {
+            **{name: np.empty(shape, np.int32) for name in ("tokens", "parents")},
+            "max_steps": self._max_steps,
+        }
         self._memory = _Memory(parameters, live, pool, history)
         self._backend: Backend = NumpyBackend()
         self._is_placed = False
@@ -134,12 +134,15 @@ class BeamSearch:
         if backend.is_captured():
             raise RuntimeError("the first step brings the search to the GPU: capture later ones")
         bring = small_arrays(backend).uploaded
-        shape = self._memory.history[0].shape
+        shape = self._memory.history["tokens"].shape
         return _Memory(
             bring("parameters", self._memory.parameters),
             bring("beams", self._memory.live),
             bring("pool", self._memory.pool),
-            (*(backend.empty(shape, "int32") for _ in range(2)), self._max_steps),
+            {
+                **{name: backend.empty(shape, "int32") for name in ("tokens", "parents")},
+                "max_steps": self._max_steps,
+            },
         )
 
     @property
@@ -171,32 +174,29 @@ class BeamSearch:
         else:
             begins = small.shaped("row_begins", row_begins, "int64", (self._requests,))
         places = (self._requests, self._max_width)
-        parents, tokens = (backend.empty(places, "int32") for _ in range(2))
-        scores = backend.empty(places, "float32")
-        live_beams, generated, states, statuses = (
-            backend.empty((self._requests,), "int32") for _ in range(4)
-        )
+        of_requests = ("live_beams", "generated", "states", "statuses")
+        after = {
+            **{name: backend.empty(places, "int32") for name in ("parents", "tokens")},
+            "scores": backend.empty(places, "float32"),
+            **{name: backend.empty((self._requests,), "int32") for name in of_requests},
+        }
         backend.call(
             _core.beam_search_step,
-            backend.lend(rows),
-            logprobs,
-            self._requests,
-            self._max_width,
-            backend.lend(begins),
-            backend.lend(memory.live),
-            backend.lend(memory.parameters),
-            backend.lend((parents, tokens, scores, live_beams, generated, states, statuses)),
-            backend.lend(memory.pool),
-            backend.lend(memory.history),
-            backend.stream,
-            backend.allocate,
+            rows=rows,
+            logprobs=logprobs,
+            requests=self._requests,
+            max_width=self._max_width,
+            row_begins=begins,
+            **memory._asdict(),
+            next=after,
+            workspace=backend.allocate,
         )
         # A step that was refused has left the search where it was.
         self._memory, self._backend, self._is_placed = memory, backend, True
         # In place: a step that is captured reads, at each replay, what the one before has left.
-        for mine, new in zip(memory.live, (live_beams, scores, generated, states), strict=True):
-            mine[...] = new
-        return BeamStep(parents, tokens, scores, live_beams, states, statuses)
+        for name, mine in memory.live.items():
+            mine[...] = after[name]
+        return BeamStep(*(after[name] for name in BeamStep._fields))
 
     def result(self, best: int = 1) -> BeamResult:
         """The `best` sequences of each request (1 to the largest width): of its pool and, unless
@@ -207,7 +207,7 @@ class BeamSearch:
         backend = self._backend
         if isinstance(backend, TorchBackend) and backend.on_gpu:
             # The current stream, not that of the last step.
-            backend = TorchBackend(self._memory.live[0])
+            backend = TorchBackend(self._memory.live["live_beams"])
         result = BeamResult(
             backend.empty((*shape, self._max_steps), "int32"),
             backend.empty(shape, "int32"),
@@ -217,23 +217,21 @@ class BeamSearch:
         )
         backend.call(
             _core.beam_search_result,
-            self._requests,
-            self._max_width,
-            best,
-            backend.lend(self._memory.pool),
-            backend.lend(self._memory.history),
-            backend.lend(self._memory.live),
-            backend.lend(self._memory.parameters[1]),
-            *(backend.lend(array) for array in result),
-            backend.stream,
+            requests=self._requests,
+            max_width=self._max_width,
+            best=best,
+            pool=self._memory.pool,
+            history=self._memory.history,
+            live=self._memory.live,
+            length_penalty=self._memory.parameters["length_penalty"],
+            **result._asdict(),
         )
         return result
 
 
 def _rows_each(memory: _Memory) -> Any:
     """How many rows the next step takes of each request."""
-    live_beams, _, _, states = memory.live
-    return live_beams * (states == _core.BEAMS_LIVE)
+    return memory.live["live_beams"] * (memory.live["states"] == _core.BEAMS_LIVE)
 
 
 def _begins(name: str, rows: Any, memory: _Memory) -> Any:

@@ -90,9 +90,15 @@ class FusedSamplingProcessor:
         if device is None or str(device) == "cpu":
             self._core = _core.FusedSamplingProcessor(state._core)
             return
-        options = (processing, bitmask, logit_offsets, most_unread_calls, most_copies)
         self._gpu = _Gpu(device)
-        self._core = self._gpu.processor(state._core, *options)
+        self._core = self._gpu.processor(
+            state._core,
+            processing=processing,
+            bitmask=bitmask,
+            logit_offsets=logit_offsets,
+            most_unread_calls=most_unread_calls,
+            most_copies=most_copies,
+        )
         self._backend = self._gpu.host
 
     def step(
@@ -231,10 +237,11 @@ class _Gpu:
         self.host = TorchBackend(torch.empty(0))
         self._kept: list[tuple[Any, Any]] = []
 
-    def processor(self, state: Any, *options: Any) -> _core.CudaFusedSamplingProcessor:
+    def processor(self, state: Any, **options: Any) -> _core.CudaFusedSamplingProcessor:
+        backend = self._backend
         make = _core.CudaFusedSamplingProcessor
-        found: _core.CudaFusedSamplingProcessor = self._backend.call(
-            make, state, self._backend.index, self._backend.stream, *options
+        found: _core.CudaFusedSamplingProcessor = backend.on_device(
+            make, state, {**options, "device_id": backend.index, "stream": backend.stream}
         )
         return found
 
@@ -245,7 +252,7 @@ class _Gpu:
                 f"the current stream is {current:#x}; allowed: {self._backend.stream:#x}, the one "
                 "that was current when the processor was made"
             )
-        self._backend.call(operation, *arguments)
+        self._backend.on_device(operation, *arguments)
 
     def keep(self, memory: Any) -> None:
         """The device reads what was lent when the stream gets there, and a graph at each replay."""

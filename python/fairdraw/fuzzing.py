@@ -127,13 +127,15 @@ def fuzz(
     )
     del judged["running_batch"]  # a search makes batches alone
     found = _core.fuzz(
-        **judged,
-        seconds=SECONDS if seconds is None and cases is None else float(seconds or 0),
-        cases=2**64 - 1 if cases is None else cases,
-        first_case=first_case,
-        property=property,
-        statistical=bool(statistical),
-        keep_going=bool(keep_going),
+        dict(
+            **judged,
+            seconds=SECONDS if seconds is None and cases is None else float(seconds or 0),
+            cases=2**64 - 1 if cases is None else cases,
+            first_case=first_case,
+            property=property,
+            statistical=bool(statistical),
+            keep_going=bool(keep_going),
+        )
     )
     findings = [Finding(**one) for one in found.pop("findings")]
     return FuzzReport(findings=findings, **found)

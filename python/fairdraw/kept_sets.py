@@ -19,19 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core
-from ._arguments import (
-    _FILTER_ORDERS,
-    _PURPOSES,
-    _TIE_RULES,
-    FilterOrder,
-    Purpose,
-    TieRule,
-    _drawn_with,
-    _member,
-    _seed_and_offset,
-)
+from ._arguments import FilterOrder, Purpose, TieRule
 from ._arrays import Backend, TorchBackend, backend_of, length
-from ._operations import over
+from ._operations import DETAILS, TABLE, empty, over
+from .sampling import drawing, sampled_sizes
 from .speculative import VerifiedChains, VerifiedTrees, verify_chain, verify_tree
 
 #: Ids that there is room for, an output, where the caller does not say.
@@ -91,65 +82,33 @@ class KeptSample(NamedTuple):
     seed: Any  #: what the tokens were drawn with: as it was given, or the fresh one
 
 
+@TABLE.declare()
 def sample_with_kept_sets(
-    logits: Any,
-    temperature: Any = 1.0,
-    top_k: Any = 0,
-    top_p: Any = 1.0,
-    min_p: Any = 0.0,
-    indices: Any = None,
-    *,
-    room: int | None = None,
-    allowed: Any = None,
-    active: Any = None,
-    tie_rule: TieRule = "keep_all",
-    filter_apply_order: FilterOrder = "top_k_first",
-    generator: Any = None,
-    seed: Any = None,
-    offset: Any = None,
-    purpose: Purpose = "draw",
-) -> KeptSample:
+    logits: Any, temperature: Any = 1.0, top_k: Any = 0, top_p: Any = 1.0, min_p: Any = 0.0,
+    indices: Any = None, *, room: int | None = None, allowed: Any = None, active: Any = None,
+    tie_rule: TieRule = "keep_all", filter_apply_order: FilterOrder = "top_k_first",
+    generator: Any = None, seed: Any = None, offset: Any = None, purpose: Purpose = "draw",
+) -> KeptSample:  # fmt: skip
     """As `fairdraw.sample`, one token an output, with each output's kept set.
 
     `room`: ids of all outputs together that there is room for (4096 an output); sets that do not fit
     are left out, and `overflow` says which.
     """
+    given = {**locals(), "num_samples": 1}
     backend = backend_of(logits, "logits")
-    outputs = length(logits) if indices is None else length(indices)
-    given_seed = seed
-    seed, offset = _seed_and_offset(backend, generator, seed, offset, outputs)
+    sizes = sampled_sizes(**given)
+    (outputs,) = sizes["outputs"]
     sets = _sets(backend, outputs, int(logits.shape[-1]), room)
-    tokens = backend.empty((outputs,), "int32")
-    statuses = backend.empty((outputs,), "int32")
-    logprobs = backend.empty((outputs,), "float32")
-    backend.call(
-        _core.sample_with_kept_sets,
-        backend.lend(logits),
-        backend.parameter(temperature, "float32"),
-        backend.parameter(top_k, "int32"),
-        backend.parameter(top_p, "float32"),
-        backend.parameter(min_p, "float32"),
-        seed,
-        offset,
-        backend.indices(indices),
-        1,
-        _member("tie_rule", tie_rule, _TIE_RULES),
-        _member("filter_apply_order", filter_apply_order, _FILTER_ORDERS),
-        _member("purpose", purpose, _PURPOSES),
-        backend.lend(allowed),
-        backend.lend(active),
-        backend.lend(tokens),
-        backend.lend(statuses),
-        backend.lend(logprobs),
-        *(backend.lend(array) for array in sets),
-        length(sets[0]),
-        backend.stream,
-        backend.allocate,
-    )
-    drawn_with = _drawn_with(given_seed, seed)
+    call, drawn_with = drawing(backend, given, outputs)
+    wanted = ("tokens", "statuses", "logprob_filtered")
+    found = empty(backend, {name: DETAILS[name] for name in wanted}, sizes)
+    call.update(found, sets=sets, workspace=backend.allocate)
+    backend.call(_core.sample_with_kept_sets, **call)
+    tokens, statuses, logprobs = found.values()
     return KeptSample(tokens, logprobs, _found(backend, sets), statuses, drawn_with)
 
 
+@TABLE.declare()
 def kept_sets_of_mask(
     mask: Any,
     vocab: int,
@@ -176,15 +135,13 @@ def kept_sets_of_mask(
     sets = _sets(backend, outputs, vocab, room)
     backend.call(
         _core.kept_sets_of_mask,
-        backend.lend(mask),
-        vocab,
-        first_id,
-        backend.indices(indices),
-        backend.lend(statuses),
-        *(backend.lend(array) for array in sets),
-        length(sets[0]),
-        backend.stream,
-        backend.allocate,
+        mask=mask,
+        vocab=vocab,
+        first_id=first_id,
+        indices=backend.indices(indices),
+        statuses=statuses,
+        sets=sets,
+        workspace=backend.allocate,
     )
     return _found(backend, sets)
 
@@ -203,12 +160,14 @@ class KeptTrees(NamedTuple):
     kept: KeptSets  #: a set for each place of verified.tokens, one row after the other
 
 
+@TABLE.declare()
 def verify_chain_with_kept_sets(*args: Any, room: int | None = None, **kwargs: Any) -> KeptChains:
     """As `fairdraw.verify_chain`, with a kept set for each token that is emitted: the survivors of the
     target's row there. Places behind a request's last token have none. `room` as above."""
     return KeptChains(*_with_sets(verify_chain, args, kwargs, room))
 
 
+@TABLE.declare()
 def verify_tree_with_kept_sets(*args: Any, room: int | None = None, **kwargs: Any) -> KeptTrees:
     """The same of `fairdraw.verify_tree`."""
     return KeptTrees(*_with_sets(verify_tree, args, kwargs, room))
@@ -222,14 +181,14 @@ def _with_sets(
     def backend_for(rows: Any, name: str) -> Backend:
         backend = backend_of(rows, name)
 
-        def call(function: Any, *arguments: Any) -> None:
-            made: list[tuple[Any, Any, Any]] = []
+        def call(function: Any, /, **named: Any) -> None:
+            made: list[dict[str, Any]] = []
 
-            def make_sets(places: int) -> tuple[Any, ...]:
+            def make_sets(places: int) -> Any:
                 made.append(_sets(backend, places, int(rows.shape[-1]), room))
-                return *(backend.lend(array) for array in made[0]), length(made[0][0])
+                return backend.lend(made[0])
 
-            backend.call(function, *arguments[:-1], make_sets)  # in place of None
+            backend.call(function, **{**named, "make_sets": make_sets})
             found.append(_found(backend, made[0]))
 
         keeping = copy.copy(backend)
@@ -239,20 +198,21 @@ def _with_sets(
     return over(backend_for, public)(*args, **kwargs), found[0]
 
 
-def _sets(backend: Backend, outputs: int, vocab: int, room: int | None) -> tuple[Any, Any, Any]:
-    """Arrays for token_ids, offsets and overflow."""
+def _sets(backend: Backend, outputs: int, vocab: int, room: int | None) -> dict[str, Any]:
+    """Arrays for sets, as the compiled module takes them."""
     if room is None:
         room = outputs * min(_ROOM_AN_OUTPUT, vocab)
     if room < 0:
         raise ValueError(f"room is {room}; allowed: >= 0")
-    return (
-        backend.empty((room,), "int32"),
-        backend.empty((outputs + 1,), "int64"),
-        backend.empty((outputs,), "uint8"),
-    )
+    return {
+        "token_ids": backend.empty((room,), "int32"),
+        "offsets": backend.empty((outputs + 1,), "int64"),
+        "overflow": backend.empty((outputs,), "uint8"),
+        "room": room,
+    }
 
 
-def _found(backend: Backend, sets: tuple[Any, Any, Any]) -> KeptSets:
-    kept = KeptSets(sets[0], sets[1], sets[2] != 0)
+def _found(backend: Backend, sets: dict[str, Any]) -> KeptSets:
+    kept = KeptSets(sets["token_ids"], sets["offsets"], sets["overflow"] != 0)
     on_gpu = isinstance(backend, TorchBackend) and backend.on_gpu
     return kept if on_gpu else kept.trimmed()

@@ -5,8 +5,21 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 from . import _core
-from ._arguments import _FILTER_ORDERS, _TIE_RULES, FilterOrder, TieRule, _member
+from ._arguments import FilterOrder, TieRule, _member
 from ._arrays import Backend, backend_of, length, width
+from ._operations import (
+    DETAILS,
+    REPORTS,
+    TABLE,
+    Array,
+    Float,
+    Indices,
+    Int,
+    Operator,
+    Sizes,
+    empty,
+    lent,
+)
 
 LogprobsMode = Literal["raw_logits", "raw_logprobs", "processed_logits", "processed_logprobs"]
 RankRule = Literal["position", "at_least"]
@@ -25,87 +38,71 @@ class Logprobs(NamedTuple):
     all: Any  #: [rows, vocab] float32 where n is -1, else None
 
 
-def _reports(
-    backend: Backend,
-    logits: Any,
-    outputs: int,
-    shape: tuple[int, ...],
-    n: int,
-    mode: str,
-    rank_rule: str,
-) -> tuple[Logprobs, tuple[Any, ...]]:
+def reported(
+    backend: Backend, sizes: Sizes, n: int, mode: str, rank_rule: str
+) -> tuple[Logprobs, dict[str, Any]]:
     """The arrays of the results, and what the compiled module takes."""
     if not -1 <= n <= MOST_LOGPROBS:
         raise ValueError(f"logprobs is {n}; allowed: 0 to {MOST_LOGPROBS}, or -1 (whole rows)")
-    reported = _member("logprobs_mode", mode, _core.LogprobsMode.__members__)
-    rule = _member("rank_rule", rank_rule, _core.RankRule.__members__)
-    top_n = max(n, 0)
-    result = Logprobs(
-        backend.empty(shape, "float32"),
-        backend.empty(shape, "int32"),
-        backend.empty((outputs, top_n), "int32"),
-        backend.empty((outputs, top_n), "float32"),
-        backend.empty(tuple(logits.shape), "float32") if n == -1 else None,
-    )
-    if result.all is not None:
-        result.all[...] = -float("inf")  # of inactive rows, too
-    return result, (reported, rule, top_n, *(backend.lend(array) for array in result))
+    names = {
+        "logprobs_mode": _member("logprobs_mode", mode, _core.LogprobsMode.__members__),
+        "rank_rule": _member("rank_rule", rank_rule, _core.RankRule.__members__),
+    }
+    arrays = empty(backend, REPORTS, sizes)
+    if n == -1:
+        arrays["all"][...] = -float("inf")  # of inactive rows, too
+    else:
+        arrays["all"] = None
+    return Logprobs(**arrays), {**names, "top_n": max(n, 0), **arrays}
 
 
+def _given_sizes(
+    logits: Any, token_ids: Any, logprobs: int = 0, indices: Any = None, **_: Any
+) -> Sizes:
+    rows, vocab = (*getattr(logits, "shape", ()), 0, 0)[:2]
+    return {
+        "outputs": (rows if indices is None else length(indices),),
+        "samples": token_ids.shape[1:],
+        "vocab": (vocab,),
+        "top_n": (max(logprobs, 0),),
+        "reported": (rows if logprobs == -1 else 0,),
+    }
+
+
+@TABLE.declare(Operator("log_probabilities", REPORTS), sizes=_given_sizes)
 def log_probabilities(
-    logits: Any,
-    token_ids: Any,
-    logprobs: int = 0,
-    logprobs_mode: LogprobsMode = "raw_logprobs",
-    rank_rule: RankRule = "position",
-    indices: Any = None,
-    *,
-    temperature: Any = 1.0,
-    top_k: Any = 0,
-    top_p: Any = 1.0,
-    min_p: Any = 0.0,
-    allowed: Any = None,
-    active: Any = None,
-    tie_rule: TieRule = "keep_all",
-    filter_apply_order: FilterOrder = "top_k_first",
-) -> Logprobs:
+    logits: Array, token_ids: Array, logprobs: int = 0,
+    logprobs_mode: LogprobsMode = "raw_logprobs", rank_rule: RankRule = "position",
+    indices: Indices = None, *, temperature: Float = 1.0, top_k: Int = 0, top_p: Float = 1.0,
+    min_p: Float = 0.0, allowed: Array = None, active: Array = None,
+    tie_rule: TieRule = "keep_all", filter_apply_order: FilterOrder = "top_k_first",
+) -> Logprobs:  # fmt: skip
     """Logprobs of given tokens, [outputs] or [outputs, m] of them; nothing is drawn.
 
     Output i is of row indices[i]. What follows `indices` matters to the processed modes alone.
     Outputs with an id outside the vocabulary, and rows that cannot be sampled, get -inf, -1 and 0.
     """
+    given = locals()
     backend = backend_of(logits, "logits")
-    order = _member("filter_apply_order", filter_apply_order, _FILTER_ORDERS)
-    ties = _member("tie_rule", tie_rule, _TIE_RULES)
-    outputs = length(logits) if indices is None else length(indices)
-    shape = tuple(token_ids.shape)
+    sizes = _given_sizes(**given)
+    shape, outputs = tuple(token_ids.shape), sizes["outputs"][0]
     if len(shape) not in (1, 2) or shape[0] != outputs:
         raise ValueError(
             f"token_ids has shape {list(shape)}; [{outputs}] or [{outputs}, m] is needed"
         )
-    report, reports = _reports(backend, logits, outputs, shape, logprobs, logprobs_mode, rank_rule)
+    call = lent(log_probabilities, backend, given)
+    report, reports = reported(backend, sizes, logprobs, logprobs_mode, rank_rule)
     if str(token_ids.dtype).endswith("int64"):  # what int32 cannot hold is no token either
-        token_ids = backend.cast(token_ids.clip(-1, 2**31 - 1), "int32")
+        call["token_ids"] = backend.cast(token_ids.clip(-1, 2**31 - 1), "int32")
     backend.call(
-        _core.sample,
-        backend.lend(logits),
-        backend.parameter(temperature, "float32"),
-        backend.parameter(top_k, "int32"),
-        backend.parameter(top_p, "float32"),
-        backend.parameter(min_p, "float32"),
-        0,
-        0,
-        backend.indices(indices),
-        shape[1] if len(shape) == 2 else 1,
-        ties,
-        order,
-        _core.Purpose.draw,
-        backend.lend(allowed),
-        backend.lend(active),
-        *(None,) * 7,
-        reports,
-        backend.lend(token_ids),
-        backend.stream,
-        backend.workspace(length(logits), width(logits)),
+        _core.log_probabilities,
+        **call,
+        **dict.fromkeys(DETAILS),
+        seed=0,
+        offset=0,
+        purpose=_core.Purpose.draw,
+        num_samples=shape[1] if len(shape) == 2 else 1,
+        reports=reports,
+        workspace=backend.workspace(length(logits), width(logits)),
     )
     return report

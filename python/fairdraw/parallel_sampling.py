@@ -97,15 +97,17 @@ def best_of(
     if lengths is None and bool((penalty != 0).any()):
         raise ValueError("lengths: is needed where length_penalty is not 0")
     _core.best_of(
-        prompts,
-        candidates,
-        n,
-        sums,
-        np.ones(sums.shape, np.int32) if lengths is None else lengths,
-        penalty,
-        statuses,
-        backend.lend(chosen),
-        backend.lend(scores),
-        backend.lend(prompt_statuses),
+        dict(
+            prompts=prompts,
+            candidates=candidates,
+            n=n,
+            cumulative=sums,
+            lengths=np.ones(sums.shape, np.int32) if lengths is None else lengths,
+            length_penalty=penalty,
+            statuses=statuses,
+            chosen=backend.lend(chosen),
+            scores=backend.lend(scores),
+            prompt_statuses=backend.lend(prompt_statuses),
+        )
     )
     return BestOf(chosen, scores, prompt_statuses)

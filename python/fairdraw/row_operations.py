@@ -5,17 +5,33 @@ Arrays are as `fairdraw/sampling.py` says it. Nothing is drawn.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from . import _core
 from ._arguments import _joined, _leading, _one_each
 from ._arrays import length
-from ._operations import BackendFor, operation
+from ._operations import TABLE, Array, BackendFor, Float, Int, Operator, Sizes, operation
 
 
+def _like_rows(**given: Any) -> Sizes:
+    return {"as_rows": next(iter(given.values())).shape}
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _rows_to_rows(
+    name: str, dtype: str = "float32", core: str = ""
+) -> Callable[[_Function], _Function]:
+    results = {"result": (dtype, "as_rows")}
+    return TABLE.declare(Operator(name, results), sizes=_like_rows, core=core)
+
+
+@_rows_to_rows("softmax")
 @operation
 def softmax(
-    backend_for: BackendFor, logits: Any, temperature: Any = None, enable_pdl: Any = None
+    backend_for: BackendFor, logits: Array, temperature: Float = None, enable_pdl: Any = None
 ) -> Any:
     """softmax(logits / temperature) as float32; temperature 0 is one-hot at the argmax.
 
@@ -28,18 +44,18 @@ def softmax(
     probs = backend.empty(tuple(logits.shape), "float32")
     backend.call(
         _core.softmax,
-        backend.lend(rows),
-        1.0 if temperature is None else backend.parameter(temperature, "float32"),
-        backend.lend(_joined(probs, leading)),
-        None,
-        backend.stream,
-        backend.workspace(length(rows)),
+        logits=rows,
+        temperature=1.0 if temperature is None else backend.parameter(temperature, "float32"),
+        probs=_joined(probs, leading),
+        statuses=None,
+        workspace=backend.workspace(length(rows)),
     )
     return probs
 
 
+@_rows_to_rows("top_k_mask_logits", "like")
 @operation
-def top_k_mask_logits(backend_for: BackendFor, logits: Any, top_k: Any) -> Any:
+def top_k_mask_logits(backend_for: BackendFor, logits: Array, top_k: Int) -> Any:
     """The logits, in their dtype, with -inf below the k-th largest. Ties of the k-th stay."""
     leading = _leading("logits", logits)
     rows = _joined(logits, leading)
@@ -47,12 +63,11 @@ def top_k_mask_logits(backend_for: BackendFor, logits: Any, top_k: Any) -> Any:
     masked = backend.empty_like(logits)
     backend.call(
         _core.top_k_mask_logits,
-        backend.lend(rows),
-        backend.parameter(_one_each(top_k, leading), "int32"),
-        backend.lend(_joined(masked, leading)),
-        None,
-        backend.stream,
-        backend.workspace(length(rows)),
+        logits=rows,
+        top_k=backend.parameter(_one_each(top_k, leading), "int32"),
+        masked=_joined(masked, leading),
+        statuses=None,
+        workspace=backend.workspace(length(rows)),
     )
     return masked
 
@@ -64,26 +79,27 @@ def _renorm(backend_for: BackendFor, by_top_k: bool, probs: Any, parameter: Any)
     renormalised = backend.empty(tuple(probs.shape), "float32")
     backend.call(
         _core.renorm_probs,
-        by_top_k,
-        backend.lend(rows),
-        backend.parameter(parameter, "int32" if by_top_k else "float32"),
-        backend.lend(_joined(renormalised, leading)),
-        None,
-        backend.stream,
-        backend.workspace(length(rows)),
+        by_top_k=by_top_k,
+        probs=rows,
+        parameter=backend.parameter(parameter, "int32" if by_top_k else "float32"),
+        renormalised=_joined(renormalised, leading),
+        statuses=None,
+        workspace=backend.workspace(length(rows)),
     )
     return renormalised
 
 
+@_rows_to_rows("top_k_renorm_probs", core="renorm_probs")
 @operation
-def top_k_renorm_probs(backend_for: BackendFor, probs: Any, top_k: Any) -> Any:
+def top_k_renorm_probs(backend_for: BackendFor, probs: Array, top_k: Int) -> Any:
     """The k largest probabilities (ties stay), scaled to sum to 1; 0 elsewhere."""
     return _renorm(backend_for, True, probs, top_k)
 
 
+@_rows_to_rows("top_p_renorm_probs", core="renorm_probs")
 @operation
 def top_p_renorm_probs(
-    backend_for: BackendFor, probs: Any, top_p: Any, is_deterministic: bool = False
+    backend_for: BackendFor, probs: Array, top_p: Float, is_deterministic: bool = False
 ) -> Any:
     """The probabilities of the nucleus, scaled to sum to 1; 0 elsewhere."""
     return _renorm(backend_for, False, probs, top_p)

@@ -27,34 +27,48 @@ the same library and on the same device. Rows are float32, float16 or bfloat16 a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from . import _core
+from ._arguments import FilterOrder as FilterOrder
+from ._arguments import Purpose as Purpose
 from ._arguments import (
-    _FILTER_ORDERS,
-    _PURPOSES,
-    _TIE_RULES,
-    _drawn_with,
+    RowsHold,
     _joined,
     _leading,
-    _member,
     _one_each,
     _parted,
     _raise_on_nan,
     _seed_and_offset,
 )
-from ._arguments import FilterOrder as FilterOrder
-from ._arguments import Purpose as Purpose
 from ._arguments import TieRule as TieRule
 from ._arrays import Backend, backend_of, length, width
 from ._device_arrays import small_arrays
-from ._operations import BackendFor, operation
+from ._operations import (
+    DETAILS,
+    REPORTS,
+    TABLE,
+    Array,
+    BackendFor,
+    Bits,
+    CheckNan,
+    Float,
+    Indices,
+    Int,
+    Operator,
+    Samples,
+    Sizes,
+    empty,
+    lent,
+    operation,
+)
 from .logprobs import MOST_LOGPROBS as MOST_LOGPROBS
 from .logprobs import Logprobs as Logprobs
 from .logprobs import LogprobsMode as LogprobsMode
 from .logprobs import RankRule as RankRule
-from .logprobs import _reports
 from .logprobs import log_probabilities as log_probabilities
+from .logprobs import reported
 from .row_operations import softmax as softmax
 from .row_operations import top_k_mask_logits as top_k_mask_logits
 from .row_operations import top_k_renorm_prob as top_k_renorm_prob
@@ -77,155 +91,113 @@ class SampleDetails(NamedTuple):
     seed: Any = None  #: what the tokens were drawn with: as it was given, or the fresh one
 
 
+#: Of operators that draw.
+_DRAWN = {"tokens": ("ids", "outputs", "samples"), "valid": ("bool", "outputs")}
+_OF_REPORTS = ("logprobs", "logprobs_mode", "rank_rule")
+
+
+def _drawn_sizes(rows: Any, indices: Any = None, **_: Any) -> Sizes:
+    outputs = rows.shape[:-1] if indices is None else (length(indices),)
+    return {"outputs": outputs, "samples": ()}
+
+
+@TABLE.declare(Operator("draw", _DRAWN, {"return_valid": True}), sizes=_drawn_sizes, core="draw")
 def _draw(
-    rows: Any,
-    *,
-    name: str = "probs",
-    top_k: Any = None,
-    top_p: Any = None,
-    min_p: Any = None,
-    order: _core.FilterOrder = _core.FilterOrder.top_k_first,
-    indices: Any,
-    generator: Any,
-    check_nan: bool,
-    seed: Any,
-    offset: Any,
+    rows: Array, input: RowsHold, *, top_k: Int = None, top_p: Float = None, min_p: Float = None,
+    filter_apply_order: FilterOrder = "top_k_first", indices: Indices = None,
+    generator: Any = None, check_nan: CheckNan = False, seed: Bits = None, offset: Bits = None,
     return_valid: bool = False,
-) -> Any:
-    leading = _leading(name, rows, indices)
+) -> Any:  # fmt: skip
+    """All of flashinfer.sampling that draws."""
+    given = locals()
+    leading = _leading(input, rows, indices)
     if leading:
         rows = _joined(rows, leading)
-        top_k, top_p, min_p = (_one_each(value, leading) for value in (top_k, top_p, min_p))
-        seed, offset = _one_each(seed, leading), _one_each(offset, leading)
-    backend = backend_of(rows, name)
+        names = ("top_k", "top_p", "min_p", "seed", "offset")
+        given = {**given, "rows": rows, **{n: _one_each(given[n], leading) for n in names}}
+    backend = backend_of(rows, input)
+    call = lent(_draw, backend, given)
     outputs = length(rows) if indices is None else length(indices)
-    seed, offset = _seed_and_offset(backend, generator, seed, offset, outputs)
+    bits = _seed_and_offset(backend, generator, given["seed"], given["offset"], outputs)
     tokens = backend.empty((outputs,), "int32")
     statuses = backend.empty((outputs,), "int32") if check_nan or return_valid else None
     backend.call(
         _core.draw,
-        name == "probs",
-        backend.lend(rows),
-        backend.parameter(top_k, "int32"),
-        backend.parameter(top_p, "float32"),
-        backend.parameter(min_p, "float32"),
-        order,
-        seed,
-        offset,
-        backend.indices(indices),
-        backend.lend(tokens),
-        backend.lend(statuses),
-        backend.stream,
-        backend.workspace(length(rows)),
+        **call,
+        seed=bits[0],
+        offset=bits[1],
+        tokens=tokens,
+        statuses=statuses,
+        workspace=backend.workspace(length(rows)),
     )
     if check_nan:
-        _raise_on_nan(name, statuses)
+        _raise_on_nan(input, statuses)
     if indices is not None and str(indices.dtype).endswith("int64"):
         tokens = backend.cast(tokens, "int64")
     return _parted((tokens, statuses == 0) if return_valid else tokens, leading)
 
 
 def sampling_from_logits(
-    logits: Any,
-    indices: Any = None,
-    deterministic: bool = True,
-    generator: Any = None,
-    check_nan: bool = False,
-    seed: Any = None,
-    offset: Any = None,
-) -> Any:
+    logits: Any, indices: Any = None, deterministic: bool = True, generator: Any = None,
+    check_nan: bool = False, seed: Any = None, offset: Any = None,
+) -> Any:  # fmt: skip
     """One token an output, in proportion to exp(logits)."""
     return _draw(
-        logits, name="logits", indices=indices, generator=generator, check_nan=check_nan, seed=seed,
+        logits, "logits", indices=indices, generator=generator, check_nan=check_nan, seed=seed,
         offset=offset,
     )  # fmt: skip
 
 
 def sampling_from_probs(
-    probs: Any,
-    indices: Any = None,
-    deterministic: bool = True,
-    generator: Any = None,
-    check_nan: bool = False,
-    seed: Any = None,
-    offset: Any = None,
-    return_valid: bool = False,
-) -> Any:
+    probs: Any, indices: Any = None, deterministic: bool = True, generator: Any = None,
+    check_nan: bool = False, seed: Any = None, offset: Any = None, return_valid: bool = False,
+) -> Any:  # fmt: skip
     """One token an output, in proportion to probs."""
     return _draw(
-        probs, indices=indices, generator=generator, check_nan=check_nan, seed=seed, offset=offset,
-        return_valid=return_valid,
+        probs, "probs", indices=indices, generator=generator, check_nan=check_nan,
+        seed=seed, offset=offset, return_valid=return_valid,
     )  # fmt: skip
 
 
 def top_p_sampling_from_probs(
-    probs: Any,
-    top_p: Any,
-    indices: Any = None,
-    deterministic: bool = True,
-    generator: Any = None,
-    check_nan: bool = False,
-    seed: Any = None,
-    offset: Any = None,
-    return_valid: bool = False,
-) -> Any:
+    probs: Any, top_p: Any, indices: Any = None, deterministic: bool = True, generator: Any = None,
+    check_nan: bool = False, seed: Any = None, offset: Any = None, return_valid: bool = False,
+) -> Any:  # fmt: skip
     """From the nucleus: tokens with less than top_p of the mass strictly above them."""
     return _draw(
-        probs, top_p=top_p, indices=indices, generator=generator, check_nan=check_nan, seed=seed,
-        offset=offset, return_valid=return_valid,
+        probs, "probs", top_p=top_p, indices=indices, generator=generator, check_nan=check_nan,
+        seed=seed, offset=offset, return_valid=return_valid,
     )  # fmt: skip
 
 
 def top_k_sampling_from_probs(
-    probs: Any,
-    top_k: Any,
-    indices: Any = None,
-    deterministic: bool = True,
-    generator: Any = None,
-    check_nan: bool = False,
-    seed: Any = None,
-    offset: Any = None,
-    return_valid: bool = False,
-) -> Any:
+    probs: Any, top_k: Any, indices: Any = None, deterministic: bool = True, generator: Any = None,
+    check_nan: bool = False, seed: Any = None, offset: Any = None, return_valid: bool = False,
+) -> Any:  # fmt: skip
     """From the k largest; ties of the k-th stay. 0, -1 and k >= vocab are off."""
     return _draw(
-        probs, top_k=top_k, indices=indices, generator=generator, check_nan=check_nan, seed=seed,
-        offset=offset, return_valid=return_valid,
+        probs, "probs", top_k=top_k, indices=indices, generator=generator, check_nan=check_nan,
+        seed=seed, offset=offset, return_valid=return_valid,
     )  # fmt: skip
 
 
 def min_p_sampling_from_probs(
-    probs: Any,
-    min_p: Any,
-    indices: Any = None,
-    deterministic: bool = True,
-    generator: Any = None,
-    check_nan: bool = False,
-    seed: Any = None,
-    offset: Any = None,
-    return_valid: bool = False,
-) -> Any:
+    probs: Any, min_p: Any, indices: Any = None, deterministic: bool = True, generator: Any = None,
+    check_nan: bool = False, seed: Any = None, offset: Any = None, return_valid: bool = False,
+) -> Any:  # fmt: skip
     """From the probabilities of at least min_p times the largest."""
     return _draw(
-        probs, min_p=min_p, indices=indices, generator=generator, check_nan=check_nan, seed=seed,
-        offset=offset, return_valid=return_valid,
+        probs, "probs", min_p=min_p, indices=indices, generator=generator, check_nan=check_nan,
+        seed=seed, offset=offset, return_valid=return_valid,
     )  # fmt: skip
 
 
 def top_k_top_p_sampling_from_logits(
-    logits: Any,
-    top_k: Any,
-    top_p: Any,
-    indices: Any = None,
-    filter_apply_order: FilterOrder = "top_k_first",
-    deterministic: bool = True,
-    generator: Any = None,
-    check_nan: bool = False,
-    seed: Any = None,
-    offset: Any = None,
-    *,
+    logits: Any, top_k: Any, top_p: Any, indices: Any = None,
+    filter_apply_order: FilterOrder = "top_k_first", deterministic: bool = True,
+    generator: Any = None, check_nan: bool = False, seed: Any = None, offset: Any = None, *,
     temperature: Any = None,
-) -> Any:
+) -> Any:  # fmt: skip
     """top_k, then top_p of what is left renormalised; "joint": both of the whole row.
 
     `temperature`: divides the logits first, without a copy of them; 0 is greedy.
@@ -241,74 +213,71 @@ def top_k_top_p_sampling_from_logits(
         )  # fmt: skip
         return _parted(tokens, leading)
     return _draw(
-        logits, name="logits", top_k=top_k, top_p=top_p,
-        order=_member("filter_apply_order", filter_apply_order, _FILTER_ORDERS), indices=indices,
-        generator=generator, check_nan=check_nan, seed=seed, offset=offset,
+        logits, "logits", top_k=top_k, top_p=top_p, filter_apply_order=filter_apply_order,
+        indices=indices, generator=generator, check_nan=check_nan, seed=seed, offset=offset,
     )  # fmt: skip
 
 
 def top_k_top_p_sampling_from_probs(
-    probs: Any,
-    top_k: Any,
-    top_p: Any,
-    indices: Any = None,
-    filter_apply_order: FilterOrder = "top_k_first",
-    deterministic: bool = True,
-    generator: Any = None,
-    check_nan: bool = False,
-    seed: Any = None,
-    offset: Any = None,
+    probs: Any, top_k: Any, top_p: Any, indices: Any = None,
+    filter_apply_order: FilterOrder = "top_k_first", deterministic: bool = True,
+    generator: Any = None, check_nan: bool = False, seed: Any = None, offset: Any = None,
     return_valid: bool = False,
-) -> Any:
+) -> Any:  # fmt: skip
     """As top_k_top_p_sampling_from_logits, from rows of probabilities."""
     return _draw(
-        probs, top_k=top_k, top_p=top_p,
-        order=_member("filter_apply_order", filter_apply_order, _FILTER_ORDERS), indices=indices,
-        generator=generator, check_nan=check_nan, seed=seed, offset=offset,
+        probs, "probs", top_k=top_k, top_p=top_p, filter_apply_order=filter_apply_order,
+        indices=indices, generator=generator, check_nan=check_nan, seed=seed, offset=offset,
         return_valid=return_valid,
     )  # fmt: skip
 
 
-def _detail_arrays(
-    backend: Backend, logits: Any, outputs: int, shape: tuple[int, ...]
-) -> tuple[Any, Any, Any, Any, Any, Any]:
-    """Arrays of SampleDetails, from `statuses` on."""
-    rows, vocab = logits.shape
-    return (
-        backend.empty((outputs,), "int32"),
-        backend.empty((outputs,), "int32"),
-        backend.empty(shape, "float32"),
-        backend.empty(shape, "float32"),
-        backend.empty_words((rows, (vocab + 31) // 32)),
-        backend.empty((rows, vocab), "float32"),
+def sampled_sizes(
+    logits: Any, indices: Any = None, num_samples: int = 1, logprobs: int | None = None, **_: Any
+) -> Sizes:
+    """Axes of what `sample` and its like give."""
+    rows, vocab = (*getattr(logits, "shape", ()), 0, 0)[:2]  # the kernels say what is wrong
+    return {
+        "outputs": (rows if indices is None else length(indices),),
+        "samples": () if num_samples == 1 else (max(num_samples, 0),),
+        "rows": (rows,),
+        "vocab": (vocab,),
+        "words": ((vocab + 31) // 32,),
+        "top_n": (max(logprobs or 0, 0),),
+        "reported": (rows if logprobs == -1 else 0,),
+    }
+
+
+_NO_RESULTS = dict.fromkeys((*DETAILS, "reports"))
+
+
+def drawing(backend: Backend, given: Mapping[str, Any], outputs: int) -> tuple[dict[str, Any], Any]:
+    """What the compiled module takes of `sample`'s arguments, with no results yet; and what a result
+    says that it was drawn with: the seed as it was given, or the fresh one."""
+    call = {**_NO_RESULTS, **lent(sample, backend, given)}
+    seed, offset = _seed_and_offset(
+        backend, given["generator"], given["seed"], given["offset"], outputs
     )
+    call.update(seed=seed, offset=offset)
+    return call, seed if given["seed"] is None else given["seed"]
 
 
+@TABLE.declare(
+    Operator("sample", _DRAWN, {"return_valid": True}, without=_OF_REPORTS),
+    Operator("sample_logprobs", {**_DRAWN, **REPORTS}, {"return_valid": True}, first=_OF_REPORTS),
+    Operator("sample_details", DETAILS, {"return_details": True}, without=_OF_REPORTS),
+    sizes=sampled_sizes,
+)
 def sample(
-    logits: Any,
-    temperature: Any = 1.0,
-    top_k: Any = 0,
-    top_p: Any = 1.0,
-    min_p: Any = 0.0,
-    indices: Any = None,
-    *,
-    allowed: Any = None,
-    active: Any = None,
-    num_samples: int = 1,
-    tie_rule: TieRule = "keep_all",
-    filter_apply_order: FilterOrder = "top_k_first",
-    generator: Any = None,
-    seed: Any = None,
-    offset: Any = None,
-    check_nan: bool = False,
-    return_valid: bool = False,
-    return_details: bool = False,
-    out: Any = None,
-    logprobs: int | None = None,
-    logprobs_mode: LogprobsMode = "raw_logprobs",
-    rank_rule: RankRule = "position",
+    logits: Array, temperature: Float = 1.0, top_k: Int = 0, top_p: Float = 1.0,
+    min_p: Float = 0.0, indices: Indices = None, *, allowed: Array = None, active: Array = None,
+    num_samples: Samples = 1, tie_rule: TieRule = "keep_all",
+    filter_apply_order: FilterOrder = "top_k_first", generator: Any = None, seed: Bits = None,
+    offset: Bits = None, check_nan: CheckNan = False, return_valid: bool = False,
+    return_details: bool = False, out: Any = None, logprobs: int | None = None,
+    logprobs_mode: LogprobsMode = "raw_logprobs", rank_rule: RankRule = "position",
     purpose: Purpose = "draw",
-) -> Any:
+) -> Any:  # fmt: skip
     """From raw logits to tokens in one call: temperature, min_p, top_k, top_p, draw, in this order.
 
     temperature 0 is greedy; top_k 0, top_p 1 and min_p 0 are off. `allowed`: [rows, ceil(vocab /
@@ -322,67 +291,36 @@ def sample(
     With `logprobs`, Logprobs as the last of these: of the tokens, and of the n largest (0 to 128),
     or with -1 of every token; the mode's names are those of vLLM.
     """
+    given = locals()
     backend = backend_of(logits, "logits")
-    order = _member("filter_apply_order", filter_apply_order, _FILTER_ORDERS)
-    ties = _member("tie_rule", tie_rule, _TIE_RULES)
     outputs = length(logits) if indices is None else length(indices)
-    given_seed = seed
-    seed, offset = _seed_and_offset(backend, generator, seed, offset, outputs)
-    report = reports = None
-    shape = (outputs,) if num_samples == 1 else (outputs, max(num_samples, 0))
-    tokens = backend.empty(shape, "int32") if out is None else out
-    if logprobs is not None:
-        report, reports = _reports(
-            backend, logits, outputs, shape, logprobs, logprobs_mode, rank_rule
-        )
-    statuses = support = logprob = filtered = mask = probs = None
+    call, drawn_with = drawing(backend, given, outputs)
+    report, results = None, {}
+    if return_details or logprobs is not None:
+        sizes = sampled_sizes(logits, indices, num_samples, logprobs)
     if return_details:
-        statuses, support, logprob, filtered, mask, probs = _detail_arrays(
-            backend, logits, outputs, shape
-        )
+        results = empty(backend, DETAILS, sizes)
     elif check_nan or return_valid:
-        statuses = backend.empty((outputs,), "int32")
-    backend.call(
-        _core.sample,
-        backend.lend(logits),
-        backend.parameter(temperature, "float32"),
-        backend.parameter(top_k, "int32"),
-        backend.parameter(top_p, "float32"),
-        backend.parameter(min_p, "float32"),
-        seed,
-        offset,
-        backend.indices(indices),
-        num_samples,
-        ties,
-        order,
-        _member("purpose", purpose, _PURPOSES),
-        backend.lend(allowed),
-        backend.lend(active),
-        backend.lend(tokens),
-        backend.lend(statuses),
-        backend.lend(support),
-        backend.lend(logprob),
-        backend.lend(filtered),
-        backend.lend(mask),
-        backend.lend(probs),
-        reports,
-        None,
-        backend.stream,
-        backend.workspace(length(logits), width(logits)),
-    )
+        results["statuses"] = backend.empty((outputs,), "int32")
+    if out is not None:
+        results["tokens"] = out
+    elif not return_details:
+        shape = (outputs,) if num_samples == 1 else (outputs, max(num_samples, 0))
+        results["tokens"] = backend.empty(shape, "int32")
+    if logprobs is not None:
+        report, call["reports"] = reported(backend, sizes, logprobs, logprobs_mode, rank_rule)
+    call.update(results, workspace=backend.workspace(length(logits), width(logits)))
+    backend.call(_core.sample, **call)
     if check_nan:
-        _raise_on_nan("logits", statuses)
+        _raise_on_nan("logits", results["statuses"])
     if out is None and indices is not None and str(indices.dtype).endswith("int64"):
-        tokens = backend.cast(tokens, "int64")
+        results["tokens"] = backend.cast(results["tokens"], "int64")
     if return_details:
-        drawn_with = _drawn_with(given_seed, seed)
-        return SampleDetails(
-            tokens, statuses, support, logprob, filtered, mask, probs, report, drawn_with
-        )
-    results = (tokens, *((statuses == 0,) if return_valid else ()))
+        return SampleDetails(**results, logprobs=report, seed=drawn_with)
+    found = (results["tokens"], *((results["statuses"] == 0,) if return_valid else ()))
     if report is not None:
-        results += (report,)
-    return results if len(results) > 1 else tokens
+        found += (report,)
+    return found if len(found) > 1 else results["tokens"]
 
 
 def _add(name: str, total: Any, counted: Any) -> Any:
@@ -394,19 +332,26 @@ def _add(name: str, total: Any, counted: Any) -> Any:
     return total
 
 
+def _chain_sizes(draft_probs: Any, **_: Any) -> Sizes:
+    batch, n = draft_probs.shape[:2]
+    return {"batch": (batch,), "positions": (n + 1,)}
+
+
+_CHAINS = {
+    "tokens": ("int32", "batch", "positions"),
+    "accepted": ("int32", "batch"),
+    "emitted": ("int32", "batch"),
+}
+
+
+@TABLE.declare(Operator("chain_speculative_sampling", _CHAINS), sizes=_chain_sizes)
 @operation
 def chain_speculative_sampling(
-    backend_for: BackendFor,
-    draft_probs: Any,
-    draft_token_ids: Any,
-    target_probs: Any,
+    backend_for: BackendFor, draft_probs: Array, draft_token_ids: Array, target_probs: Array,
     maybe_output_accepted_token_num: Any = None,
-    maybe_output_emitted_draft_token_num: Any = None,
-    deterministic: bool = True,
-    generator: Any = None,
-    seed: Any = None,
-    offset: Any = None,
-) -> tuple[Any, Any, Any]:
+    maybe_output_emitted_draft_token_num: Any = None, deterministic: bool = True,
+    generator: Any = None, seed: Bits = None, offset: Bits = None,
+) -> tuple[Any, Any, Any]:  # fmt: skip
     """Verifies chains of drafted tokens; what is emitted has the target's distribution.
 
     draft_probs [batch, n, vocab], draft_token_ids [batch, n], target_probs [batch, n + 1, vocab].
@@ -421,25 +366,21 @@ def chain_speculative_sampling(
         )
     batch, n = draft_probs.shape[:2]
     seed, offset = _seed_and_offset(backend, generator, seed, offset, batch)
-    tokens = backend.empty((batch, n + 1), "int32")
-    accepted = backend.empty((batch,), "int32")
-    emitted = backend.empty((batch,), "int32")
+    results = empty(backend, _CHAINS, _chain_sizes(draft_probs))
     # Integers beyond int32 become its nearest values, which are no tokens.
-    draft_token_ids = small_arrays(backend).array("draft_token_ids", draft_token_ids, "int32")
+    ids = small_arrays(backend).array("draft_token_ids", draft_token_ids, "int32")
     backend.call(
         _core.chain_speculative_sampling,
-        backend.lend(draft_probs),
-        backend.lend(draft_token_ids),
-        backend.lend(target_probs),
-        seed,
-        offset,
-        backend.lend(tokens),
-        backend.lend(accepted),
-        backend.lend(emitted),
-        None,
-        backend.stream,
-        backend.workspace(batch * (2 * n + 1)),
+        draft_probs=draft_probs,
+        draft_token_ids=ids,
+        target_probs=target_probs,
+        seed=seed,
+        offset=offset,
+        **results,
+        statuses=None,
+        workspace=backend.workspace(batch * (2 * n + 1)),
     )
+    tokens, accepted, emitted = results.values()
     accepted = _add("maybe_output_accepted_token_num", maybe_output_accepted_token_num, accepted)
     emitted = _add(
         "maybe_output_emitted_draft_token_num", maybe_output_emitted_draft_token_num, emitted

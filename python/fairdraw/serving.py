@@ -14,7 +14,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from dataclasses import fields as dataclass_fields
 from typing import Any, Literal
 
 import numpy as np
@@ -78,29 +77,31 @@ class BatchRequest:
     def _fields(self) -> _core.BatchRequest:
         biased = zip(ids_of("bias", self.bias), self.bias.values(), strict=True)
         return _core.BatchRequest(
-            float(self.temperature),
-            _int32("top_k", self.top_k),
-            float(self.top_p),
-            float(self.min_p),
-            float(self.repetition_penalty),
-            bool(self.repetition_of_prompt),
-            float(self.frequency_penalty),
-            float(self.presence_penalty),
-            _uint64("seed", self.seed),
-            _uint64("first_offset", self.first_offset),
-            _int32("min_tokens", self.min_tokens),
-            ids_of("stop_ids", self.stop_ids),
-            [(token, float(bias)) for token, bias in biased],
-            [ids_of(f"bad_words[{i}]", word) for i, word in enumerate(self.bad_words)],
-            ids_of("allowed_ids", self.allowed_ids),
-            ids_of("prompt", self.prompt),
+            dict(
+                temperature=float(self.temperature),
+                top_k=_int32("top_k", self.top_k),
+                top_p=float(self.top_p),
+                min_p=float(self.min_p),
+                repetition_penalty=float(self.repetition_penalty),
+                repetition_of_prompt=bool(self.repetition_of_prompt),
+                frequency_penalty=float(self.frequency_penalty),
+                presence_penalty=float(self.presence_penalty),
+                seed=_uint64("seed", self.seed),
+                first_offset=_uint64("first_offset", self.first_offset),
+                min_tokens=_int32("min_tokens", self.min_tokens),
+                stop_ids=ids_of("stop_ids", self.stop_ids),
+                bias=[(token, float(bias)) for token, bias in biased],
+                bad_words=[
+                    ids_of(f"bad_words[{i}]", word) for i, word in enumerate(self.bad_words)
+                ],
+                allowed_ids=ids_of("allowed_ids", self.allowed_ids),
+                prompt=ids_of("prompt", self.prompt),
+            )
         )
 
     @classmethod
-    def _of(cls, fields: tuple[Any, ...]) -> BatchRequest:
-        values: dict[str, Any] = dict(
-            zip((each.name for each in dataclass_fields(cls)), fields, strict=True)
-        )
+    def _of(cls, fields: dict[str, Any]) -> BatchRequest:
+        values = dict(fields)
         for name in ("stop_ids", "allowed_ids", "prompt"):
             values[name] = tuple(values[name])
         values["bad_words"] = tuple(tuple(word) for word in values["bad_words"])
@@ -147,17 +148,19 @@ class BatchState:
         ties = _member("tie_rule", tie_rule, _TIE_RULES)
         order = _member("filter_apply_order", filter_apply_order, _FILTER_ORDERS)
         self._core = _core.BatchState(
-            _integer("vocab", vocab, 1, 2**20),
-            _int32("capacity", capacity),
-            _int32("max_length", max_length),
-            _int32("max_bias", max_bias),
-            _int32("max_stop_ids", max_stop_ids),
-            _int32("max_bad_words", max_bad_words),
-            _int32("max_bad_word_tokens", max_bad_word_tokens),
-            _int32("max_allowed_ids", max_allowed_ids),
-            form,
-            ties,
-            order,
+            dict(
+                vocab=_integer("vocab", vocab, 1, 2**20),
+                capacity=_int32("capacity", capacity),
+                max_length=_int32("max_length", max_length),
+                max_bias=_int32("max_bias", max_bias),
+                max_stop_ids=_int32("max_stop_ids", max_stop_ids),
+                max_bad_words=_int32("max_bad_words", max_bad_words),
+                max_bad_word_tokens=_int32("max_bad_word_tokens", max_bad_word_tokens),
+                max_allowed_ids=_int32("max_allowed_ids", max_allowed_ids),
+                history=form,
+                tie_rule=ties,
+                filter_apply_order=order,
+            )
         )
 
     def add(self, id: int, request: BatchRequest | None = None, slot: int | None = None) -> int:

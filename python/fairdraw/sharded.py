@@ -20,31 +20,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import torch
 import torch.distributed
 
 from . import _core
-from ._arguments import (
-    _FILTER_ORDERS,
-    _PURPOSES,
-    _TIE_RULES,
-    FilterOrder,
-    Purpose,
-    TieRule,
-    _drawn_with,
-    _joined,
-    _leading,
-    _member,
-    _seed_and_offset,
-)
-from ._arrays import Backend, TorchBackend, length, width
+from ._arguments import FilterOrder, Purpose, RowsHold, TieRule, _joined, _leading, _member
+from ._arrays import Backend, TorchBackend, width
 from ._gpu_exchanges import Exchanges
-from ._operations import over
+from ._operations import DETAILS, empty, over
 from ._peer_memory import PeerLimits as PeerLimits
 from ._peer_memory import PeerMemory
-from .logprobs import Logprobs, LogprobsMode, RankRule, _reports
+from .logprobs import Logprobs, LogprobsMode, RankRule, reported
 from .request_processing import RequestProcessing, rows_processing
 from .row_operations import (
     softmax,
@@ -52,12 +40,12 @@ from .row_operations import (
     top_k_renorm_probs,
     top_p_renorm_probs,
 )
-from .sampling import SampleDetails, _detail_arrays
-
-RowsHold = Literal["logits", "probs"]
+from .sampling import SampleDetails, drawing, sampled_sizes
 
 #: What is called over columns in place of the function over whole rows, with the same arguments.
 _OVER_COLUMNS = {
+    _core.sample: _core.sharded_sample,
+    _core.sharded_log_softmax: _core.sharded_log_softmax,
     _core.softmax: _core.sharded_softmax,
     _core.top_k_mask_logits: _core.sharded_top_k_mask_logits,
     _core.renorm_probs: _core.sharded_renorm_probs,
@@ -84,10 +72,10 @@ class _ColumnsBackend(TorchBackend):
         signed = fresh - 2**64 if fresh >= 2**63 else fresh
         return int(self._sampler._gathered(torch.tensor([signed]))[0]) & (2**64 - 1)
 
-    def call(self, operation: Any, *arguments: Any) -> Any:
-        if operation not in _OVER_COLUMNS:
-            return super().call(operation, *arguments)
-        return self._sampler._exchange(_OVER_COLUMNS[operation], *arguments)
+    def on_device(self, function: Any, *arguments: Any) -> Any:
+        if function not in _OVER_COLUMNS:
+            return super().on_device(function, *arguments)
+        return self._sampler._exchange(_OVER_COLUMNS[function], *arguments)
 
 
 def _on_device(parts: Any, backend: TorchBackend) -> Any:
@@ -210,10 +198,12 @@ class ShardedSampler:
         self._agreed_boundaries(width(rows))
         return backend
 
-    def _exchange(self, operation: Callable[..., _core.ShardedCall], *arguments: Any) -> None:
+    def _exchange(
+        self, operation: Callable[..., _core.ShardedCall], arguments: dict[str, Any]
+    ) -> None:
         """A call in host memory, from its first block to its results."""
         self.exchanges = self.exchanged_bytes = 0
-        call = operation(self._boundaries, self._rank, *arguments)
+        call = operation({**arguments, "boundaries": self._boundaries, "shard": self._rank})
         while call.block_bytes > 0:
             block = torch.frombuffer(bytearray(call.block()), dtype=torch.uint8)
             blocks = self._gathered(block)
@@ -224,7 +214,7 @@ class ShardedSampler:
     def _run_on_gpu(
         self,
         backend: TorchBackend,
-        arguments: tuple[Any, ...],
+        named: dict[str, Any],
         gather: bool,
     ) -> None:
         self.exchanges = self.exchanged_bytes = self.gathered_rows = 0
@@ -235,7 +225,9 @@ class ShardedSampler:
             workspace = backend.empty((max(size, 1),), "uint8")
             return backend.lend(workspace)
 
-        call = _core.ShardedCudaCall(self._boundaries, self._rank, *arguments, allocate)
+        named.update(boundaries=self._boundaries, shard=self._rank)
+        named.update(stream=backend.stream, workspace=allocate)
+        call = _core.ShardedCudaCall(backend.lend(named))
         exchanges = Exchanges(call, workspace)
         self.undecided, self.gather_undecided = exchanges.undecided, exchanges.gather
         if self._peers is None:
@@ -297,33 +289,27 @@ class ShardedSampler:
         """
         if not isinstance(logits, torch.Tensor) or logits.ndim != 2:
             raise TypeError("logits: a tensor [rows, columns] is needed")
+        given = locals()
         hold = _member("input", input, _core.TileInput.__members__)
         rows = logits.shape[0]
         backend = _ColumnsBackend(self, logits, gather)
-        outputs = length(logits) if indices is None else length(indices)
+        sizes = sampled_sizes(logits, indices, num_samples, logprobs)
+        (outputs,) = sizes["outputs"]
         if backend.on_gpu:
             self._expect_on_gpu(logits, processing, outputs, num_samples, logprobs)
         self._agreed_boundaries(width(logits))
-        given_seed = seed
-        seed, offset = _seed_and_offset(backend, generator, seed, offset, outputs)
-        shape = (outputs,) if num_samples == 1 else (outputs, max(num_samples, 0))
-        tokens = backend.empty(shape, "int32")
+        given = {**given, "allowed": _given_words(allowed)}
+        call, drawn_with = drawing(backend, given, outputs)
+        wanted = [*DETAILS] if return_details else ["tokens"]
+        results = empty(backend, {name: DETAILS[name] for name in wanted}, sizes)
         report: Logprobs | None = None
-        reports = None
         if logprobs is not None:
-            report, reports = _reports(
-                backend, logits, outputs, shape, logprobs, logprobs_mode, rank_rule
-            )
-        statuses = support = logprob = filtered = mask = probs = None
+            report, call["reports"] = reported(backend, sizes, logprobs, logprobs_mode, rank_rule)
         if return_details:
-            statuses, support, logprob, filtered, mask, probs = _detail_arrays(
-                backend, logits, outputs, shape
-            )
             if backend.on_gpu:
-                probs = None
+                results["probs"] = None
             if input == "probs":
-                logprob = filtered = None
-        details = (statuses, support, logprob, filtered, mask, probs)
+                results["logprob"] = results["logprob_filtered"] = None
         processed = None
         if processing is not None:
             if len(processing) != rows:
@@ -333,31 +319,14 @@ class ShardedSampler:
             processed = rows_processing(processing, [(row, ()) for row in range(rows)])
             if backend.on_gpu:
                 processed = _on_device(processed, backend)
-        arguments = (
-            backend.lend(logits),
-            backend.parameter(temperature, "float32"),
-            backend.parameter(top_k, "int32"),
-            backend.parameter(top_p, "float32"),
-            backend.parameter(min_p, "float32"),
-            seed,
-            offset,
-            backend.indices(indices),
-            num_samples,
-            _member("tie_rule", tie_rule, _TIE_RULES),
-            _member("filter_apply_order", filter_apply_order, _FILTER_ORDERS),
-            _member("purpose", purpose, _PURPOSES),
-            backend.lend(_given_words(allowed)),
-            backend.lend(active),
-        )
-        results = (backend.lend(tokens), *(backend.lend(array) for array in details), reports)
+        call.update(results, input=hold, processing=processed)
         if backend.on_gpu:
-            given = (hold, *arguments, processed, *results, backend.stream)
-            backend.call(self._run_on_gpu, backend, given, gather)
+            backend.on_device(self._run_on_gpu, backend, call, gather)
         else:
-            self._exchange(_core.sharded_sample, hold, *arguments, processed, *results)
+            backend.call(_core.sample, **call)
         if return_details:
-            return SampleDetails(tokens, *details, report, _drawn_with(given_seed, seed))
-        return tokens if report is None else (tokens, report)
+            return SampleDetails(**results, logprobs=report, seed=drawn_with)
+        return results["tokens"] if report is None else (results["tokens"], report)
 
     def _expect_on_gpu(
         self,
@@ -389,6 +358,10 @@ class ShardedSampler:
         backend = self._backend_for(rows, "logits")
         log_probs = backend.empty(tuple(logits.shape), "float32")
         log_probs[...] = -float("inf")  # of rows that fail, too
-        lent = backend.lend(rows), backend.lend(_joined(log_probs, leading))
-        self._exchange(_core.sharded_log_softmax, *lent)
+        backend.call(
+            _core.sharded_log_softmax,
+            logits=rows,
+            log_probs=_joined(log_probs, leading),
+            statuses=None,
+        )
         return log_probs

@@ -34,11 +34,22 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from . import _core
-from ._arguments import _FILTER_ORDERS, _TIE_RULES, FilterOrder, TieRule, _member, _seed_and_offset
+from ._arguments import FilterOrder, TieRule, _member, _seed_and_offset
 from ._arrays import Backend, backend_of
 from ._device_arrays import small_arrays
 from ._host_arrays import array, expect_shape, shaped
-from ._operations import BackendFor, operation
+from ._operations import (
+    TABLE,
+    Array,
+    BackendFor,
+    Bits,
+    Float,
+    Int,
+    Operator,
+    Sizes,
+    lent,
+    operation,
+)
 from .request_processing import RequestProcessing, rows_processing
 
 SiblingSampling = Literal["with_replacement", "without_replacement"]
@@ -68,22 +79,15 @@ class LawFilters:
     """Filters of the draft's logits, as `sample` applied them when it drew the draft: one value, or
     one a request."""
 
-    temperature: Any = 1.0
-    top_k: Any = 0
-    top_p: Any = 1.0
-    min_p: Any = 0.0
+    temperature: Float = 1.0
+    top_k: Int = 0
+    top_p: Float = 1.0
+    min_p: Float = 0.0
     tie_rule: TieRule = "keep_all"
     filter_apply_order: FilterOrder = "top_k_first"
 
-    def _lent(self, backend: Backend, batch: int) -> tuple[Any, ...]:
-        return (
-            backend.parameter(self.temperature, "float32", batch),
-            backend.parameter(self.top_k, "int32", batch),
-            backend.parameter(self.top_p, "float32", batch),
-            backend.parameter(self.min_p, "float32", batch),
-            _member("tie_rule", self.tie_rule, _TIE_RULES),
-            _member("filter_apply_order", self.filter_apply_order, _FILTER_ORDERS),
-        )
+    def _lent(self, backend: Backend, batch: int) -> dict[str, Any]:
+        return lent(LawFilters, backend, vars(self), batch)
 
 
 class _Drafted:
@@ -146,12 +150,12 @@ class _Drafted:
         if draft_lengths is None:
             return None
         lengths = self.small.shaped("draft_lengths", draft_lengths, "int32", (self.batch,))
-        return self.backend.lend(lengths)
+        return lengths
 
     def draft(
         self, probs: Any, logits: Any, filters: LawFilters | None, places: tuple[int, ...]
-    ) -> tuple[Any, ...]:
-        """The draft's side, lent: `places` are those of its rows."""
+    ) -> dict[str, Any]:
+        """The draft's side: `places` are those of its rows."""
         law, name, rows = _core.DraftLaw.none, "", None
         if probs is not None and logits is not None:
             raise ValueError("draft_probs and draft_logits are both given; allowed: one of them")
@@ -165,7 +169,8 @@ class _Drafted:
             backend_of(rows, name)  # TypeError where it is no array
             expect_shape(name, rows, (*places, self.logits.shape[-1]))
         filters = LawFilters() if filters is None else filters
-        return law, self.backend.lend(rows), filters._lent(self.backend, self.batch)
+        lent_filters = filters._lent(self.backend, self.batch)
+        return {"draft_law": law, "draft": rows, "draft_filters": lent_filters}
 
     def processing(
         self,
@@ -191,35 +196,35 @@ class _Drafted:
 
     def verify(
         self,
-        target: tuple[Any, ...],
-        draft: tuple[Any, ...],
+        target: dict[str, Any],
+        draft: dict[str, Any],
         draft_lengths: Any,
         depth: int,
         parents: Any = None,
         siblings: Any = _core.SiblingSampling.with_replacement,
-    ) -> tuple[Any, ...]:
+    ) -> dict[str, Any]:
         """Tokens, nodes, accepted and statuses, of paths of up to `depth` drafted tokens. Without
         parents of chains, which have no nodes."""
-        shapes = ((depth + 1,), None if parents is None else (depth,), (), ())
-        result = tuple(
-            None if shape is None else self.backend.empty((self.batch, *shape), "int32")
-            for shape in shapes
-        )
+        shapes = {"tokens": (depth + 1,), "nodes": (depth,), "accepted": (), "statuses": ()}
+        if parents is None:
+            del shapes["nodes"]
+        found = {
+            name: self.backend.empty((self.batch, *shape), "int32")
+            for name, shape in shapes.items()
+        }
         self.backend.call(
             _core.verify_drafts,
-            target,
-            self.max_draft,
-            depth,
-            self.backend.lend(self.ids),
-            self.backend.lend(parents),
-            self.lengths(draft_lengths),
-            draft,
-            siblings,
-            *(self.backend.lend(array) for array in result),
-            self.backend.allocate,
-            None,
+            **target,
+            **draft,
+            max_depth=depth,
+            parents=parents,
+            draft_lengths=self.lengths(draft_lengths),
+            siblings=siblings,
+            **{"nodes": None, **found},
+            workspace=self.backend.allocate,
+            make_sets=None,
         )
-        return result
+        return found
 
     def target(
         self,
@@ -230,7 +235,7 @@ class _Drafted:
         generator: Any,
         seed: Any,
         offset: Any,
-    ) -> tuple[Any, ...]:
+    ) -> dict[str, Any]:
         backend = self.backend
         seed, offset = _seed_and_offset(backend, generator, seed, offset, self.batch)
         if allowed is not None:
@@ -239,45 +244,54 @@ class _Drafted:
                 allowed = allowed.reshape(math.prod(allowed.shape[:2]), allowed.shape[-1])
         if active is not None:
             active = self.small.each("active", active, "uint8", self.batch)
-        return (
-            backend.lend(self.logits),
-            filters._lent(backend, self.batch),
-            backend.lend(allowed),
-            backend.lend(processing),
-            self.batch,
-            backend.lend(self.row_begins),
-            backend.lend(active),
-            seed,
-            offset,
-            backend.stream,
+        return {
+            "logits": self.logits,
+            "filters": filters._lent(backend, self.batch),
+            "allowed": allowed,
+            "processing": processing,
+            "batch": self.batch,
+            "row_begins": self.row_begins,
+            "active": active,
+            "seed": seed,
+            "offset": offset,
+            "max_draft": self.max_draft,
+            "draft_token_ids": self.ids,
+        }
+
+
+def _verified_sizes(
+    logits: Any, row_begins: Any = None, max_draft: int | None = None, **_: Any
+) -> Sizes:
+    if row_begins is None:
+        return {"batch": logits.shape[:1], "positions": logits.shape[1:2]}
+    if max_draft is None:
+        raise ValueError(
+            "max_draft: is needed with row_begins in a compiled function, because it shapes the "
+            "result"
         )
+    return {"batch": (row_begins.shape[0] - 1,), "positions": (max_draft + 1,)}
 
 
+_CHAINS = {
+    "tokens": ("int32", "batch", "positions"),
+    "accepted": ("int32", "batch"),
+    "statuses": ("int32", "batch"),
+}
+
+
+@TABLE.declare(
+    Operator("verify_chain", _CHAINS), sizes=_verified_sizes, groups={"draft_filters": LawFilters}
+)
 @operation
 def verify_chain(
-    backend_for: BackendFor,
-    logits: Any,
-    draft_token_ids: Any,
-    *,
-    draft_probs: Any = None,
-    draft_logits: Any = None,
-    draft_filters: LawFilters | None = None,
-    draft_lengths: Any = None,
-    row_begins: Any = None,
-    max_draft: int | None = None,
-    temperature: Any = 1.0,
-    top_k: Any = 0,
-    top_p: Any = 1.0,
-    min_p: Any = 0.0,
-    tie_rule: TieRule = "keep_all",
-    filter_apply_order: FilterOrder = "top_k_first",
-    allowed: Any = None,
-    processing: Sequence[RequestProcessing] | None = None,
-    active: Any = None,
-    generator: Any = None,
-    seed: Any = None,
-    offset: Any = None,
-) -> VerifiedChains:
+    backend_for: BackendFor, logits: Array, draft_token_ids: Array, *, draft_probs: Array = None,
+    draft_logits: Array = None, draft_filters: LawFilters | None = None,
+    draft_lengths: Array = None, row_begins: Array = None, max_draft: int | None = None,
+    temperature: Float = 1.0, top_k: Int = 0, top_p: Float = 1.0, min_p: Float = 0.0,
+    tie_rule: TieRule = "keep_all", filter_apply_order: FilterOrder = "top_k_first",
+    allowed: Array = None, processing: Sequence[RequestProcessing] | None = None,
+    active: Array = None, generator: Any = None, seed: Bits = None, offset: Bits = None,
+) -> VerifiedChains:  # fmt: skip
     """Verifies chains: drafted token i follows drafted token i - 1.
 
     logits float32, float16 or bfloat16; ids int32 or int64. Either nothing is known of the
@@ -297,8 +311,7 @@ def verify_chain(
     rows = drafted.processing(processing, lambda first, ids: [ids[:i] for i in range(len(ids) + 1)])
     filters = LawFilters(temperature, top_k, top_p, min_p, tie_rule, filter_apply_order)
     target = drafted.target(filters, allowed, rows, active, generator, seed, offset)
-    tokens, _, accepted, statuses = drafted.verify(target, draft, draft_lengths, drafted.max_draft)
-    return VerifiedChains(tokens, accepted, statuses)
+    return VerifiedChains(**drafted.verify(target, draft, draft_lengths, drafted.max_draft))
 
 
 def _paths(ids: Any, parents: Any) -> list[Any]:
@@ -312,34 +325,18 @@ def _paths(ids: Any, parents: Any) -> list[Any]:
     return paths
 
 
+@TABLE.declare()
 @operation
 def verify_tree(
-    backend_for: BackendFor,
-    logits: Any,
-    draft_token_ids: Any,
-    parents: Any,
-    *,
-    max_depth: int | None = None,
-    draft_probs: Any = None,
-    draft_logits: Any = None,
-    draft_filters: LawFilters | None = None,
-    siblings: SiblingSampling = "with_replacement",
-    draft_lengths: Any = None,
-    row_begins: Any = None,
-    max_draft: int | None = None,
-    temperature: Any = 1.0,
-    top_k: Any = 0,
-    top_p: Any = 1.0,
-    min_p: Any = 0.0,
-    tie_rule: TieRule = "keep_all",
-    filter_apply_order: FilterOrder = "top_k_first",
-    allowed: Any = None,
-    processing: Sequence[RequestProcessing] | None = None,
-    active: Any = None,
-    generator: Any = None,
-    seed: Any = None,
-    offset: Any = None,
-) -> VerifiedTrees:
+    backend_for: BackendFor, logits: Array, draft_token_ids: Array, parents: Array, *,
+    max_depth: int | None = None, draft_probs: Array = None, draft_logits: Array = None,
+    draft_filters: LawFilters | None = None, siblings: SiblingSampling = "with_replacement",
+    draft_lengths: Array = None, row_begins: Array = None, max_draft: int | None = None,
+    temperature: Float = 1.0, top_k: Int = 0, top_p: Float = 1.0, min_p: Float = 0.0,
+    tie_rule: TieRule = "keep_all", filter_apply_order: FilterOrder = "top_k_first",
+    allowed: Array = None, processing: Sequence[RequestProcessing] | None = None,
+    active: Array = None, generator: Any = None, seed: Bits = None, offset: Bits = None,
+) -> VerifiedTrees:  # fmt: skip
     """Verifies trees: drafted token j follows drafted token parents[j], which comes before it; -1
     is the root. Row 0 of a request is the root, row j + 1 follows drafted token j.
 
@@ -367,7 +364,7 @@ def verify_tree(
     rows = drafted.processing(processing, lambda first, ids: _paths(ids, flat[first:]))
     filters = LawFilters(temperature, top_k, top_p, min_p, tie_rule, filter_apply_order)
     target = drafted.target(filters, allowed, rows, active, generator, seed, offset)
-    return VerifiedTrees(*drafted.verify(target, draft, draft_lengths, depth, links, drawn))
+    return VerifiedTrees(**drafted.verify(target, draft, draft_lengths, depth, links, drawn))
 
 
 def parents_from_links(retrieve_next_token: Any, retrieve_next_sibling: Any) -> Any:

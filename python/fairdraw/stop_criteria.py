@@ -88,27 +88,26 @@ def check_stop(
     sequences, sequence_lengths = small.sequence_lists("stop_sequences", stop_sequences, requests)
     most = _core.NO_MAX_TOKENS
     results = StopStep(*(backend.empty((requests,), "int32") for _ in StopStep._fields))
-    criteria = (
-        each("eos_id", -1 if eos_id is None else eos_id, "int32", requests),
-        each("ignore_eos", ignore_eos, "uint8", requests),
-        small.token_lists("stop_ids", stop_ids, requests),
-        sequences,
-        sequence_lengths,
-        each("min_tokens", min_tokens, "int32", requests, (0, most)),
-        each("max_tokens", most if max_tokens is None else max_tokens, "int32", requests,
-             (0, most)),
-    )  # fmt: skip
+    criteria = {
+        "eos_id": each("eos_id", -1 if eos_id is None else eos_id, "int32", requests),
+        "ignore_eos": each("ignore_eos", ignore_eos, "uint8", requests),
+        "stop_ids": small.token_lists("stop_ids", stop_ids, requests),
+        "stop_sequences": sequences,
+        "stop_sequence_lengths": sequence_lengths,
+        "min_tokens": each("min_tokens", min_tokens, "int32", requests, (0, most)),
+        "max_tokens": each("max_tokens", most if max_tokens is None else max_tokens, "int32",
+                           requests, (0, most)),
+    }  # fmt: skip
     backend.call(
         _core.check_stop,
-        requests,
-        tokens.shape[1] if tokens.ndim == 2 else 1,
-        _core.MAX_VOCAB if vocab is None else vocab,
-        backend.lend(tokens),
-        backend.lend(small.token_lists("output", output, requests, lengths)),
-        backend.lend(lengths),
-        backend.lend(criteria),
-        backend.lend(None if active is None else each("active", active, "uint8", requests)),
-        tuple(backend.lend(result) for result in results),
-        backend.stream,
+        requests=requests,
+        tokens_per_step=tokens.shape[1] if tokens.ndim == 2 else 1,
+        vocab=_core.MAX_VOCAB if vocab is None else vocab,
+        step_tokens=tokens,
+        output=small.token_lists("output", output, requests, lengths),
+        output_lengths=lengths,
+        criteria=criteria,
+        active=None if active is None else each("active", active, "uint8", requests),
+        results=results._asdict(),
     )
     return results

@@ -266,17 +266,19 @@ def verify(
     if progress not in (True, False, None) and not callable(progress):
         raise TypeError(f"progress is {progress!r}; allowed: True, False, or a function")
     record = _core.run(
-        **judged,
-        suite=suite,
-        logits=_captured(logits),
-        case=case,
-        shard=shard,
-        require=features,
-        max_skipped=most,
-        jobs=jobs,
-        progress=_print_progress if progress is True else (progress or None),
-        operations={},
-        keep_dtype=False,
-        drafts={},
+        dict(
+            **judged,
+            suite=suite,
+            logits=_captured(logits),
+            case=case,
+            shard=shard,
+            require=features,
+            max_skipped=most,
+            jobs=jobs,
+            progress=_print_progress if progress is True else (progress or None),
+            operations={},
+            keep_dtype=False,
+            drafts={},
+        )
     )
     return Report(record)

@@ -1,0 +1,21 @@
+// Kept sets as an argument: the mapping that fairdraw/kept_sets.py makes.
+#pragma once
+
+#include <cstdint>
+
+#include "fairdraw/kept_sets.h"
+#include "python/bindings/arguments.h"
+
+namespace fairdraw::python {
+
+/// Their arrays: token_ids, offsets, overflow, and the room: how many ids.
+inline KeptSets arrays_of(const Named& sets, std::int64_t outputs, const Place& place) {
+  const KeptSets arrays{
+      sets.output<std::int32_t>("token_ids", sets.as<std::int64_t>("room"), place),
+      sets.output<std::int64_t>("offsets", outputs + 1, place),
+      sets.output<std::uint8_t>("overflow", outputs, place)};
+  sets.expect_all_read();
+  return arrays;
+}
+
+}  // namespace fairdraw::python
