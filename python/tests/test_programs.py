@@ -1,6 +1,7 @@
 """What runs as a program: the command line, the pytest plugin, the example, the benchmark."""
 
 import importlib.metadata
+import importlib.util
 import json
 import os
 import subprocess
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import fairdraw
-from fairdraw import _core
+from fairdraw import __main__, _core
 from fairdraw.examples import generate
 
 
@@ -48,6 +49,13 @@ def test_command_line(tmp_path):
     assert json.loads((report / "report.json").read_text())["summary"]["failed"] == 0
     wrong = python("-m", "fairdraw", "verfy")
     assert wrong.returncode == 2 and "did you mean 'verify'" in wrong.stderr
+
+
+def test_a_verb_of_another_distribution_names_it(monkeypatch, capsys):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for verb in __main__.SEPARATE:
+        assert __main__.main([verb, "--help"]) == 2
+        assert f"fairdraw-{verb}, which is not installed" in capsys.readouterr().err
 
 
 ITEMS = """

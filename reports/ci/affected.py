@@ -6,6 +6,7 @@ Usage: affected.py WHAT, which is one of
   targets  the targets whose tests run under sanitizers
   labels   these tests' labels, as a regular expression
   mutants  options of `fairdraw mutants`, a run each
+  satellites  ctest's tests of the distributions beside the package, as a regular expression
 Nothing printed means that nothing is affected. A wide change affects more than its run has time for:
 the run then takes the files and folders that changed most, the night takes all, and what is left to
 the night is named on stderr.
@@ -190,6 +191,16 @@ def mutants(root: Path, changed: set[str] | None) -> list[str]:
     return sorted(options)
 
 
+def satellites(root: Path, changed: set[str] | None) -> list[str]:
+    """Distributions beside the package, folders of python/: those of which a file changed."""
+    folders = sorted(path.parent.name for path in root.glob("python/*/pyproject.toml"))
+    return [
+        name
+        for name in folders
+        if changed is None or any(path.startswith(f"python/{name}/") for path in changed)
+    ]
+
+
 def main(arguments: list[str]) -> int:
     changed = changed_files(ROOT)
     if arguments == ["sources"]:
@@ -200,6 +211,9 @@ def main(arguments: list[str]) -> int:
         print(f"^({'|'.join(folders(ROOT, changed))})$")
     elif arguments == ["mutants"]:
         print("\n".join(mutants(ROOT, changed)))
+    elif arguments == ["satellites"]:
+        found = satellites(ROOT, changed)
+        print(f"^satellites\\.({'|'.join(found)})" if found else "")
     else:
         print(__doc__, file=sys.stderr)
         return 2

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks every #include of the source tree against the dependency rules of its components.
+"""Checks every #include of the source tree against the dependency rules of its components, and every
+import of Python that crosses the edge of the package.
 
 Usage: include_boundaries.py ROOT. Prints one line for each forbidden include, and exits with 1 if
 there is one; with 0 if there is none; with 2 if ROOT holds no source of some component.
@@ -99,6 +100,13 @@ INCLUDE_ROOTS = ("", "kernels/include", "kernels")
 # Installed side by side: C headers that a plugin's author includes without this tree.
 INCLUDES_ITS_NEIGHBOUR = {"harness/contract/plugin.h", "harness/contract/sequence.h"}
 
+# Distributions beside the package use its public names; nothing else of the tree knows theirs.
+SATELLITES = ("python/audit/", "python/cluster/", "python/engines/")
+IMPORT = re.compile(
+    r"^ *(?:from (fairdraw[\w.]*) import (\([^)]*\)|.*)|import (fairdraw[\w.]*))", re.MULTILINE
+)
+PRIVATE = re.compile(r"\b_(?!_)\w+")
+
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 
 
@@ -109,7 +117,7 @@ class Violation(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: #include {self.include}: {self.reason}"
+        return f"{self.file}:{self.line}: {self.include}: {self.reason}"
 
 
 def part_of(path: str) -> str | None:
@@ -192,6 +200,29 @@ def violations(root: Path) -> list[Violation]:
     return found
 
 
+def import_violations(root: Path) -> list[Violation]:
+    """Imports of the package's private names by a satellite, and of a satellite by anything else."""
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        file = path.relative_to(root).as_posix()
+        if file.startswith("build/"):
+            continue
+        text = path.read_text(encoding="utf-8")
+        for match in IMPORT.finditer(text):
+            module, names = match[1] or match[3], match[2] or ""
+            package = module.split(".")[0]
+            reason = None
+            if package.startswith("fairdraw_") and not file.startswith(SATELLITES):
+                reason = "nothing but a satellite may import one"
+            elif package == "fairdraw" and file.startswith(SATELLITES):
+                private = PRIVATE.search(f"{module} {names}")
+                reason = f"a satellite must not use {private[0]}" if private else None
+            if reason:
+                line = text.count("\n", 0, match.start()) + 1
+                found.append(Violation(file, line, module, reason))
+    return found
+
+
 def library_violation(part: str, quote: str, name: str) -> str | None:
     """Why `part` must not include the library header `name`; None where it may."""
     if quote == '"':
@@ -213,10 +244,10 @@ def main(arguments: list[str]) -> int:
         if not any(part_of(file) == part for file in files):
             print(f"{root} holds no source of {part}: is it the root of the tree?", file=sys.stderr)
             return 2
-    found = violations(root)
+    found = violations(root) + import_violations(root)
     for violation in found:
         print(violation)
-    print(f"{len(files)} files, {len(found)} forbidden includes")
+    print(f"{len(files)} files, {len(found)} forbidden includes and imports")
     return 1 if found else 0
 
 

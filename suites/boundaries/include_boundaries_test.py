@@ -139,6 +139,24 @@ class IncludeBoundaries(unittest.TestCase):
                 with self.subTest(room=room, other=other):
                     self.assertEqual(subject.is_above(f"{room}/a.h", f"{other}/b.h"), not allowed)
 
+    def test_python_beside_the_package_uses_its_public_names_and_nothing_uses_it(self):
+        lines = {
+            "from fairdraw import Batch, _core": "python/engines/",
+            "from fairdraw.verification import (\n    Report,\n    _captured,\n)": "python/audit/",
+            "    import fairdraw._core": "python/cluster/",
+            "from fairdraw_audit.plan import Settings": "python/fairdraw/",
+            "import fairdraw_ray": "suites/gpu/",
+        }
+        allowed = "import fairdraw\nfrom fairdraw import Batch, __version__  # fine\n"
+        for line, folder in lines.items():
+            for text, expected in [(allowed, 0), (allowed + line + "\n", 1)]:
+                with self.subTest(text=text), tempfile.TemporaryDirectory() as root:
+                    file = Path(root, folder, "a.py")
+                    file.parent.mkdir(parents=True)
+                    file.write_text(text, encoding="utf-8")
+                    found = subject.import_violations(Path(root))
+                    self.assertEqual([violation.line for violation in found], [3] * expected)
+
     def test_exit_codes(self):
         script = Path(subject.__file__)
 
