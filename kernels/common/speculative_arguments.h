@@ -12,4 +12,6 @@ SampleRequest rows_of(const TargetRows& target);
 Error check_verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result);
 Error check_verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result);
 
+Error check_chain(const ChainSpeculativeRequest& request, const ChainSpeculativeResult& result);
+
 }  // namespace fairdraw

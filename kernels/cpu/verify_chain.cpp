@@ -21,7 +21,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "common/arguments.h"
+#include "common/kept_arguments.h"
 #include "common/speculative_arguments.h"
 #include "cpu/distribution_weights.h"
 #include "cpu/drafted_requests.h"

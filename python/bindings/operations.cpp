@@ -11,7 +11,6 @@
 #include "python/bindings/bindings.h"
 #include "python/bindings/row_operation_arguments.h"
 #include "python/bindings/sample_arguments.h"
-#include "python/bindings/speculation_arguments.h"
 
 namespace fairdraw::python {
 namespace {
@@ -119,16 +118,6 @@ std::int64_t workspace_for_reports(std::int64_t rows, std::int64_t vocab) {
   return cuda::workspace_bytes(request, reports);
 }
 
-void chain_rows(Handle draft_probs, Handle draft_tokens, Handle target_probs, Handle seed,
-                Handle offset, Handle tokens, Handle accepted, Handle emitted, Handle statuses,
-                std::uint64_t stream, Handle workspace) {
-  const ChainSamplingArguments arguments(draft_probs, draft_tokens, target_probs, seed, offset,
-                                         tokens, accepted, emitted, statuses, stream, workspace);
-  run(arguments.place(), [&](const auto& how) {
-    return chain_speculative_sampling(arguments.request, arguments.result, how);
-  });
-}
-
 }  // namespace
 
 void bind_operations(nb::module_& module) {
@@ -157,9 +146,6 @@ void bind_operations(nb::module_& module) {
       "num_samples", "tie_rule", "filter_order", "purpose", "allowed", "active", "tokens",
       "statuses", "support_size", "logprob", "logprob_filtered", "mask", "probs", "reports",
       "token_ids", "stream", "workspace");
-  define(module, "chain_speculative_sampling", &chain_rows, "draft_probs", "draft_tokens",
-         "target_probs", "seed", "offset", "tokens", "accepted", "emitted", "statuses", "stream",
-         "workspace");
   module.def("cuda_workspace_bytes", &workspace_for_reports, nb::arg("rows"), nb::arg("vocab") = 0);
   module.def("why_no_cuda", [] {
     const std::string reason = cuda::why_not_available();

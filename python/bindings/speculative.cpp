@@ -1,7 +1,7 @@
 // The operations of fairdraw/speculative.h on both backends, as fairdraw/speculative.py needs them.
 #include "fairdraw/speculative.h"
 
-#include "fairdraw/cuda.h"
+#include "fairdraw/cuda_speculative.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/speculation_arguments.h"
@@ -48,6 +48,16 @@ void links_to_parents(Handle next_token, Handle next_sibling, std::int64_t batch
       [&] { return parents_from_links(children.view, siblings.view, batch, nodes, out.view); });
 }
 
+void chain_rows(Handle draft_probs, Handle draft_tokens, Handle target_probs, Handle seed,
+                Handle offset, Handle tokens, Handle accepted, Handle emitted, Handle statuses,
+                std::uint64_t stream, Handle workspace) {
+  const ChainSamplingArguments arguments(draft_probs, draft_tokens, target_probs, seed, offset,
+                                         tokens, accepted, emitted, statuses, stream, workspace);
+  run(arguments.place(), [&](const auto& how) {
+    return chain_speculative_sampling(arguments.request, arguments.result, how);
+  });
+}
+
 }  // namespace
 
 void bind_speculative(nb::module_& module) {
@@ -56,6 +66,9 @@ void bind_speculative(nb::module_& module) {
   define(module, "verify_tree", &trees, "target", "max_draft", "max_depth", "draft_tokens",
          "parents", "draft_lengths", "draft", "siblings", "tokens", "nodes", "accepted", "statuses",
          "allocate");
+  define(module, "chain_speculative_sampling", &chain_rows, "draft_probs", "draft_tokens",
+         "target_probs", "seed", "offset", "tokens", "accepted", "emitted", "statuses", "stream",
+         "workspace");
   define(module, "parents_from_links", &links_to_parents, "next_token", "next_sibling", "batch",
          "nodes", "parents");
 }

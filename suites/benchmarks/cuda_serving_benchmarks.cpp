@@ -12,7 +12,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include "fairdraw/cuda.h"
+#include "fairdraw/cuda_beam_search.h"
+#include "fairdraw/cuda_speculative.h"
 #include "fairdraw/sample.h"
 #include "harness/contract/usage_error.h"
 #include "suites/benchmarks/benchmark_rows.h"

@@ -79,6 +79,107 @@ ROOMS = {
     _CUDA + "batch": {"kernels/common", "kernels/serving", _CUDA + "device", _CUDA + "calls"},
 }
 
+# The ring of serving, a library of its own: nothing else of the product may include it. Prefixes of
+# paths; those that are no folder would lie in one, if a folder held one ring.
+SERVING = (
+    *(
+        f"kernels/include/fairdraw/{name}"
+        for name in (
+            "batch_state.h",
+            "beam_search.h",
+            "cuda_beam_",
+            "cuda_fused_",
+            "cuda_kept_sets.h",
+            "cuda_sharded.h",
+            "cuda_speculative.h",
+            "cuda_stop_criteria.h",
+            "fused_sampling_processor.h",
+            "kept_sets.h",
+            "parallel_sampling.h",
+            "sharded",
+            "speculative.h",
+            "stop_criteria.h",
+        )
+    ),
+    *(
+        f"kernels/common/{name}"
+        for name in (
+            "beam_",
+            "child_seeds.h",
+            "drafted_request.h",
+            "kept_arguments.",
+            "sibling_scales.h",
+            "speculative_arguments.",
+            "stop_",
+        )
+    ),
+    *(
+        f"kernels/cpu/{name}"
+        for name in (
+            "chain_speculative_sampling.cpp",
+            "drafted_requests.",
+            "kept_sets.",
+            "sibling_residual.",
+            "verify_",
+        )
+    ),
+    "kernels/serving/",
+    "kernels/sharded/",
+    "kernels/cuda/batch/",
+    "kernels/cuda/beams/",
+    "kernels/cuda/sharded/",
+    "kernels/cuda/speculation/",
+    "kernels/cuda/outputs/kept_sets.",
+    *(
+        f"kernels/cuda/calls/{name}"
+        for name in (
+            "beam_search.cpp",
+            "chain_speculative_sampling.cpp",
+            "kept_",
+            "no_cuda_serving.cpp",
+            "sharded",
+            "speculation.cpp",
+            "stop_criteria.cu",
+        )
+    ),
+    "kernels/tests/arguments/",
+    "kernels/tests/serving/",
+    "kernels/tests/sharded/",
+    "kernels/tests/speculation/",
+    "kernels/tests/sample/kept_",
+    *(
+        f"kernels/tests/cuda/{name}"
+        for name in (
+            "beam_",
+            "chain_sampling_test.cpp",
+            "device_shard",
+            "emitted_sets_test.cpp",
+            "fused_sampling_",
+            "kept_sets_test.cpp",
+            "mask_sets_test.cpp",
+            "processor_twins.",
+            "relative_weights_",
+            "sharded_",
+            "speculative_test.cpp",
+            "stop_criteria_test.cpp",
+        )
+    ),
+    *(
+        f"harness/adapters/{name}"
+        for name in (
+            "cuda_sharded.cpp",
+            "kept_batch.",
+            "serving.cpp",
+            "shard_columns.",
+            "sharded",
+            "speculation_view.h",
+        )
+    ),
+)
+# Of these folders files of the core, which other folders of the core would hold.
+CORE = ("kernels/serving/fresh_seed.cpp", "kernels/tests/serving/bump_allocator_test.cpp")
+RINGED = ("kernels/", "harness/adapters/")
+
 # Headers of others that a part must not see, as prefixes. The reference shares no random numbers
 # and no vector code with what it judges; the harness builds without the CUDA Toolkit; the public
 # headers need a C++17 compiler alone.
@@ -160,6 +261,15 @@ def is_above(file: str, target: str) -> bool:
     return None not in (room, other) and room != other and other not in ROOMS[room]
 
 
+def is_serving(path: str) -> bool:
+    return path.startswith(SERVING) and path not in CORE
+
+
+def leaves_the_core(file: str, target: str) -> bool:
+    """Whether `file` is of the core, and `target` of serving."""
+    return file.startswith(RINGED) and not is_serving(file) and is_serving(target)
+
+
 def spelling(target: str) -> str:
     """How an include names the file `target`."""
     for root_folder in ("kernels/include/", "kernels/"):
@@ -191,6 +301,8 @@ def violations(root: Path) -> list[Violation]:
                 reason = None
                 if target_part not in ALLOWED[part]:
                     reason = f"{part} must not include {target_part or 'what is outside the tree'}"
+                elif leaves_the_core(file, target):
+                    reason = "the core must not include serving"
                 elif is_above(file, target):
                     reason = f"{room_of(file)} must not include {room_of(target)}"
                 elif quote == '"' and not is_path_from_a_root(target, name, file):

@@ -1,4 +1,4 @@
-// verify_chain and verify_tree on the GPU (fairdraw/cuda.h): checks, workspace, and which kernels a
+// verify_chain and verify_tree on the GPU (fairdraw/cuda_speculative.h): checks, workspace, and which kernels a
 // call needs.
 //
 //   drafted_rows   which rows count, and their parameters;
@@ -12,11 +12,12 @@
 #include <cstddef>
 #include <string>
 
+#include "common/kept_arguments.h"
 #include "common/speculative_arguments.h"
+#include "cuda/calls/kept_workspace.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/calls/workspace.h"
 #include "cuda/device/device_pointers.h"
-#include "cuda/outputs/kept_sets.h"
 #include "cuda/processing/edit_rows.h"
 #include "cuda/speculation/drafted_rows.h"
 #include "fairdraw/cuda_kept_sets.h"
@@ -38,6 +39,7 @@ RowSettings place_settings(BumpAllocator& memory, std::int64_t rows) {
 /// The workspace of a call.
 struct DraftWorkspace {
   Workspace target;                    ///< records and edits of the target's rows
+  KeptWorkspace kept;                  ///< of calls with kept sets
   RowRecord* draft_records = nullptr;  ///< [draft rows], where the distribution is known
   DraftedState* requests = nullptr;
   RowSettings of_target, of_draft;
@@ -53,7 +55,8 @@ struct DraftWorkspace {
     const SampleRequest rows = rows_of(target);
     const std::int64_t n = rows.logits.rows;
     DraftWorkspace workspace;
-    workspace.target = Workspace::of(rows, {false, has_kept}, memory);
+    workspace.target = Workspace::of(rows, /*reports=*/false, memory);
+    if (has_kept) workspace.kept = KeptWorkspace::of(n > 0 ? n : 0, rows.logits.vocab, memory);
     memory.allocate(workspace.requests, target.batch);
     workspace.of_target = place_settings(memory, n);
     memory.allocate(workspace.draws.seed, n);
@@ -214,7 +217,7 @@ Error draw_target(const DraftTask& draft, const DraftWorkspace& workspace, Path 
   task.tokens = workspace.draws.tokens;
   task.statuses = workspace.draws.statuses;
   task.records = workspace.target.records;
-  task.keys = workspace.target.kept.keys;  // of calls with kept sets
+  task.keys = workspace.kept.keys;  // of calls with kept sets
   if (task.edits.given()) {
     if (Error error = check_launch("edit_rows", edit_rows(task, stream))) return error;
   }
@@ -288,7 +291,7 @@ Error enqueue_kept(const DraftTask& task, const DraftWorkspace& workspace,
                                                                workspace.emitted_rows, stream))) {
     return e;
   }
-  const KeptWorkspace& of_rows = workspace.target.kept;
+  const KeptWorkspace& of_rows = workspace.kept;
   if (task.target.logits.rows > 0) {
     const MarkTask mark{filtered_target(task, workspace),
                         {of_rows.keys.data, of_rows.keys.rows, of_rows.keys.row_stride},
