@@ -132,7 +132,6 @@ void bind_outputs_of_requests(nb::module_& module) {
          "cumulative", "statuses");
   define(module, "best_of", &choose, "prompts", "candidates", "n", "cumulative", "lengths",
          "length_penalty", "statuses", "chosen", "scores", "prompt_statuses");
-  module.attr("MAX_VOCAB") = kMaxVocab;
   module.attr("NO_MAX_TOKENS") = kNoMaxTokens;
   module.def("finish_reasons", [] {
     nb::list names;

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 __version__: str
+HAS_SERVING: bool
 
 class TieRule(enum.Enum):
     keep_all = ...

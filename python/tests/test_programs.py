@@ -51,6 +51,12 @@ def test_command_line(tmp_path):
     assert wrong.returncode == 2 and "did you mean 'verify'" in wrong.stderr
 
 
+def test_without_serving_a_name_of_it_says_what_left_it_out(monkeypatch):
+    monkeypatch.setattr(_core, "HAS_SERVING", False)
+    with pytest.raises(AttributeError, match="'no_such_name'.*FAIRDRAW_SERVING=OFF"):
+        getattr(fairdraw, "no_such_name")  # noqa: B009
+
+
 def test_a_verb_of_another_distribution_names_it(monkeypatch, capsys):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     for verb in __main__.SEPARATE:

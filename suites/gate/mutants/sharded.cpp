@@ -227,8 +227,8 @@ ShardFaults dropped_cut_tiles() {
 
 }  // namespace
 
-Twin sharded_twin() {
-  return {kTwin, [] { return harness::make_sharded_sampler(kTwin, kShards, {}); }};
+std::vector<Twin> sharded_twins() {
+  return {{kTwin, [] { return harness::make_sharded_sampler(kTwin, kShards, {}); }}};
 }
 
 std::vector<Mutant> sharded_mutants() {

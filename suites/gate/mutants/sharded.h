@@ -1,4 +1,5 @@
-// Mutants of sharded vocabularies, and the right sampler that they are made of.
+// Mutants of sharded vocabularies, and the right sampler that they are made of; none in a build without
+// serving (no_sharded.cpp).
 #pragma once
 
 #include <vector>
@@ -8,6 +9,6 @@
 namespace fairdraw::suites {
 
 std::vector<Mutant> sharded_mutants();
-Twin sharded_twin();
+std::vector<Twin> sharded_twins();
 
 }  // namespace fairdraw::suites
