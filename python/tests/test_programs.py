@@ -120,6 +120,7 @@ def test_wrong(fairdraw_case):
 """
 
 
+@pytest.mark.skipif(not _core.HAS_SERVING, reason="it is of serving")
 def test_pytest_plugin_takes_running_batches(tmp_path):
     result = run_items(tmp_path, RUNNING_BATCH)
     assert result.returncode == 1
