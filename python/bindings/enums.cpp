@@ -15,7 +15,7 @@ void bind_enums(nb::module_& module) {
   nb::enum_<FilterOrder>(module, "FilterOrder")
       .value("top_k_first", FilterOrder::top_k_first)
       .value("joint", FilterOrder::joint);
-  // Without the purposes that belong to verify_chain and verify_tree.
+  // Without the purposes that belong to the verification of drafts.
   nb::enum_<Purpose>(module, "Purpose").value("draw", Purpose::draw).value("draft", Purpose::draft);
   nb::enum_<LogprobsMode> modes(module, "LogprobsMode");
   for (const LogprobsMode mode :

@@ -169,16 +169,49 @@ SERVING = (
         for name in (
             "cuda_sharded.cpp",
             "kept_batch.",
+            "model_sampler.cpp",
+            "model_speculation.cpp",
             "serving.cpp",
             "shard_columns.",
             "sharded",
             "speculation_view.h",
         )
     ),
+    *(
+        f"reference/{name}"
+        for name in (
+            "beam_model.",
+            "speculation_",
+            "stop_model.",
+            "tests/speculation_",
+            "tests/speculative_model_test.cpp",
+        )
+    ),
+    *(
+        f"python/bindings/{name}"
+        for name in (
+            "batch_fields.h",
+            "batch_state.cpp",
+            "beam_search.cpp",
+            "cuda_fused_sampling_processor.cpp",
+            "draft_",
+            "kept_sets.cpp",
+            "outputs_of_requests.cpp",
+            "python_sampler.cpp",
+            "running_batch.cpp",
+            "serving.cpp",
+            "sharded",
+            "speculati",
+        )
+    ),
+    "harness/contract/draft",
+    "harness/contract/plugin.h",  # what plugins are built from, of both rings
+    "harness/contract/tests/call_arrays_test.cpp",
 )
 # Of these folders files of the core, which other folders of the core would hold.
 CORE = ("kernels/serving/fresh_seed.cpp", "kernels/tests/serving/bump_allocator_test.cpp")
-RINGED = ("kernels/", "harness/adapters/")
+# Where the rule holds; harness/run/, harness/plugin/ and suites/ have both rings in their headers.
+RINGED = ("kernels/", "reference/", "harness/adapters/", "harness/contract/", "python/bindings/")
 
 # Headers of others that a part must not see, as prefixes. The reference shares no random numbers
 # and no vector code with what it judges; the harness builds without the CUDA Toolkit; the public
@@ -199,7 +232,7 @@ FOR_USERS_OF = {"kernels/include/fairdraw/sharded_nccl.h": "nccl.h"}
 INCLUDE_ROOTS = ("", "kernels/include", "kernels")
 
 # Installed side by side: C headers that a plugin's author includes without this tree.
-INCLUDES_ITS_NEIGHBOUR = {"harness/contract/plugin.h", "harness/contract/sequence.h"}
+INCLUDES_ITS_NEIGHBOUR = {f"harness/contract/{name}.h" for name in ("drafts", "plugin", "sequence")}
 
 # Distributions beside the package use its public names; nothing else of the tree knows theirs.
 SATELLITES = ("python/audit/", "python/cluster/", "python/engines/")
