@@ -16,8 +16,8 @@ std::unique_ptr<Sampler> with_serving(std::unique_ptr<Sampler> rows, const Execu
 /// The same on a GPU, without running batches.
 std::unique_ptr<Sampler> with_serving(std::unique_ptr<Sampler> rows, cuda::Path path);
 
-/// The sampler "sharded:N" or "cuda:sharded:N"; null for another name. Throws UsageError for a wrong
-/// N, or with the reason where it cannot run here.
+/// The sampler "sharded:N" or "cuda:sharded:N"; null for another name. Throws UsageError for a
+/// wrong N, or with the reason where it cannot run here.
 std::unique_ptr<Sampler> make_serving_sampler(const std::string& name);
 
 }  // namespace fairdraw::harness

@@ -1,5 +1,6 @@
 /* What samplers are given that verify drafted tokens: chains against the target's probabilities, or
- * requests of an engine, chains and trees, against its logits. Plain C11, as batch.h next to this file.
+ * requests of an engine, chains and trees, against its logits. Plain C11, as batch.h next to this
+ * file.
  */
 #ifndef FAIRDRAW_HARNESS_CONTRACT_DRAFTS_H
 #define FAIRDRAW_HARNESS_CONTRACT_DRAFTS_H

@@ -1,9 +1,10 @@
 /* A sampler in a shared library, for `fairdraw verify --sampler plugin:PATH`.
  *
- * C11, and nothing but this file, batch.h, drafts.h, sequence.h and operation.h next to it. A plugin defines
- * the first three symbols, the fourth where it verifies drafted chains, the fifth where it verifies
- * requests with drafts, the sixth where it keeps the requests of a running batch, and the seventh
- * where it has operations on rows; one that has nothing else leaves out the third:
+ * C11, and nothing but this file, batch.h, drafts.h, sequence.h and operation.h next to it. A
+ * plugin defines the first three symbols, the fourth where it verifies drafted chains, the fifth
+ * where it verifies requests with drafts, the sixth where it keeps the requests of a running
+ * batch, and the seventh where it has operations on rows; one that has nothing else leaves out the
+ * third:
  *
  *     const uint32_t fairdraw_plugin_abi = FAIRDRAW_PLUGIN_ABI;
  *     int32_t fairdraw_plugin_describe(fairdraw_plugin_description*, char*, size_t);

@@ -1,11 +1,10 @@
-// Kept sets on the GPU (fairdraw/cuda_kept_sets.h): of a call of `sample`, whose survivors are marked
-// and packed behind its kernels; and of rows of bits, whose words are counted by parts of rows, and
-// packed (kept_sets.cu).
-#include "cuda/calls/kept_workspace.h"
-
+// Kept sets on the GPU (fairdraw/cuda_kept_sets.h): of a call of `sample`, whose survivors are
+// marked and packed behind its kernels; and of rows of bits, whose words are counted by parts of
+// rows, and packed (kept_sets.cu).
 #include <algorithm>
 
 #include "common/kept_arguments.h"
+#include "cuda/calls/kept_workspace.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/device/device_pointers.h"
 #include "fairdraw/cuda_kept_sets.h"

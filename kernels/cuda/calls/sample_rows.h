@@ -16,8 +16,8 @@ namespace fairdraw::cuda {
 /// below 2^31 blocks.
 inline constexpr std::int64_t kMaxRows = (std::int64_t{1} << 22) - 1;
 
-/// What a call makes of the survivors of its rows, behind its own kernels. It has the sizes of these
-/// sets, too: SampleResult::support_size is left to it.
+/// What a call makes of the survivors of its rows, behind its own kernels. It has the sizes of
+/// these sets, too: SampleResult::support_size is left to it.
 class SurvivorsTask {
  public:
   virtual ~SurvivorsTask() = default;

@@ -1,5 +1,5 @@
-// verify_chain and verify_tree on the GPU (fairdraw/cuda_speculative.h): checks, workspace, and which kernels a
-// call needs.
+// verify_chain and verify_tree on the GPU (fairdraw/cuda_speculative.h): checks, workspace, and
+// which kernels a call needs.
 //
 //   drafted_rows   which rows count, and their parameters;
 //   edit_rows      what processing changes in them, where it is asked for;

@@ -1,5 +1,5 @@
-// Beam search on an NVIDIA GPU: the steps of fairdraw/beam_search.h, with what fairdraw/cuda.h says of
-// every call. fairdraw/cuda_beam_result.h has the end of a search.
+// Beam search on an NVIDIA GPU: the steps of fairdraw/beam_search.h, with what fairdraw/cuda.h says
+// of every call. fairdraw/cuda_beam_result.h has the end of a search.
 #pragma once
 
 #include <cstdint>

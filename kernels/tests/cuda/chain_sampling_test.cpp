@@ -1,5 +1,5 @@
-// chain_speculative_sampling on the GPU: against the CPU path, byte for byte; its distribution by its
-// own draws; what it refuses; in a graph.
+// chain_speculative_sampling on the GPU: against the CPU path, byte for byte; its distribution by
+// its own draws; what it refuses; in a graph.
 #include <gtest/gtest.h>
 
 #include <array>

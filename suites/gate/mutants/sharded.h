@@ -1,5 +1,5 @@
-// Mutants of sharded vocabularies, and the right sampler that they are made of; none in a build without
-// serving (no_sharded.cpp).
+// Mutants of sharded vocabularies, and the right sampler that they are made of; none in a build
+// without serving (no_sharded.cpp).
 #pragma once
 
 #include <vector>
