@@ -1,16 +1,13 @@
 // The built-in samplers behind the contract: fairdraw::sample on each instruction set, and by name
 // those of the GPU.
-#include <algorithm>
-
 #include "harness/adapters/cuda.h"
 #include "harness/adapters/describe.h"
-#include "harness/adapters/kept_batch.h"
 #include "harness/adapters/model_sampler.h"
 #include "harness/adapters/operation_view.h"
 #include "harness/adapters/probs_operation.h"
 #include "harness/adapters/sample_view.h"
-#include "harness/adapters/sharded.h"
-#include "harness/adapters/speculation_view.h"
+#include "harness/adapters/serving.h"
+#include "harness/adapters/statuses.h"
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
 
@@ -19,15 +16,11 @@ namespace {
 
 class CpuSampler final : public Sampler {
  public:
-  CpuSampler(std::string name, CpuTarget target) : description_(describe(std::move(name))) {
-    // One thread a call: the runner has its own, one a case.
-    execution_.target = target;
-    execution_.threads = 1;
+  CpuSampler(std::string name, const Execution& execution)
+      : description_(describe(std::move(name))), execution_(execution) {
     description_.processing = true;
     description_.reports_raw = description_.reports_processed = true;
     description_.ranks_position = description_.ranks_at_least = true;
-    description_.speculation = description_.draft_trees = description_.draft_tree_laws = true;
-    description_.speculation_processing = description_.keeps_state = true;
     declare_operations(description_);
   }
 
@@ -51,33 +44,6 @@ class CpuSampler final : public Sampler {
     return {};
   }
 
-  std::string run_chain(const fairdraw_chain& chain) override {
-    if (chain.accept_words != nullptr) return "takes no random words";
-    std::vector<RowStatus> statuses = statuses_for(chain.statuses, chain.batch);
-    const Error error =
-        chain_speculative_sampling(chain_sampling_request_of(chain),
-                                   chain_sampling_result_of(chain, view_of(statuses)), execution_);
-    if (error) return error.message;
-    write_statuses(statuses, chain.statuses);
-    return {};
-  }
-
-  std::string run_speculation(const fairdraw_verification& call) override {
-    std::vector<RowStatus> statuses = statuses_for(call.statuses, call.batch);
-    const Error error = call.parents != nullptr
-                            ? verify_tree(tree_request_of(call),
-                                          tree_result_of(call, view_of(statuses)), execution_)
-                            : verify_chain(chain_request_of(call),
-                                           chain_result_of(call, view_of(statuses)), execution_);
-    if (error) return error.message;
-    write_statuses(statuses, call.statuses);
-    return {};
-  }
-
-  std::string run_event(const fairdraw_event& event) override {
-    return batch_.run(event, execution_);
-  }
-
   std::string run_operation(const fairdraw_operation& call) override {
     std::vector<RowStatus> statuses = statuses_for(call.statuses, call.rows);
     Error error;
@@ -94,21 +60,8 @@ class CpuSampler final : public Sampler {
   }
 
  private:
-  // The library's statuses on their way to the contract, which has plain integers.
-  static std::vector<RowStatus> statuses_for(const std::int32_t* wanted, std::int64_t size) {
-    return std::vector<RowStatus>(static_cast<std::size_t>(wanted != nullptr ? size : 0));
-  }
-  static View<RowStatus> view_of(std::vector<RowStatus>& statuses) {
-    return {statuses.data(), static_cast<std::int64_t>(statuses.size())};
-  }
-  static void write_statuses(const std::vector<RowStatus>& statuses, std::int32_t* target) {
-    std::transform(statuses.begin(), statuses.end(), target,
-                   [](RowStatus status) { return static_cast<std::int32_t>(status); });
-  }
-
   SamplerDescription description_;
   Execution execution_;
-  KeptBatch batch_;
 };
 
 struct Builtin {
@@ -148,12 +101,14 @@ std::vector<std::string> distinct_sampler_names() {
 
 std::unique_ptr<Sampler> make_builtin_sampler(const std::string& name) {
   for (const Builtin& builtin : builtins()) {
-    if (builtin.name == name) return std::make_unique<CpuSampler>(name, builtin.target);
+    if (builtin.name != name) continue;
+    // One thread a call: the runner has its own, one a case.
+    const Execution execution{builtin.target, 1};
+    return with_serving(std::make_unique<CpuSampler>(name, execution), execution);
   }
   if (name == "model") return std::make_unique<ModelSampler>();
   if (std::unique_ptr<Sampler> sampler = make_cuda_sampler(name)) return sampler;
-  if (std::unique_ptr<Sampler> sampler = make_cuda_sharded_sampler(name)) return sampler;
-  if (std::unique_ptr<Sampler> sampler = make_sharded_sampler(name)) return sampler;
+  if (std::unique_ptr<Sampler> sampler = make_serving_sampler(name)) return sampler;
   throw UsageError(unknown_name_message("sampler", name, builtin_sampler_names()));
 }
 

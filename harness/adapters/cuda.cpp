@@ -2,7 +2,6 @@
 // copies them to the device and its results back (device_arrays.h).
 #include "harness/adapters/cuda.h"
 
-#include <algorithm>
 #include <array>
 
 #include "fairdraw/cuda.h"
@@ -11,7 +10,7 @@
 #include "harness/adapters/operation_view.h"
 #include "harness/adapters/probs_operation.h"
 #include "harness/adapters/sample_view.h"
-#include "harness/adapters/speculation_view.h"
+#include "harness/adapters/serving.h"
 #include "harness/contract/usage_error.h"
 
 namespace fairdraw::harness {
@@ -24,8 +23,6 @@ class CudaSampler final : public Sampler {
     description_.processing = true;
     description_.reports_raw = description_.reports_processed = true;
     description_.ranks_position = description_.ranks_at_least = true;
-    description_.speculation = description_.draft_trees = description_.draft_tree_laws = true;
-    description_.speculation_processing = true;
     declare_operations(description_);
   }
 
@@ -37,15 +34,6 @@ class CudaSampler final : public Sampler {
     if (batch.input != 0) operation = probs_operation(batch);
     if (!operation.refused.empty()) return operation.refused;
     return on_device([&](DeviceState& state) { return run_on(state, batch, operation); });
-  }
-
-  std::string run_chain(const fairdraw_chain& chain) override {
-    if (chain.accept_words != nullptr) return "takes no random words";
-    return on_device([&](DeviceState& state) { return run_chain_on(state, chain); });
-  }
-
-  std::string run_speculation(const fairdraw_verification& call) override {
-    return on_device([&](DeviceState& state) { return run_speculation_on(state, call); });
   }
 
   std::string run_operation(const fairdraw_operation& call) override {
@@ -67,45 +55,6 @@ class CudaSampler final : public Sampler {
     if (Error error = prepare(state, workspace, execution)) return error;
     Error error = batch.input == 0 ? cuda::sample(request, result, execution)
                                    : sample_from_probs(operation, request, result, execution);
-    if (error) return error;
-    return call.download(state);
-  }
-
-  Error run_chain_on(DeviceState& state, const fairdraw_chain& given) const {
-    DeviceCall<fairdraw_chain> call(given);
-    if (Error error = call.upload(state)) return error;
-    keep_host_seed(given, call.call());
-    const fairdraw_chain& chain = call.call();
-    const ChainSpeculativeRequest request = chain_sampling_request_of(chain);
-    const ChainSpeculativeResult result =
-        chain_sampling_result_of(chain, statuses_of(chain.statuses, chain.batch));
-
-    cuda::Execution execution;
-    const std::int64_t rows =
-        std::max<std::int64_t>(chain.batch * (2 * chain.num_draft_tokens + 1), 0);
-    if (Error error = prepare(state, cuda::workspace_bytes(rows), execution)) return error;
-    if (Error error = cuda::chain_speculative_sampling(request, result, execution)) return error;
-    return call.download(state);
-  }
-
-  Error run_speculation_on(DeviceState& state, const fairdraw_verification& given) const {
-    DeviceCall<fairdraw_verification> call(given);
-    if (Error error = call.upload(state)) return error;
-    keep_host_seed(given, call.call());
-    const fairdraw_verification& moved = call.call();
-    const View<RowStatus> statuses = statuses_of(moved.statuses, moved.batch);
-
-    cuda::Execution execution;
-    Error error;
-    if (moved.parents != nullptr) {
-      const VerifyTreeRequest request = tree_request_of(moved);
-      error = prepare(state, cuda::workspace_bytes(request), execution);
-      if (!error) error = cuda::verify_tree(request, tree_result_of(moved, statuses), execution);
-    } else {
-      const VerifyChainRequest request = chain_request_of(moved);
-      error = prepare(state, cuda::workspace_bytes(request), execution);
-      if (!error) error = cuda::verify_chain(request, chain_result_of(moved, statuses), execution);
-    }
     if (error) return error;
     return call.download(state);
   }
@@ -178,7 +127,7 @@ std::unique_ptr<Sampler> make_cuda_sampler(const std::string& name) {
       throw UsageError("sampler '" + name +
                        "' cannot run here: " + cuda::why_not_available(sampler.path));
     }
-    return std::make_unique<CudaSampler>(name, sampler.path);
+    return with_serving(std::make_unique<CudaSampler>(name, sampler.path), sampler.path);
   }
   return nullptr;
 }

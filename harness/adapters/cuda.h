@@ -16,9 +16,4 @@ std::vector<std::string> cuda_sampler_names();
 /// with the reason where it cannot run here.
 std::unique_ptr<Sampler> make_cuda_sampler(const std::string& name);
 
-/// The sampler "cuda:sharded:N", N from 1 to 8: sharded calls, all shards on one GPU. Null for a
-/// name that does not begin so; UsageError for another N, or with the reason where it cannot run
-/// here.
-std::unique_ptr<Sampler> make_cuda_sharded_sampler(const std::string& name);
-
 }  // namespace fairdraw::harness

@@ -16,8 +16,7 @@ inline SamplerDescription describe(std::string name) {
   description.exact_integer = true;
   description.per_request_seeds = true;
   description.float16 = description.bfloat16 = true;
-  description.from_probs = description.chains = true;
-  description.acceptance_rule = AcceptanceRule::token_wise;
+  description.from_probs = true;
   description.allowed_mask = description.active_rows = true;
   description.indices = description.num_samples = true;
   description.lowest_id_ties = description.joint_order = true;
@@ -25,6 +24,14 @@ inline SamplerDescription describe(std::string name) {
   description.reports_mask = description.reports_probs = true;
   description.reports_logprobs = true;
   return description;
+}
+
+/// Of a sampler that verifies drafts.
+inline void declare_drafts(SamplerDescription& description) {
+  description.chains = true;
+  description.acceptance_rule = AcceptanceRule::token_wise;
+  description.speculation = description.draft_trees = description.draft_tree_laws = true;
+  description.speculation_processing = true;
 }
 
 }  // namespace fairdraw::harness

@@ -8,6 +8,7 @@
 #include "harness/adapters/decode.h"
 #include "harness/adapters/default_float_environment.h"
 #include "harness/adapters/sample_view.h"
+#include "harness/contract/drafts.h"
 #include "harness/run/calls/random_words.h"
 
 namespace fairdraw::harness {

@@ -49,6 +49,11 @@ Error sample_in_shards(const SampleRequest& request, const SampleResult& result,
                        const std::vector<std::int64_t>& boundaries, const Execution& execution,
                        ShardTraffic* traffic = nullptr, const ShardFaults& faults = {});
 
+/// The sampler "cuda:sharded:N", N from 1 to 8: sharded calls, all shards on one GPU. Null for a
+/// name that does not begin so; UsageError for another N, or with the reason where it cannot run
+/// here.
+std::unique_ptr<Sampler> make_cuda_sharded_sampler(const std::string& name);
+
 /// The number behind a prefix, from 1 to `most`; 0 for a name that does not begin so. Throws
 /// UsageError for another number.
 int shards_in_name(const std::string& name, const std::string& prefix, int most);

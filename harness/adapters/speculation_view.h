@@ -5,6 +5,7 @@
 #include "fairdraw/sampling.h"
 #include "fairdraw/speculative.h"
 #include "harness/adapters/sample_view.h"
+#include "harness/contract/drafts.h"
 
 namespace fairdraw::harness {
 

@@ -1,9 +1,10 @@
 /* A sampler in a shared library, for `fairdraw verify --sampler plugin:PATH`.
  *
- * C11, and nothing but this file, batch.h, sequence.h and operation.h next to it. A plugin defines
- * the first three symbols, the fourth where it verifies drafted chains, the fifth where it verifies
- * requests with drafts, the sixth where it keeps the requests of a running batch, and the seventh
- * where it has operations on rows; one that has nothing else leaves out the third:
+ * C11, and nothing but this file, batch.h, drafts.h, sequence.h and operation.h next to it. A
+ * plugin defines the first three symbols, the fourth where it verifies drafted chains, the fifth
+ * where it verifies requests with drafts, the sixth where it keeps the requests of a running
+ * batch, and the seventh where it has operations on rows; one that has nothing else leaves out the
+ * third:
  *
  *     const uint32_t fairdraw_plugin_abi = FAIRDRAW_PLUGIN_ABI;
  *     int32_t fairdraw_plugin_describe(fairdraw_plugin_description*, char*, size_t);
@@ -23,6 +24,7 @@
 #include <stdint.h>
 
 #include "batch.h"
+#include "drafts.h"
 #include "operation.h"
 #include "sequence.h"
 
@@ -126,7 +128,7 @@ extern "C" {
  *      invalid_min_tokens (a stop id), invalid_bad_words, invalid_allowed_ids
  *   6. processing_overflow
  *   7. no_allowed_token
- * batch.h says what statuses drafts have. A bad row hurts no other row. */
+ * drafts.h says what statuses drafts have. A bad row hurts no other row. */
 enum fairdraw_row_status {
   FAIRDRAW_ROW_OK = 0,
   FAIRDRAW_ROW_INACTIVE = 1,

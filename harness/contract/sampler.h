@@ -10,6 +10,10 @@
 #include "harness/contract/operation.h"
 #include "harness/contract/sequence.h"
 
+// Of harness/contract/drafts.h, for samplers that verify drafts.
+struct fairdraw_chain;
+struct fairdraw_verification;
+
 namespace fairdraw::harness {
 
 /// Which draws must be independent of each other, and which equal: what a sampler promises of its

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "harness/contract/batch.h"
+#include "harness/contract/drafts.h"
 #include "harness/contract/operation.h"
 #include "harness/contract/sequence.h"
 

@@ -5,19 +5,6 @@
 namespace fairdraw {
 namespace {
 
-constexpr std::int64_t kBytes = 4;  // of a float32, and of a word of bits
-
-/// A matrix, one row a row of logits; of words of bits or of float32, if not said otherwise.
-Error check_matrix(const std::string& name, std::int64_t rows, std::int64_t stride,
-                   std::int64_t expected_rows, std::int64_t smallest_stride,
-                   const std::string& stride_meaning, std::int64_t value_bytes = kBytes) {
-  if (Error error = check_length(name + ".rows", rows, expected_rows, "one a row of logits")) {
-    return error;
-  }
-  return check_stride(name + ".row_stride", stride, smallest_stride, stride_meaning, rows,
-                      value_bytes);
-}
-
 Error check_allowed(const BitRows<const std::uint32_t>& allowed, std::int64_t rows,
                     std::int64_t words) {
   if (!allowed.given()) return {};
@@ -62,6 +49,16 @@ Error check_stride(const std::string& name, std::int64_t stride, std::int64_t sm
                           std::to_string(kMaxArrayBytes / (rows * value_bytes)) + " (" +
                           std::to_string(rows) + " rows of values of " +
                           std::to_string(value_bytes) + " bytes span at most 2^48 bytes)");
+}
+
+Error check_matrix(const std::string& name, std::int64_t rows, std::int64_t stride,
+                   std::int64_t expected_rows, std::int64_t smallest_stride,
+                   const std::string& stride_meaning, std::int64_t value_bytes) {
+  if (Error error = check_length(name + ".rows", rows, expected_rows, "one a row of logits")) {
+    return error;
+  }
+  return check_stride(name + ".row_stride", stride, smallest_stride, stride_meaning, rows,
+                      value_bytes);
 }
 
 Error check_size(const std::string& name, std::int64_t size, std::int64_t value_bytes) {
@@ -190,44 +187,6 @@ Error check_result(const SampleRequest& request, const SampleResult& result, boo
                       rows, request.logits.vocab, "vocab");
 }
 
-Error check_kept(const KeptSets& kept, std::int64_t sets, const char* meaning) {
-  if (Error e = check_size("kept.token_ids.size", kept.token_ids.size, sizeof(std::int32_t))) {
-    return e;
-  }
-  if (!kept.token_ids.given() && kept.token_ids.size > 0) {
-    return out_of_range("kept.token_ids", "null", "an array");
-  }
-  if (!kept.offsets.given()) return out_of_range("kept.offsets", "null", "an array");
-  const std::string of_sets = meaning;
-  if (Error e = check_array(kept.offsets, "kept.offsets", sets + 1, of_sets + " + 1")) return e;
-  return check_optional(kept.overflow, "kept.overflow", sets, of_sets);
-}
-
-Error check_kept_mask(const KeptMask& rows, const KeptSets& kept) {
-  if (rows.vocab < 0 || rows.vocab > kMaxVocab) {
-    return out_of_range("vocab", std::to_string(rows.vocab), "0 to " + std::to_string(kMaxVocab));
-  }
-  if (rows.first_id < 0 || rows.first_id > kMaxVocab - rows.vocab) {
-    return out_of_range("first_id", std::to_string(rows.first_id),
-                        "0 to " + std::to_string(kMaxVocab - rows.vocab));
-  }
-  constexpr std::int64_t kMostRows = std::int64_t{1} << 32;
-  if (rows.mask.rows < 0 || rows.mask.rows > kMostRows) {
-    return out_of_range("mask.rows", std::to_string(rows.mask.rows), "0 to 2^32");
-  }
-  if (Error e = check_matrix("mask", rows.mask.rows, rows.mask.row_stride, rows.mask.rows,
-                             words_of(rows.vocab), "words of a row, ceil(vocab / 32)")) {
-    return e;
-  }
-  if (!rows.mask.given() && rows.mask.rows > 0 && rows.vocab > 0) {
-    return out_of_range("mask", "null", "an array");
-  }
-  if (Error e = check_size("indices.size", rows.indices.size, sizeof(std::int32_t))) return e;
-  const std::int64_t outputs = outputs_of(rows);
-  if (Error e = check_optional(rows.statuses, "statuses", outputs, "one an output")) return e;
-  return check_kept(kept, outputs);
-}
-
 Error check_logprobs(const SampleRequest& request, const LogprobsResult& result) {
   const std::int64_t outputs = outputs_of(request);
   const std::int64_t tokens = outputs * request.num_samples;
@@ -295,49 +254,6 @@ Error check_top_k_mask_logits(const RowsView& logits, const PerRequest<std::int3
     return out_of_range("masked", "null", "a matrix of the dtype of logits");
   }
   return {};
-}
-
-Error check_chain(const ChainSpeculativeRequest& request, const ChainSpeculativeResult& result) {
-  const std::int64_t batch = request.batch;
-  const std::int64_t n = request.num_draft_tokens;
-  constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
-  if (batch < 0 || batch > kMax) {
-    return out_of_range("batch", std::to_string(batch), "0 to 2^31 - 1");
-  }
-  if (n < 0 || n >= kMax) {
-    return out_of_range("num_draft_tokens", std::to_string(n), "0 to 2^31 - 2");
-  }
-  if (Error e = check_rows(request.target_probs, "target_probs")) return e;
-  if (Error e = check_length("target_probs", request.target_probs.rows, batch * (n + 1),
-                             "batch * (num_draft_tokens + 1)")) {
-    return e;
-  }
-  if (n > 0) {
-    if (Error e = check_rows(request.draft_probs, "draft_probs")) return e;
-    if (Error e = check_length("draft_probs", request.draft_probs.rows, batch * n,
-                               "batch * num_draft_tokens")) {
-      return e;
-    }
-    if (request.draft_probs.vocab != request.target_probs.vocab) {
-      return out_of_range(
-          "draft_probs.vocab", std::to_string(request.draft_probs.vocab),
-          std::to_string(request.target_probs.vocab) + " (the vocabulary of target_probs)");
-    }
-  }
-  if (Error e = check_needed(request.draft_tokens, "draft_tokens", batch * n,
-                             "batch * num_draft_tokens")) {
-    return e;
-  }
-  if (Error e = check_needed(result.tokens, "tokens", batch * (n + 1),
-                             "batch * (num_draft_tokens + 1)")) {
-    return e;
-  }
-  const char* a_request = "one a request";
-  if (Error e = check_per_request(request.seed, "seed", batch, a_request)) return e;
-  if (Error e = check_per_request(request.offset, "offset", batch, a_request)) return e;
-  if (Error e = check_optional(result.accepted, "accepted", batch, a_request)) return e;
-  if (Error e = check_optional(result.emitted, "emitted", batch, a_request)) return e;
-  return check_optional(result.statuses, "statuses", batch, a_request);
 }
 
 }  // namespace fairdraw

@@ -6,7 +6,6 @@
 #include <limits>
 #include <string>
 
-#include "fairdraw/kept_sets.h"
 #include "fairdraw/limits.h"
 #include "fairdraw/process_logits.h"
 #include "fairdraw/sample.h"
@@ -39,6 +38,10 @@ Error check_length(const std::string& name, std::int64_t length, std::int64_t ex
 /// not overlap, and the matrix ends within kMaxArrayBytes, so that no place in it overflows.
 Error check_stride(const std::string& name, std::int64_t stride, std::int64_t smallest,
                    const std::string& meaning, std::int64_t rows, std::int64_t value_bytes);
+/// A matrix, one row a row of logits; of words of bits or of float32, if not said otherwise.
+Error check_matrix(const std::string& name, std::int64_t rows, std::int64_t stride,
+                   std::int64_t expected_rows, std::int64_t smallest_stride,
+                   const std::string& stride_meaning, std::int64_t value_bytes = 4);
 /// An array of `size` values without a stride: 0 or more of them, within kMaxArrayBytes.
 Error check_size(const std::string& name, std::int64_t size, std::int64_t value_bytes);
 
@@ -91,14 +94,6 @@ Error check_result(const SampleRequest& request, const SampleResult& result, boo
 
 Error check_logprobs(const SampleRequest& request, const LogprobsResult& result);
 
-/// Of a call with so many sets.
-Error check_kept(const KeptSets& kept, std::int64_t sets, const char* meaning = "outputs");
-/// Rows of bits, and what they become.
-Error check_kept_mask(const KeptMask& rows, const KeptSets& kept);
-inline std::int64_t outputs_of(const KeptMask& rows) {
-  return rows.indices.given() ? rows.indices.size : rows.mask.rows;
-}
-
 /// A request as raw modes of log_probabilities see it: nothing to process, nothing to filter.
 void remove_filters(SampleRequest& request);
 /// Of a request that is checked: one token a sample of each output.
@@ -112,7 +107,5 @@ Error check_top_k_mask_logits(const RowsView& logits, const PerRequest<std::int3
                               const View<RowStatus>& statuses);
 
 Error check_tile_index(const TileIndexRequest& request, const TileIndexResult& result);
-
-Error check_chain(const ChainSpeculativeRequest& request, const ChainSpeculativeResult& result);
 
 }  // namespace fairdraw

@@ -146,4 +146,46 @@ Error check_drafted_call(const DraftedCall& call) {
   return check_optional(result.statuses, "statuses", batch, kARequest);
 }
 
+Error check_chain(const ChainSpeculativeRequest& request, const ChainSpeculativeResult& result) {
+  const std::int64_t batch = request.batch;
+  const std::int64_t n = request.num_draft_tokens;
+  if (batch < 0 || batch > kMax) {
+    return out_of_range("batch", std::to_string(batch), "0 to 2^31 - 1");
+  }
+  if (n < 0 || n >= kMax) {
+    return out_of_range("num_draft_tokens", std::to_string(n), "0 to 2^31 - 2");
+  }
+  if (Error e = check_rows(request.target_probs, "target_probs")) return e;
+  if (Error e = check_length("target_probs", request.target_probs.rows, batch * (n + 1),
+                             "batch * (num_draft_tokens + 1)")) {
+    return e;
+  }
+  if (n > 0) {
+    if (Error e = check_rows(request.draft_probs, "draft_probs")) return e;
+    if (Error e = check_length("draft_probs", request.draft_probs.rows, batch * n,
+                               "batch * num_draft_tokens")) {
+      return e;
+    }
+    if (request.draft_probs.vocab != request.target_probs.vocab) {
+      return out_of_range(
+          "draft_probs.vocab", std::to_string(request.draft_probs.vocab),
+          std::to_string(request.target_probs.vocab) + " (the vocabulary of target_probs)");
+    }
+  }
+  if (Error e = check_needed(request.draft_tokens, "draft_tokens", batch * n,
+                             "batch * num_draft_tokens")) {
+    return e;
+  }
+  if (Error e = check_needed(result.tokens, "tokens", batch * (n + 1),
+                             "batch * (num_draft_tokens + 1)")) {
+    return e;
+  }
+  const char* a_request = "one a request";
+  if (Error e = check_per_request(request.seed, "seed", batch, a_request)) return e;
+  if (Error e = check_per_request(request.offset, "offset", batch, a_request)) return e;
+  if (Error e = check_optional(result.accepted, "accepted", batch, a_request)) return e;
+  if (Error e = check_optional(result.emitted, "emitted", batch, a_request)) return e;
+  return check_optional(result.statuses, "statuses", batch, a_request);
+}
+
 }  // namespace fairdraw

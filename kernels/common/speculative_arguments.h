@@ -36,4 +36,6 @@ struct DraftedCall {
 
 Error check_drafted_call(const DraftedCall& call);
 
+Error check_chain(const ChainSpeculativeRequest& request, const ChainSpeculativeResult& result);
+
 }  // namespace fairdraw

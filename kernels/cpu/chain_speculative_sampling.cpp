@@ -15,11 +15,11 @@
 // Determinism: integers throughout, no dependence on order, thread or instruction set.
 #include <algorithm>
 
-#include "common/arguments.h"
 #include "common/philox.h"
+#include "common/speculative_arguments.h"
 #include "cpu/batch.h"
 #include "cpu/distribution_weights.h"
-#include "fairdraw/sampling.h"
+#include "fairdraw/speculative.h"
 
 namespace fairdraw {
 namespace {

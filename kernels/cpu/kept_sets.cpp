@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "common/arguments.h"
+#include "common/kept_arguments.h"
 #include "cpu/batch.h"
 
 namespace fairdraw {

@@ -27,6 +27,7 @@
 #include <limits>
 #include <vector>
 
+#include "common/kept_arguments.h"
 #include "common/speculative_arguments.h"
 #include "cpu/drafted_requests.h"
 #include "cpu/kept_sets.h"

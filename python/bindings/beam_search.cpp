@@ -4,6 +4,7 @@
 
 #include "fairdraw/cuda.h"
 #include "fairdraw/cuda_beam_result.h"
+#include "fairdraw/cuda_beam_search.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/bindings.h"
 

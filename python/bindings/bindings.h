@@ -10,16 +10,19 @@ void bind_operations(nanobind::module_& module);  ///< the kernels, by fairdraw/
 void bind_batch(nanobind::module_& module);       ///< what a callable under test is given
 void bind_draft_batch(
     nanobind::module_& module);  ///< what a callable that verifies drafts is given
+/// All of those below, where there is serving (serving.cpp, or no_serving.cpp), and HAS_SERVING.
+void bind_serving(nanobind::module_& module);
 void bind_batch_state(nanobind::module_& module);  ///< what fairdraw/serving.py is made of
 void bind_cuda_fused_sampling_processor(nanobind::module_& module);  ///< the same on a GPU
 void bind_beam_search(nanobind::module_& module);                    ///< fairdraw/beam_search.py
 /// fairdraw/stop_criteria.py and fairdraw/parallel_sampling.py
 void bind_outputs_of_requests(nanobind::module_& module);
-void bind_kept_sets(nanobind::module_& module);     ///< fairdraw/kept_sets.py
-void bind_sharded(nanobind::module_& module);       ///< fairdraw/sharded.py
-void bind_speculative(nanobind::module_& module);   ///< fairdraw/speculative.py
+void bind_kept_sets(nanobind::module_& module);    ///< fairdraw/kept_sets.py
+void bind_sharded(nanobind::module_& module);      ///< fairdraw/sharded.py
+void bind_speculative(nanobind::module_& module);  ///< fairdraw/speculative.py
+
 void bind_fuzz(nanobind::module_& module);          ///< fairdraw/fuzzing.py
-void bind_expected_row(nanobind::module_& module);  ///< fairdraw/engines/capsules.py
+void bind_expected_row(nanobind::module_& module);  ///< of verification.py
 void bind_verify(nanobind::module_& module);        ///< the gate, the command line, the model
 
 }  // namespace fairdraw::python

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "harness/contract/batch.h"
+#include "harness/contract/drafts.h"
 
 namespace fairdraw::python {
 

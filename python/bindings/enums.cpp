@@ -1,10 +1,6 @@
 // Enums of the kernels' public headers under their C++ names: Python's files look members up by the
 // names that users give, so no order is written down a second time. And statuses by name.
-#include "fairdraw/batch_state.h"
-#include "fairdraw/beam_search.h"
-#include "fairdraw/fused_sampling_processor.h"
 #include "fairdraw/log_probabilities.h"
-#include "fairdraw/speculative.h"
 #include "fairdraw/types.h"
 #include "python/bindings/bindings.h"
 
@@ -19,7 +15,7 @@ void bind_enums(nb::module_& module) {
   nb::enum_<FilterOrder>(module, "FilterOrder")
       .value("top_k_first", FilterOrder::top_k_first)
       .value("joint", FilterOrder::joint);
-  // Without the purposes that belong to verify_chain and verify_tree.
+  // Without the purposes that belong to the verification of drafts.
   nb::enum_<Purpose>(module, "Purpose").value("draw", Purpose::draw).value("draft", Purpose::draft);
   nb::enum_<LogprobsMode> modes(module, "LogprobsMode");
   for (const LogprobsMode mode :
@@ -31,19 +27,8 @@ void bind_enums(nb::module_& module) {
   for (const RankRule rule : {RankRule::position, RankRule::at_least}) {
     rules.value(to_string(rule), rule);
   }
-  nb::enum_<DraftLaw>(module, "DraftLaw")
-      .value("none", DraftLaw::none)
-      .value("probs", DraftLaw::probs)
-      .value("logits", DraftLaw::logits);
-  nb::enum_<SiblingSampling>(module, "SiblingSampling")
-      .value("with_replacement", SiblingSampling::with_replacement)
-      .value("without_replacement", SiblingSampling::without_replacement);
-  nb::enum_<HistoryForm>(module, "HistoryForm")
-      .value("lists", HistoryForm::lists)
-      .value("dense", HistoryForm::dense);
-  nb::enum_<StepRows>(module, "StepRows").value("last", StepRows::last).value("all", StepRows::all);
   module.attr("NAN_INPUT") = static_cast<std::int32_t>(RowStatus::nan_input);
-  module.attr("BEAMS_LIVE") = static_cast<std::int32_t>(BeamState::live);
+  module.attr("MAX_VOCAB") = kMaxVocab;
 }
 
 }  // namespace fairdraw::python

@@ -1,4 +1,4 @@
-// What a profile says of one row, for fairdraw/engines/capsules.py.
+// What a profile says of one row: fairdraw.verification.expected_row.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

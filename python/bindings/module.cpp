@@ -11,13 +11,7 @@ NB_MODULE(_core, module) {
   fairdraw::python::bind_operations(module);
   fairdraw::python::bind_batch(module);
   fairdraw::python::bind_draft_batch(module);
-  fairdraw::python::bind_batch_state(module);
-  fairdraw::python::bind_cuda_fused_sampling_processor(module);
-  fairdraw::python::bind_beam_search(module);
-  fairdraw::python::bind_outputs_of_requests(module);
-  fairdraw::python::bind_kept_sets(module);
-  fairdraw::python::bind_sharded(module);
-  fairdraw::python::bind_speculative(module);
+  fairdraw::python::bind_serving(module);
   fairdraw::python::bind_fuzz(module);
   fairdraw::python::bind_expected_row(module);
   fairdraw::python::bind_verify(module);

@@ -12,7 +12,6 @@
 #include "python/bindings/bindings.h"
 #include "python/bindings/row_operation_arguments.h"
 #include "python/bindings/sample_arguments.h"
-#include "python/bindings/speculation_arguments.h"
 
 namespace fairdraw::python {
 namespace {
@@ -116,13 +115,6 @@ std::int64_t workspace_for_reports(std::int64_t rows, std::int64_t vocab) {
   return cuda::workspace_bytes(request, reports);
 }
 
-void chain_rows(const Named& given) {
-  const ChainSamplingArguments arguments(given);
-  run(given, arguments.place(), [&](const auto& how) {
-    return chain_speculative_sampling(arguments.request, arguments.result, how);
-  });
-}
-
 }  // namespace
 
 void bind_operations(nb::module_& module) {
@@ -132,7 +124,6 @@ void bind_operations(nb::module_& module) {
   define(module, "renorm_probs", &renorm_rows);
   define(module, "sample", &sample_rows);
   define(module, "log_probabilities", &log_probabilities_of);
-  define(module, "chain_speculative_sampling", &chain_rows);
   module.def("cuda_workspace_bytes", &workspace_for_reports, nb::arg("rows"), nb::arg("vocab") = 0);
   module.def("why_no_cuda", [] {
     const std::string reason = cuda::why_not_available();

@@ -109,7 +109,6 @@ void bind_outputs_of_requests(nb::module_& module) {
   module.def("add_logprobs", &add_step, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(),
              nb::arg(), nb::arg());
   define(module, "best_of", &choose);
-  module.attr("MAX_VOCAB") = kMaxVocab;
   module.attr("NO_MAX_TOKENS") = kNoMaxTokens;
   module.def("finish_reasons", [] {
     nb::list names;

@@ -2,6 +2,7 @@
 #include "fairdraw/speculative.h"
 
 #include "fairdraw/cuda_kept_sets.h"
+#include "fairdraw/cuda_speculative.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/kept_sets_argument.h"
@@ -53,10 +54,18 @@ void links_to_parents(const nb::object& next_token, const nb::object& next_sibli
       [&] { return parents_from_links(children.view, siblings.view, batch, nodes, out.view); });
 }
 
+void chain_rows(const Named& given) {
+  const ChainSamplingArguments arguments(given);
+  run(given, arguments.place(), [&](const auto& how) {
+    return chain_speculative_sampling(arguments.request, arguments.result, how);
+  });
+}
+
 }  // namespace
 
 void bind_speculative(nb::module_& module) {
   define(module, "verify_drafts", &drafts);
+  define(module, "chain_speculative_sampling", &chain_rows);
   module.def("parents_from_links", &links_to_parents);
 }
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._public import *  # noqa: F403
+    from ._public_serving import *  # noqa: F403
 else:
 
     def __getattr__(name: str) -> Any:
@@ -30,7 +31,10 @@ else:
         for each in ("__all__", *_public.__all__):
             globals().setdefault(each, getattr(_public, each))  # what a user has replaced stays
         if name not in globals():  # a part of the package is there by now
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            reason = f"module {__name__!r} has no attribute {name!r}"
+            if not _public._core.HAS_SERVING:
+                reason += "; this build is without serving (CMake's FAIRDRAW_SERVING=OFF)"
+            raise AttributeError(reason)
         return globals()[name]
 
     def __dir__() -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 __version__: str
+HAS_SERVING: bool
 
 class TieRule(enum.Enum):
     keep_all = ...

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from .serving import BatchRequest
+if TYPE_CHECKING:
+    from .serving import BatchRequest
 
 
 class RunningBatch(Protocol):

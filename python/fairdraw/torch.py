@@ -27,10 +27,12 @@ from . import _core
 from ._arguments import _member
 from ._arrays import cuda_generator_place, torch_words
 from .logprobs import LogprobsMode
-from .replay import replay_logprobs as replay_logprobs
 from .sampling import sample
-from .sharded import PeerLimits as PeerLimits
-from .sharded import ShardedSampler as ShardedSampler
+
+if _core.HAS_SERVING:
+    from .replay import replay_logprobs as replay_logprobs
+    from .sharded import PeerLimits as PeerLimits
+    from .sharded import ShardedSampler as ShardedSampler
 
 #: Of a request's custom_params in SGLang: the offset of the last draw.
 _DRAWN = "fairdraw_drawn"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from . import _core
+from ._core import cause_text, expected_row, operation_names, profile_names, suite_names
 from ._judged import (
     INDEPENDENCE,
     Ability,
@@ -24,6 +25,26 @@ from ._judged import (
     expect_text,
 )
 from .running_batch import RunningBatch
+
+__all__ = [
+    "Ability",
+    "Arrays",
+    "Case",
+    "Filter",
+    "Promise",
+    "Report",
+    "Suite",
+    "VerificationFailed",
+    "Verdict",
+    "case_ids",
+    "cause_text",
+    "data_folder",
+    "expected_row",
+    "operation_names",
+    "profile_names",
+    "suite_names",
+    "verify",
+]
 
 # A plugin is judged in a process of its own, which is this interpreter started afresh.
 _core.set_plugin_host([sys.executable, "-m", "fairdraw", "plugin-host"])

@@ -1,6 +1,33 @@
 """The tests see the package of the build tree, or the one that is installed."""
 
+import inspect
+import re
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+import pytest
+
+import fairdraw
+from fairdraw import _core
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+#: In a build without serving: files that import its modules, or are about it alone.
+collect_ignore = []
+if not _core.HAS_SERVING:
+    about = "beam_search cuda_* enums hostile_arrays kept_sets outputs readme request_*"
+    about += " running_batches serving sharded speculation_verification speculative torch_cuda"
+    about += " torch_operators"
+    collect_ignore = [path.name for word in about.split() for path in HERE.glob(f"test_{word}.py")]
+
+
+def pytest_collection_modifyitems(items):
+    """Skips what calls serving, where there is none."""
+    if _core.HAS_SERVING:
+        return
+    for item in items:
+        names = re.findall(r"\bfairdraw\.([A-Za-z_]\w*)", inspect.getsource(item.function))
+        missing = [name for name in names if not hasattr(fairdraw, name)]
+        if missing:
+            item.add_marker(pytest.mark.skip(reason=f"{missing[0]} is of serving"))

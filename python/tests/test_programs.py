@@ -1,6 +1,7 @@
 """What runs as a program: the command line, the pytest plugin, the example, the benchmark."""
 
 import importlib.metadata
+import importlib.util
 import json
 import os
 import subprocess
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import fairdraw
-from fairdraw import _core
+from fairdraw import __main__, _core
 from fairdraw.examples import generate
 
 
@@ -48,6 +49,19 @@ def test_command_line(tmp_path):
     assert json.loads((report / "report.json").read_text())["summary"]["failed"] == 0
     wrong = python("-m", "fairdraw", "verfy")
     assert wrong.returncode == 2 and "did you mean 'verify'" in wrong.stderr
+
+
+def test_without_serving_a_name_of_it_says_what_left_it_out(monkeypatch):
+    monkeypatch.setattr(_core, "HAS_SERVING", False)
+    with pytest.raises(AttributeError, match="'no_such_name'.*FAIRDRAW_SERVING=OFF"):
+        getattr(fairdraw, "no_such_name")  # noqa: B009
+
+
+def test_a_verb_of_another_distribution_names_it(monkeypatch, capsys):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for verb in __main__.SEPARATE:
+        assert __main__.main([verb, "--help"]) == 2
+        assert f"fairdraw-{verb}, which is not installed" in capsys.readouterr().err
 
 
 ITEMS = """
@@ -106,6 +120,7 @@ def test_wrong(fairdraw_case):
 """
 
 
+@pytest.mark.skipif(not _core.HAS_SERVING, reason="it is of serving")
 def test_pytest_plugin_takes_running_batches(tmp_path):
     result = run_items(tmp_path, RUNNING_BATCH)
     assert result.returncode == 1

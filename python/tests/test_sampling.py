@@ -357,6 +357,7 @@ def test_bad_arguments_are_named(arguments, error, message):
         fairdraw.sample(**_rows(**arguments))
 
 
+@pytest.mark.skipif(not _core.HAS_SERVING, reason="it is of serving")
 def test_arguments_and_their_order_are_those_of_flashinfer():
     draw = ["indices", "deterministic", "generator", "check_nan", "seed", "offset"]
     order = ["indices", "filter_apply_order", *draw[1:]]

@@ -7,6 +7,7 @@ Usage: affected.py WHAT, which is one of
   labels   these tests' labels, as a regular expression
   mutants  options of `fairdraw mutants`, a run each
   cuda     FAIRDRAW_CUDA of the build: OFF where no CUDA source is affected, else AUTO
+  satellites  ctest's tests of the distributions beside the package, as a regular expression
 Nothing printed means that nothing is affected. A wide change affects more than its run has time for:
 the run then takes the files and folders that changed most, the night takes all, and what is left to
 the night is named on stderr.
@@ -199,6 +200,16 @@ def cuda(root: Path, changed: set[str] | None) -> str:
     return "AUTO" if any(is_source(path) and "cuda" in path for path in affected) else "OFF"
 
 
+def satellites(root: Path, changed: set[str] | None) -> list[str]:
+    """Distributions beside the package, folders of python/: those of which a file changed."""
+    folders = sorted(path.parent.name for path in root.glob("python/*/pyproject.toml"))
+    return [
+        name
+        for name in folders
+        if changed is None or any(path.startswith(f"python/{name}/") for path in changed)
+    ]
+
+
 def main(arguments: list[str]) -> int:
     changed = changed_files(ROOT)
     if arguments == ["sources"]:
@@ -211,6 +222,9 @@ def main(arguments: list[str]) -> int:
         print("\n".join(mutants(ROOT, changed)))
     elif arguments == ["cuda"]:
         print(cuda(ROOT, changed))
+    elif arguments == ["satellites"]:
+        found = satellites(ROOT, changed)
+        print(f"^satellites\\.({'|'.join(found)})" if found else "")
     else:
         print(__doc__, file=sys.stderr)
         return 2

@@ -93,13 +93,16 @@ class Linter:
             self.run("shellcheck", *scripts)
 
     def python(self) -> None:
-        """The package alone: style, form, and types as strict as they go, for a user's file too."""
+        """Style, form, and types as strict as they go, of the packages and of a user's file."""
+        packages = sorted(self.root.glob("python/*/fairdraw_*"))
         say("ruff and mypy: python")
         self.run(self.python_bin / "ruff", "check", "-q", "python")
         self.run(self.python_bin / "ruff", "format", "-q", "--check", "python")
         self.run(
             self.python_bin / "mypy", "--no-error-summary", "--cache-dir", "build/python-venv/mypy",
-            "python/fairdraw", "python/tests/typed_user.py", env={**os.environ, "MYPYPATH": "python"}
+            "python/fairdraw", "python/tests/typed_user.py",
+            *packages, env={**os.environ, "MYPYPATH": ":".join(
+                ["python", *(str(path.parent) for path in packages)])}
         )  # fmt: skip
 
     def clang_format(self, files: list[str]) -> None:

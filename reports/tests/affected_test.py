@@ -120,6 +120,15 @@ class Files(AffectedCase):
                      "python/fairdraw/audit.py", "reports/ci/nightly"}, [], [], [])
         self.expect(set(), [], [], [])
 
+    def test_a_satellite_is_affected_by_its_own_files(self):
+        for name in ("audit", "engines"):
+            project = self.root / "python" / name / "pyproject.toml"
+            project.parent.mkdir()
+            project.touch()
+        self.assertEqual(affected.satellites(self.root, None), ["audit", "engines"])
+        self.assertEqual(affected.satellites(self.root, {"python/engines/tests/a.py"}), ["engines"])
+        self.assertEqual(affected.satellites(self.root, {"python/fairdraw/audit.py"}), [])
+
     def test_what_tests_read_affects_its_folder(self):
         self.expect("reports/page/page.js", [], ["reports"], [])
 

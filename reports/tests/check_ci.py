@@ -171,14 +171,25 @@ def problems_of_requirement(action, fairdraw):
     return [] if codes == [2, 2, 0] else [f"{action.name}: no report, another, this one: {codes}"]
 
 
+def problems_of_slurm(folder, help_of):
+    jobs = [folder / name for name in ("verify.sbatch", "merge.sbatch")]  # in the order of a run
+    problems = problems_of_report("slurm", [job.read_text(encoding="utf-8") for job in jobs])
+    for job in jobs:
+        problems += problems_of_script(job.name, job.read_text(encoding="utf-8"), help_of)
+        if not COMMAND.search(job.read_text(encoding="utf-8")):
+            problems.append(f"{job.name}: runs nothing of ours")
+    return problems
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, required=True, help="reports/ci")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--folder", type=Path, help="reports/ci")
+    what.add_argument("--slurm", type=Path, help="a folder of Slurm's jobs, and nothing else")
     parser.add_argument("--fairdraw", required=True, help="the command line")
     arguments = parser.parse_args()
 
-    nightly = arguments.folder / "nightly"
-    launcher = arguments.folder.resolve().parent.parent / "fairdraw"
+    launcher = Path(__file__).resolve().parents[2] / "fairdraw"
 
     def help_of(verb):
         command = [arguments.fairdraw, verb, "--help"]
@@ -189,15 +200,13 @@ def main():
         result = subprocess.run(command, capture_output=True, text=True)
         return result.stdout if result.returncode == 0 else None
 
+    if arguments.slurm:
+        problems = problems_of_slurm(arguments.slurm, help_of)
+        print(*problems, sep="\n")
+        return 1 if problems else 0
+    nightly = arguments.folder / "nightly"
     files = sorted(arguments.folder.rglob("*.yml"))
     problems = [] if len(files) == 6 else [f"{len(files)} files"]
-    jobs = sorted((arguments.folder / "slurm").glob("*.sbatch"))
-    problems += problems_of_report("slurm", [job.read_text(encoding="utf-8")
-                                             for job in reversed(jobs)])  # verify, then merge
-    for job in jobs:
-        problems += problems_of_script(job.name, job.read_text(encoding="utf-8"), help_of)
-        if not COMMAND.search(job.read_text(encoding="utf-8")):
-            problems.append(f"{job.name}: runs nothing of ours")
     script = nightly.read_text(encoding="utf-8")
     problems += problems_of_script(nightly.name, script, help_of)
     problems += problems_of_report(nightly.name, [script])

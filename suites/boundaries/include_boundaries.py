@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks every #include of the source tree against the dependency rules of its components.
+"""Checks every #include of the source tree against the dependency rules of its components, and every
+import of Python that crosses the edge of the package.
 
 Usage: include_boundaries.py ROOT. Prints one line for each forbidden include, and exits with 1 if
 there is one; with 0 if there is none; with 2 if ROOT holds no source of some component.
@@ -78,6 +79,140 @@ ROOMS = {
     _CUDA + "batch": {"kernels/common", "kernels/serving", _CUDA + "device", _CUDA + "calls"},
 }
 
+# The ring of serving, a library of its own: nothing else of the product may include it. Prefixes of
+# paths; those that are no folder would lie in one, if a folder held one ring.
+SERVING = (
+    *(
+        f"kernels/include/fairdraw/{name}"
+        for name in (
+            "batch_state.h",
+            "beam_search.h",
+            "cuda_beam_",
+            "cuda_fused_",
+            "cuda_kept_sets.h",
+            "cuda_sharded.h",
+            "cuda_speculative.h",
+            "cuda_stop_criteria.h",
+            "fused_sampling_processor.h",
+            "kept_sets.h",
+            "parallel_sampling.h",
+            "sharded",
+            "speculative.h",
+            "stop_criteria.h",
+        )
+    ),
+    *(
+        f"kernels/common/{name}"
+        for name in (
+            "beam_",
+            "child_seeds.h",
+            "drafted_request.h",
+            "kept_arguments.",
+            "sibling_scales.h",
+            "speculative_arguments.",
+            "stop_",
+        )
+    ),
+    *(
+        f"kernels/cpu/{name}"
+        for name in (
+            "chain_speculative_sampling.cpp",
+            "drafted_requests.",
+            "kept_sets.",
+            "sibling_residual.",
+            "verify_",
+        )
+    ),
+    "kernels/serving/",
+    "kernels/sharded/",
+    "kernels/cuda/batch/",
+    "kernels/cuda/beams/",
+    "kernels/cuda/sharded/",
+    "kernels/cuda/speculation/",
+    "kernels/cuda/outputs/kept_sets.",
+    *(
+        f"kernels/cuda/calls/{name}"
+        for name in (
+            "beam_search.cpp",
+            "chain_speculative_sampling.cpp",
+            "kept_",
+            "no_cuda_serving.cpp",
+            "sharded",
+            "speculation.cpp",
+            "stop_criteria.cu",
+        )
+    ),
+    "kernels/tests/arguments/",
+    "kernels/tests/serving/",
+    "kernels/tests/sharded/",
+    "kernels/tests/speculation/",
+    "kernels/tests/sample/kept_",
+    *(
+        f"kernels/tests/cuda/{name}"
+        for name in (
+            "beam_",
+            "chain_sampling_test.cpp",
+            "device_shard",
+            "emitted_sets_test.cpp",
+            "fused_sampling_",
+            "kept_sets_test.cpp",
+            "mask_sets_test.cpp",
+            "processor_twins.",
+            "relative_weights_",
+            "sharded_",
+            "speculative_test.cpp",
+            "stop_criteria_test.cpp",
+        )
+    ),
+    *(
+        f"harness/adapters/{name}"
+        for name in (
+            "cuda_sharded.cpp",
+            "kept_batch.",
+            "model_sampler.cpp",
+            "model_speculation.cpp",
+            "serving.cpp",
+            "shard_columns.",
+            "sharded",
+            "speculation_view.h",
+        )
+    ),
+    *(
+        f"reference/{name}"
+        for name in (
+            "beam_model.",
+            "speculation_",
+            "stop_model.",
+            "tests/speculation_",
+            "tests/speculative_model_test.cpp",
+        )
+    ),
+    *(
+        f"python/bindings/{name}"
+        for name in (
+            "batch_fields.h",
+            "batch_state.cpp",
+            "beam_search.cpp",
+            "cuda_fused_sampling_processor.cpp",
+            "draft_",
+            "kept_sets.cpp",
+            "outputs_of_requests.cpp",
+            "python_sampler.cpp",
+            "running_batch.cpp",
+            "serving.cpp",
+            "sharded",
+            "speculati",
+        )
+    ),
+    "harness/contract/draft",
+    "harness/contract/plugin.h",  # what plugins are built from, of both rings
+    "harness/contract/tests/call_arrays_test.cpp",
+)
+# Of these folders files of the core, which other folders of the core would hold.
+CORE = ("kernels/serving/fresh_seed.cpp", "kernels/tests/serving/bump_allocator_test.cpp")
+# Where the rule holds; harness/run/, harness/plugin/ and suites/ have both rings in their headers.
+RINGED = ("kernels/", "reference/", "harness/adapters/", "harness/contract/", "python/bindings/")
+
 # Headers of others that a part must not see, as prefixes. The reference shares no random numbers
 # and no vector code with what it judges; the harness builds without the CUDA Toolkit; the public
 # headers need a C++17 compiler alone.
@@ -97,7 +232,14 @@ FOR_USERS_OF = {"kernels/include/fairdraw/sharded_nccl.h": "nccl.h"}
 INCLUDE_ROOTS = ("", "kernels/include", "kernels")
 
 # Installed side by side: C headers that a plugin's author includes without this tree.
-INCLUDES_ITS_NEIGHBOUR = {"harness/contract/plugin.h", "harness/contract/sequence.h"}
+INCLUDES_ITS_NEIGHBOUR = {f"harness/contract/{name}.h" for name in ("drafts", "plugin", "sequence")}
+
+# Distributions beside the package use its public names; nothing else of the tree knows theirs.
+SATELLITES = ("python/audit/", "python/cluster/", "python/engines/")
+IMPORT = re.compile(
+    r"^ *(?:from (fairdraw[\w.]*) import (\([^)]*\)|.*)|import (fairdraw[\w.]*))", re.MULTILINE
+)
+PRIVATE = re.compile(r"\b_(?!_)\w+")
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 
@@ -109,7 +251,7 @@ class Violation(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: #include {self.include}: {self.reason}"
+        return f"{self.file}:{self.line}: {self.include}: {self.reason}"
 
 
 def part_of(path: str) -> str | None:
@@ -152,6 +294,15 @@ def is_above(file: str, target: str) -> bool:
     return None not in (room, other) and room != other and other not in ROOMS[room]
 
 
+def is_serving(path: str) -> bool:
+    return path.startswith(SERVING) and path not in CORE
+
+
+def leaves_the_core(file: str, target: str) -> bool:
+    """Whether `file` is of the core, and `target` of serving."""
+    return file.startswith(RINGED) and not is_serving(file) and is_serving(target)
+
+
 def spelling(target: str) -> str:
     """How an include names the file `target`."""
     for root_folder in ("kernels/include/", "kernels/"):
@@ -183,12 +334,37 @@ def violations(root: Path) -> list[Violation]:
                 reason = None
                 if target_part not in ALLOWED[part]:
                     reason = f"{part} must not include {target_part or 'what is outside the tree'}"
+                elif leaves_the_core(file, target):
+                    reason = "the core must not include serving"
                 elif is_above(file, target):
                     reason = f"{room_of(file)} must not include {room_of(target)}"
                 elif quote == '"' and not is_path_from_a_root(target, name, file):
                     reason = "an include is a path from an include root: " + spelling(target)
             if reason:
                 found.append(Violation(file, line, shown, reason))
+    return found
+
+
+def import_violations(root: Path) -> list[Violation]:
+    """Imports of the package's private names by a satellite, and of a satellite by anything else."""
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        file = path.relative_to(root).as_posix()
+        if file.startswith("build/"):
+            continue
+        text = path.read_text(encoding="utf-8")
+        for match in IMPORT.finditer(text):
+            module, names = match[1] or match[3], match[2] or ""
+            package = module.split(".")[0]
+            reason = None
+            if package.startswith("fairdraw_") and not file.startswith(SATELLITES):
+                reason = "nothing but a satellite may import one"
+            elif package == "fairdraw" and file.startswith(SATELLITES):
+                private = PRIVATE.search(f"{module} {names}")
+                reason = f"a satellite must not use {private[0]}" if private else None
+            if reason:
+                line = text.count("\n", 0, match.start()) + 1
+                found.append(Violation(file, line, module, reason))
     return found
 
 
@@ -213,10 +389,10 @@ def main(arguments: list[str]) -> int:
         if not any(part_of(file) == part for file in files):
             print(f"{root} holds no source of {part}: is it the root of the tree?", file=sys.stderr)
             return 2
-    found = violations(root)
+    found = violations(root) + import_violations(root)
     for violation in found:
         print(violation)
-    print(f"{len(files)} files, {len(found)} forbidden includes")
+    print(f"{len(files)} files, {len(found)} forbidden includes and imports")
     return 1 if found else 0
 
 

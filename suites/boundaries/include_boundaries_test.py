@@ -19,6 +19,11 @@ TREE = {
     "kernels/cuda/outputs/write_rows.cu": (
         '#include "cuda/device/read_value.cuh"\n#include <cub/block/block_scan.cuh>\n'
     ),
+    "kernels/include/fairdraw/sharded.h": '#include "fairdraw/sample.h"\n',
+    "kernels/cpu/verify_tree.cpp": '#include "cpu/passes.h"\n#include "fairdraw/sharded.h"\n',
+    "kernels/serving/fresh_seed.cpp": '#include "fairdraw/types.h"\n',
+    "kernels/serving/batch_slots.h": '#include "fairdraw/sample.h"\n',
+    "harness/adapters/sharded.cpp": '#include "fairdraw/sharded.h"\n',
     "kernels/tests/sample/random_rows.h": '#include "reference/integer_model.h"\n',
     "kernels/tests/cuda/rows_test.cpp": (
         '#include "tests/sample/random_rows.h"\n#include "cpu/passes.h"\n'
@@ -61,6 +66,12 @@ FORBIDDEN = [
     ("kernels/cpu/passes.h", '"reports/json.h"'),
     ("kernels/cpu/passes.h", '"suites/command/main.cpp"'),
     ("kernels/cpu/passes.h", "<reference/integer_model.h>"),
+    ("kernels/include/fairdraw/types.h", '"fairdraw/sharded.h"'),
+    ("kernels/cpu/passes.h", '"fairdraw/sharded.h"'),
+    ("kernels/cuda/outputs/write_rows.cu", '"fairdraw/sharded.h"'),
+    ("kernels/serving/fresh_seed.cpp", '"serving/batch_slots.h"'),
+    ("kernels/tests/sample/random_rows.h", '"serving/batch_slots.h"'),
+    ("harness/adapters/cpu.cpp", '"fairdraw/sharded.h"'),
     ("kernels/example/sample.cpp", '"kernels/common/philox.h"'),
     ("kernels/example/sample.cpp", "<Random123/philox.h>"),
     ("reference/integer_model.h", '"kernels/common/philox.h"'),
@@ -122,7 +133,7 @@ class IncludeBoundaries(unittest.TestCase):
                 self.assertEqual(found[0].line, TREE[file].count("\n") + 2)
 
     def test_every_pair_of_parts_is_allowed_or_forbidden_as_the_table_says(self):
-        header_of = {subject.part_of(path): path for path in TREE}
+        header_of = {subject.part_of(p): p for p in TREE if not subject.is_serving(p)}
         for part, file in header_of.items():
             for target_part, target in header_of.items():
                 if file == target:
@@ -138,6 +149,24 @@ class IncludeBoundaries(unittest.TestCase):
                 allowed = room == other or other in subject.ROOMS[room]
                 with self.subTest(room=room, other=other):
                     self.assertEqual(subject.is_above(f"{room}/a.h", f"{other}/b.h"), not allowed)
+
+    def test_python_beside_the_package_uses_its_public_names_and_nothing_uses_it(self):
+        lines = {
+            "from fairdraw import Batch, _core": "python/engines/",
+            "from fairdraw.verification import (\n    Report,\n    _captured,\n)": "python/audit/",
+            "    import fairdraw._core": "python/cluster/",
+            "from fairdraw_audit.plan import Settings": "python/fairdraw/",
+            "import fairdraw_ray": "suites/gpu/",
+        }
+        allowed = "import fairdraw\nfrom fairdraw import Batch, __version__  # fine\n"
+        for line, folder in lines.items():
+            for text, expected in [(allowed, 0), (allowed + line + "\n", 1)]:
+                with self.subTest(text=text), tempfile.TemporaryDirectory() as root:
+                    file = Path(root, folder, "a.py")
+                    file.parent.mkdir(parents=True)
+                    file.write_text(text, encoding="utf-8")
+                    found = subject.import_violations(Path(root))
+                    self.assertEqual([violation.line for violation in found], [3] * expected)
 
     def test_exit_codes(self):
         script = Path(subject.__file__)

@@ -312,10 +312,11 @@ def cake_peer(scalar=True):
 
 
 def engines_module(name):
-    """A module of python/fairdraw/engines that imports nothing else of fairdraw."""
+    """A module of python/engines that imports nothing else of fairdraw."""
     if "fairdraw_engines" not in sys.modules:
         folder = types.ModuleType("fairdraw_engines")
-        folder.__path__ = [str(Path(__file__).parents[2] / "python" / "fairdraw" / "engines")]
+        engines = Path(__file__).parents[2] / "python" / "engines"
+        folder.__path__ = [str(engines / "fairdraw_engines")]
         sys.modules["fairdraw_engines"] = folder
     return importlib.import_module(f"fairdraw_engines.{name}")
 

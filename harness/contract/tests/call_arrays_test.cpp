@@ -11,6 +11,7 @@
 #include <string>
 
 #include "harness/adapters/device_arrays.h"
+#include "harness/contract/draft_arrays.h"
 #include "harness/run/calls/operation_call.h"
 #include "harness/run/calls/request.h"
 #include "harness/run/calls/request_arrays.h"
@@ -77,8 +78,8 @@ std::set<std::string> described() {
 
 TEST(CallArrays, everyPointerOfTheStructsIsDescribed) {
   std::stringstream text;
-  text << std::ifstream(FAIRDRAW_BATCH_H).rdbuf() << std::ifstream(FAIRDRAW_SEQUENCE_H).rdbuf()
-       << std::ifstream(FAIRDRAW_OPERATION_H).rdbuf();
+  text << std::ifstream(FAIRDRAW_BATCH_H).rdbuf() << std::ifstream(FAIRDRAW_DRAFTS_H).rdbuf()
+       << std::ifstream(FAIRDRAW_SEQUENCE_H).rdbuf() << std::ifstream(FAIRDRAW_OPERATION_H).rdbuf();
   const std::string header =
       std::regex_replace(text.str(), std::regex(R"(/\*[^*]*(\*[^/][^*]*)*\*/)"), "");
   EXPECT_EQ(described<fairdraw_batch>(), pointers_in(header, "fairdraw_batch"));

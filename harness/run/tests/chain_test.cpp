@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "harness/adapters/model_sampler.h"
+#include "harness/contract/drafts.h"
 #include "harness/run/calls/logits_source.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/speculation/close_rows.h"

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "harness/adapters/model_sampler.h"
+#include "harness/contract/drafts.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/tests/case_share.h"
 

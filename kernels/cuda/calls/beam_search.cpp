@@ -1,6 +1,6 @@
-// beam_search_step (fairdraw/cuda.h) and beam_search_result (fairdraw/cuda_beam_result.h) on the
-// GPU: checks, workspace, launches. The kernels of a step are beam_search.cu and beam_rows.cu, that
-// of the end beam_result.cu.
+// beam_search_step (fairdraw/cuda_beam_search.h) and beam_search_result
+// (fairdraw/cuda_beam_result.h) on the GPU: checks, workspace, launches. The kernels of a step are
+// beam_search.cu and beam_rows.cu, that of the end beam_result.cu.
 #include "cuda/beams/beam_search.h"
 
 #include "common/arguments.h"
@@ -8,6 +8,7 @@
 #include "cuda/calls/sample_rows.h"
 #include "cuda/device/device_pointers.h"
 #include "fairdraw/cuda_beam_result.h"
+#include "fairdraw/cuda_beam_search.h"
 
 namespace fairdraw::cuda {
 namespace {

@@ -1,9 +1,10 @@
-// Kept sets of rows of bits on the GPU (fairdraw/cuda_kept_sets.h): their words are counted by
-// parts of rows, and packed (kept_sets.cu).
-#include "cuda/outputs/kept_sets.h"
+// Kept sets on the GPU (fairdraw/cuda_kept_sets.h): of a call of `sample`, whose survivors are
+// marked and packed behind its kernels; and of rows of bits, whose words are counted by parts of
+// rows, and packed (kept_sets.cu).
+#include <algorithm>
 
-#include "common/arguments.h"
-#include "common/bump_allocator.h"
+#include "common/kept_arguments.h"
+#include "cuda/calls/kept_workspace.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/device/device_pointers.h"
 #include "fairdraw/cuda_kept_sets.h"
@@ -11,11 +12,87 @@
 namespace fairdraw::cuda {
 namespace {
 
+class KeptTask final : public SurvivorsTask {
+ public:
+  explicit KeptTask(const KeptSets& kept) : kept_(kept) {}
+
+  Error check(const SampleRequest& request) const override {
+    return check_kept(kept_, outputs_of(request));
+  }
+
+  void check(DevicePointers& pointers) const override {
+    pointers.check("kept.token_ids", kept_.token_ids);
+    pointers.check("kept.offsets", kept_.offsets);
+    pointers.check("kept.overflow", kept_.overflow);
+  }
+
+  TileRows<std::int32_t> allocate(const SampleRequest& request, BumpAllocator& memory) override {
+    workspace_ = KeptWorkspace::of(std::max<std::int64_t>(request.logits.rows, 0),
+                                   request.logits.vocab, memory);
+    return workspace_.keys;
+  }
+
+  /// Marks the survivors of filtered rows and packs them.
+  Error enqueue(const SampleRequest& request, const SampleResult& result,
+                const FilteredRows& filtered, const TileRows<std::int32_t>& keys,
+                cudaStream_t stream) const override {
+    if (request.logits.rows > 0) {
+      const MarkTask mark{filtered,
+                          {keys.data, keys.rows, keys.row_stride},
+                          workspace_.marks,
+                          workspace_.words};
+      if (Error error = check_launch("mark_kept", mark_kept(mark, stream))) return error;
+    }
+    PackTask pack;
+    pack.marks = workspace_.marks;
+    pack.indices = request.indices;
+    pack.outputs = outputs_of(request);
+    pack.kept = kept_;
+    pack.support_size = result.support_size.data;
+    return check_launch("pack_kept", pack_kept(pack, stream));
+  }
+
+ private:
+  KeptSets kept_;
+  KeptWorkspace workspace_;
+};
+
 std::int32_t* counts_of(const KeptMask& rows, BumpAllocator& memory) {
   return memory.allocate<std::int32_t>(product_of(rows.mask.rows, kept_parts(rows.mask.rows)));
 }
 
 }  // namespace
+
+KeptWorkspace KeptWorkspace::of(std::int64_t rows, std::int64_t vocab, BumpAllocator& memory) {
+  vocab = std::clamp<std::int64_t>(vocab, 0, kMaxVocab);
+  KeptWorkspace kept;
+  kept.keys = {memory.allocate<std::int32_t>(product_of(rows, tiles_of(vocab))), rows,
+               tiles_of(vocab)};
+  memory.allocate(kept.words, product_of(rows, mark_words_of(vocab)));
+  kept.marks.words = kept.words;
+  kept.marks.row_stride = mark_words_of(vocab);
+  kept.marks.rows = rows;
+  kept.marks.vocab = vocab;
+  kept.marks.parts = kept_parts(rows);
+  memory.allocate(kept.marks.counts, product_of(rows, kept.marks.parts));
+  return kept;
+}
+
+std::int64_t workspace_bytes(const SampleRequest& request, const LogprobsResult& logprobs,
+                             const KeptSets& kept) noexcept {
+  BumpAllocator memory(nullptr);
+  Workspace::of(request, logprobs.given(), memory);
+  KeptTask(kept).allocate(request, memory);
+  return memory.bytes();
+}
+
+Error sample_with_kept_sets(const SampleRequest& request, const SampleResult& result,
+                            const KeptSets& kept, const Execution& execution) {
+  KeptTask task(kept);
+  SampleOptions options;
+  options.survivors = &task;
+  return sample_rows(request, result, execution, options);
+}
 
 std::int64_t workspace_bytes(const KeptMask& rows) noexcept {
   BumpAllocator memory(nullptr);

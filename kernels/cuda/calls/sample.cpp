@@ -4,7 +4,7 @@
 // Everything else takes the row kernel's records, one a row in the workspace, and then
 //   draw_outputs  for `indices`, several samples, log-probabilities, support sizes;
 //   write_rows    for masks and probabilities;
-//   mark_kept, pack_kept  for kept sets (fairdraw/cuda_kept_sets.h);
+//   what options.survivors makes of them;
 //   row_logprobs  for reports (log_probabilities.cpp).
 // Reports of given tokens in rows as the caller gave them need no row kernel.
 // Nothing is enqueued before all arguments are checked.
@@ -15,10 +15,8 @@
 #include "cuda/calls/workspace.h"
 #include "cuda/device/device_pointers.h"
 #include "cuda/outputs/draw_outputs.h"
-#include "cuda/outputs/kept_sets.h"
 #include "cuda/outputs/write_rows.h"
 #include "cuda/processing/edit_rows.h"
-#include "fairdraw/cuda_kept_sets.h"
 
 namespace fairdraw::cuda {
 namespace {
@@ -50,16 +48,13 @@ Error check_pointers(const SampleRequest& request, const SampleResult& result,
   pointers.check("token_ids", options.given_tokens);
   pointers.check("mask", result.mask);
   pointers.check(options.wants_tokens ? "probs" : "output", result.probs);
-  if (options.kept != nullptr) {
-    pointers.check("kept.token_ids", options.kept->token_ids);
-    pointers.check("kept.offsets", options.kept->offsets);
-    pointers.check("kept.overflow", options.kept->overflow);
+  BumpAllocator memory(nullptr);
+  Workspace::of(request, result.logprobs.given(), memory);
+  if (options.survivors != nullptr) {
+    options.survivors->check(pointers);
+    options.survivors->allocate(request, memory);
   }
-  pointers.check_workspace(execution,
-                           options.kept != nullptr
-                               ? workspace_bytes(request, result.logprobs, *options.kept)
-                               : workspace_bytes(request, result.logprobs),
-                           request.logits.rows);
+  pointers.check_workspace(execution, memory.bytes(), request.logits.rows);
   return pointers.error();
 }
 
@@ -70,9 +65,9 @@ struct Plan {
   bool has_rows;                ///< write_rows
   bool writes_statuses_by_row;  ///< of a call without tokens
   bool has_reports;             ///< row_logprobs
-  bool has_kept;                ///< mark_kept and pack_kept
+  bool has_survivors;           ///< options.survivors
 
-  bool needs_records() const { return has_outputs || has_rows || has_reports || has_kept; }
+  bool needs_records() const { return has_outputs || has_rows || has_reports || has_survivors; }
 };
 
 Plan plan_of(const SampleRequest& request, const SampleResult& result,
@@ -80,7 +75,7 @@ Plan plan_of(const SampleRequest& request, const SampleResult& result,
   const bool any_outputs = outputs_of(request) > 0;
   const bool one_a_row = !request.indices.given() && request.num_samples == 1;
   // Sizes of sets that are kept come with them.
-  const bool measures = (result.support_size.given() && options.kept == nullptr) ||
+  const bool measures = (result.support_size.given() && options.survivors == nullptr) ||
                         result.logprob.given() || result.logprob_filtered.given();
   Plan plan{};
   plan.draws_in_row_kernel = options.wants_tokens && one_a_row && any_outputs;
@@ -88,14 +83,15 @@ Plan plan_of(const SampleRequest& request, const SampleResult& result,
   plan.writes_statuses_by_row = !options.wants_tokens && !options.tokens_are_given &&
                                 !options.reports_statuses && result.statuses.given();
   plan.has_reports = result.logprobs.given() || options.tokens_are_given;
-  plan.has_kept = options.kept != nullptr;
+  plan.has_survivors = options.survivors != nullptr;
   plan.has_rows = request.logits.rows > 0 &&
                   (result.mask.given() || result.probs.given() || plan.writes_statuses_by_row);
   return plan;
 }
 
 RowsTask rows_task(const SampleRequest& request, const SampleResult& result,
-                   const SampleOptions& options, const Plan& plan, const Workspace& workspace) {
+                   const SampleOptions& options, const Plan& plan, const Workspace& workspace,
+                   const TileRows<std::int32_t>& survivor_keys) {
   RowsTask task;
   task.rows = request.logits;
   task.from_probs = options.from_probs;
@@ -119,7 +115,7 @@ RowsTask rows_task(const SampleRequest& request, const SampleResult& result,
   if (plan.has_reports && needs_order(result.logprobs) && !is_raw(result.logprobs.mode)) {
     task.keys = workspace.index.keys;
   }
-  if (plan.has_kept && !task.keys.given()) task.keys = workspace.kept.keys;
+  if (plan.has_survivors && !task.keys.given()) task.keys = survivor_keys;
   task.processing = request.processing;
   task.edits = workspace.edits;
   return task;
@@ -138,30 +134,10 @@ OutputsTask outputs_task(const SampleRequest& request, const SampleResult& resul
   task.tokens_are_drawn = plan.draws_in_row_kernel;
   task.tokens = result.tokens.data;
   task.statuses = plan.draws_in_row_kernel ? nullptr : result.statuses.data;
-  task.support_size = plan.has_kept ? nullptr : result.support_size.data;
+  task.support_size = plan.has_survivors ? nullptr : result.support_size.data;
   task.logprob = result.logprob.data;
   task.logprob_filtered = result.logprob_filtered.data;
   return task;
-}
-
-/// Marks the survivors of filtered rows and packs them.
-Error enqueue_kept(const SampleRequest& request, const SampleResult& result, const KeptSets& kept,
-                   const FilteredRows& filtered, const Workspace& workspace,
-                   const TileRows<std::int32_t>& keys, cudaStream_t stream) {
-  if (request.logits.rows > 0) {
-    const MarkTask mark{filtered,
-                        {keys.data, keys.rows, keys.row_stride},
-                        workspace.kept.marks,
-                        workspace.kept.words};
-    if (Error error = check_launch("mark_kept", mark_kept(mark, stream))) return error;
-  }
-  PackTask pack;
-  pack.marks = workspace.kept.marks;
-  pack.indices = request.indices;
-  pack.outputs = outputs_of(request);
-  pack.kept = kept;
-  pack.support_size = result.support_size.data;
-  return check_launch("pack_kept", pack_kept(pack, stream));
 }
 
 LogprobsTask logprobs_task(const SampleRequest& request, const SampleResult& result,
@@ -194,8 +170,8 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
   if (Error error = check_batch(request.logits, options.rows_name)) return error;
   if (Error error = check_result(request, result, options.wants_tokens)) return error;
   if (Error error = check_logprobs(request, result.logprobs)) return error;
-  if (options.kept != nullptr) {
-    if (Error error = check_kept(*options.kept, outputs_of(request))) return error;
+  if (options.survivors != nullptr) {
+    if (Error error = options.survivors->check(request)) return error;
   }
   Path path = execution.path;
   if (Error error = check_path(path)) return error;
@@ -204,15 +180,16 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
   const Plan plan = plan_of(request, result, options);
   const cudaStream_t stream = stream_of(execution);
   BumpAllocator memory(execution.workspace);
-  const Workspace workspace =
-      Workspace::of(request, {result.logprobs.given(), plan.has_kept}, memory);
+  const Workspace workspace = Workspace::of(request, result.logprobs.given(), memory);
+  TileRows<std::int32_t> survivor_keys;
+  if (plan.has_survivors) survivor_keys = options.survivors->allocate(request, memory);
   // Nothing but reports of rows as they are.
   const bool only_raw =
       options.tokens_are_given && result.logprobs.given() && is_raw(result.logprobs.mode);
   const bool filters = plan.draws_in_row_kernel || plan.needs_records();
   TileRows<std::int32_t> keys;
   if (request.logits.rows > 0 && filters && !only_raw) {
-    const RowsTask task = rows_task(request, result, options, plan, workspace);
+    const RowsTask task = rows_task(request, result, options, plan, workspace, survivor_keys);
     keys = task.keys;
     if (task.edits.given()) {
       if (Error error = check_launch("edit_rows", edit_rows(task, stream))) return error;
@@ -238,9 +215,8 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
     rows.statuses = plan.writes_statuses_by_row ? result.statuses.data : nullptr;
     if (Error error = check_launch("write_rows", write_rows(rows, stream))) return error;
   }
-  if (plan.has_kept) {
-    if (Error error =
-            enqueue_kept(request, result, *options.kept, filtered, workspace, keys, stream)) {
+  if (plan.has_survivors) {
+    if (Error error = options.survivors->enqueue(request, result, filtered, keys, stream)) {
       return error;
     }
   }
@@ -251,13 +227,6 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
 
 Error sample(const SampleRequest& request, const SampleResult& result, const Execution& execution) {
   return sample_rows(request, result, execution, {});
-}
-
-Error sample_with_kept_sets(const SampleRequest& request, const SampleResult& result,
-                            const KeptSets& kept, const Execution& execution) {
-  SampleOptions options;
-  options.kept = &kept;
-  return sample_rows(request, result, execution, options);
 }
 
 }  // namespace fairdraw::cuda

@@ -1,5 +1,5 @@
-// verify_chain and verify_tree on the GPU (fairdraw/cuda.h): checks, workspace, and which kernels a
-// call needs.
+// verify_chain and verify_tree on the GPU (fairdraw/cuda_speculative.h): checks, workspace, and
+// which kernels a call needs.
 //
 //   drafted_rows   which rows count, and their parameters;
 //   edit_rows      what processing changes in them, where it is asked for;
@@ -12,11 +12,12 @@
 #include <cstddef>
 #include <string>
 
+#include "common/kept_arguments.h"
 #include "common/speculative_arguments.h"
+#include "cuda/calls/kept_workspace.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/calls/workspace.h"
 #include "cuda/device/device_pointers.h"
-#include "cuda/outputs/kept_sets.h"
 #include "cuda/processing/edit_rows.h"
 #include "cuda/speculation/drafted_rows.h"
 #include "fairdraw/cuda_kept_sets.h"
@@ -45,6 +46,7 @@ std::int64_t token_places(const DraftedCall& call) {
 struct DraftWorkspace {
   DraftTask task;
   Workspace target;                      ///< records and edits of the target's rows
+  KeptWorkspace kept;                    ///< of calls with kept sets
   RowRecord* draft_records = nullptr;    ///< [draft rows], where the distribution is known
   std::int32_t* emitted_rows = nullptr;  ///< [places of tokens], of kept sets
   std::int32_t* nodes = nullptr;         ///< of a tree with kept sets
@@ -63,8 +65,9 @@ struct DraftWorkspace {
              .of_target = {},
              .draws = {},
              .of_draft = {}},
-        target(Workspace::of(rows_of(task.target), {false, has_kept}, memory)) {
+        target(Workspace::of(rows_of(task.target), /*reports=*/false, memory)) {
     const std::int64_t n = task.target.logits.rows;
+    if (has_kept) kept = KeptWorkspace::of(n > 0 ? n : 0, task.target.logits.vocab, memory);
     memory.allocate(task.requests, task.target.batch);
     task.of_target = place_settings(memory, n);
     memory.allocate(task.draws.seed, n);
@@ -173,7 +176,7 @@ Error draw_target(const DraftWorkspace& workspace, Path path, cudaStream_t strea
   task.tokens = draft.draws.tokens;
   task.statuses = draft.draws.statuses;
   task.records = workspace.target.records;
-  task.keys = workspace.target.kept.keys;  // of calls with kept sets
+  task.keys = workspace.kept.keys;  // of calls with kept sets
   if (task.edits.given()) {
     if (Error error = check_launch("edit_rows", edit_rows(task, stream))) return error;
   }
@@ -228,7 +231,7 @@ Error enqueue_kept(const DraftWorkspace& workspace, const VerifyTreeResult& resu
                                                workspace.emitted_rows, stream))) {
     return e;
   }
-  const KeptWorkspace& of_rows = workspace.target.kept;
+  const KeptWorkspace& of_rows = workspace.kept;
   if (task.target.logits.rows > 0) {
     const MarkTask mark{filtered_target(task, workspace),
                         {of_rows.keys.data, of_rows.keys.rows, of_rows.keys.row_stride},

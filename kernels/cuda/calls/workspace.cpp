@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "common/arguments.h"
-#include "fairdraw/cuda_kept_sets.h"
 
 namespace fairdraw::cuda {
 namespace {
@@ -13,9 +12,9 @@ std::int64_t rows_of(const SampleRequest& request) {
   return request.logits.rows > 0 ? request.logits.rows : 0;
 }
 
-std::int64_t bytes_of(const SampleRequest& request, const WorkspaceNeeds& needs) {
+std::int64_t bytes_of(const SampleRequest& request, bool reports) {
   BumpAllocator memory(nullptr);
-  Workspace::of(request, needs, memory);
+  Workspace::of(request, reports, memory);
   return memory.bytes();
 }
 
@@ -59,36 +58,15 @@ std::int64_t workspace_bytes(std::int64_t rows) noexcept {
 }
 
 std::int64_t workspace_bytes(const SampleRequest& request) noexcept {
-  return bytes_of(request, {});
+  return bytes_of(request, false);
 }
 
 std::int64_t workspace_bytes(const SampleRequest& request,
                              const LogprobsResult& logprobs) noexcept {
-  return bytes_of(request, {logprobs.given(), false});
+  return bytes_of(request, logprobs.given());
 }
 
-std::int64_t workspace_bytes(const SampleRequest& request, const LogprobsResult& logprobs,
-                             const KeptSets&) noexcept {
-  return bytes_of(request, {logprobs.given(), true});
-}
-
-KeptWorkspace KeptWorkspace::of(std::int64_t rows, std::int64_t vocab, BumpAllocator& memory) {
-  vocab = std::clamp<std::int64_t>(vocab, 0, kMaxVocab);
-  KeptWorkspace kept;
-  kept.keys = {memory.allocate<std::int32_t>(product_of(rows, tiles_of(vocab))), rows,
-               tiles_of(vocab)};
-  memory.allocate(kept.words, product_of(rows, mark_words_of(vocab)));
-  kept.marks.words = kept.words;
-  kept.marks.row_stride = mark_words_of(vocab);
-  kept.marks.rows = rows;
-  kept.marks.vocab = vocab;
-  kept.marks.parts = kept_parts(rows);
-  memory.allocate(kept.marks.counts, product_of(rows, kept.marks.parts));
-  return kept;
-}
-
-Workspace Workspace::of(const SampleRequest& request, const WorkspaceNeeds& needs,
-                        BumpAllocator& memory) {
+Workspace Workspace::of(const SampleRequest& request, bool reports, BumpAllocator& memory) {
   const std::int64_t rows = rows_of(request);
   Workspace workspace;
   memory.allocate(workspace.records, rows);
@@ -96,10 +74,7 @@ Workspace Workspace::of(const SampleRequest& request, const WorkspaceNeeds& need
     const auto vocab = std::clamp<std::int64_t>(request.logits.vocab, 0, kMaxVocab);
     workspace.edits = edit_planes(rows, vocab, memory);
   }
-  if (needs.reports) {
-    workspace.index = index_of(rows, request.logits.vocab, memory);
-  }
-  if (needs.kept) workspace.kept = KeptWorkspace::of(rows, request.logits.vocab, memory);
+  if (reports) workspace.index = index_of(rows, request.logits.vocab, memory);
   return workspace;
 }
 

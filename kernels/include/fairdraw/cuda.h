@@ -19,12 +19,10 @@
 
 #include <cstdint>
 
-#include "fairdraw/beam_search.h"
 #include "fairdraw/log_probabilities.h"
 #include "fairdraw/process_logits.h"
 #include "fairdraw/sample.h"
 #include "fairdraw/sampling.h"
-#include "fairdraw/speculative.h"
 #include "fairdraw/types.h"
 
 namespace fairdraw::cuda {
@@ -43,8 +41,7 @@ bool is_available(Path path = Path::best) noexcept;
 /// Why is_available() is false, e.g. "this build has no CUDA kernels"; empty when it is true.
 std::string why_not_available(Path path = Path::best);
 
-/// Bytes of workspace for a call over `rows` rows of logits or probabilities (chains: of target
-/// and draft rows together). 0 rows: 0.
+/// Bytes of workspace for a call over `rows` rows of logits or probabilities. 0 rows: 0.
 std::int64_t workspace_bytes(std::int64_t rows) noexcept;
 
 /// Bytes of workspace for a call of `sample`: with logits processing (request.processing) about
@@ -54,15 +51,8 @@ std::int64_t workspace_bytes(const SampleRequest& request) noexcept;
 /// The same where the call reports log-probabilities: 12 bytes for every 256 values of a row more.
 std::int64_t workspace_bytes(const SampleRequest& request, const LogprobsResult& logprobs) noexcept;
 
-/// Of a call that verifies drafts: up to 142 bytes a row, and what processing takes.
-std::int64_t workspace_bytes(const VerifyChainRequest& request) noexcept;
-std::int64_t workspace_bytes(const VerifyTreeRequest& request) noexcept;
-
 /// Of process_logits: as for a `sample` that reports.
 std::int64_t workspace_bytes(const ProcessLogitsRequest& request) noexcept;
-
-/// Of a step of beam search: 2.1 KB a row, and 3 KB a place for a beam.
-std::int64_t workspace_bytes(const BeamStepRequest& step) noexcept;
 
 /// Where and how a call runs.
 struct Execution {
@@ -130,24 +120,5 @@ Error top_k_renorm_probs(const RowsView& probs, const PerRequest<std::int32_t>& 
 Error top_p_renorm_probs(const RowsView& probs, const PerRequest<float>& top_p,
                          const FloatRows& renormalised, View<RowStatus> statuses,
                          const Execution& execution);
-
-Error chain_speculative_sampling(const ChainSpeculativeRequest& request,
-                                 const ChainSpeculativeResult& result, const Execution& execution);
-
-// See fairdraw/speculative.h. Arrays of requests lie in device memory too, so that a replayed graph
-// reads other drafts. Requests whose rows overlap (row_begins that fall) get some tokens or some
-// status, unspecified which, and nothing but their own results is written.
-
-Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
-                   const Execution& execution);
-
-Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
-                  const Execution& execution);
-
-/// See fairdraw/beam_search.h. A request may count 256 candidates, (1 + end ids) * width: one with
-/// more fails with invalid_beam. diversity_rate is a scalar. Scores are the CPU's except for the
-/// last unit of the logarithm and the power, which are the device's.
-Error beam_search_step(const BeamStepRequest& step, const BeamStepResult& result,
-                       const Execution& execution);
 
 }  // namespace fairdraw::cuda

@@ -1,5 +1,6 @@
 // beam_search_result (fairdraw/beam_search.h) on an NVIDIA GPU: the end of a search whose steps
-// were cuda::beam_search_step (fairdraw/cuda.h), on the arrays that they left in device memory.
+// were cuda::beam_search_step (fairdraw/cuda_beam_search.h), on the arrays that they left in device
+// memory.
 //
 // The contract is that of fairdraw/cuda.h: every pointer of the request and of the result is device
 // memory (or managed memory), one of another kind is an error that names it; the call enqueues one

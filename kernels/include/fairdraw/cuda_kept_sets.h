@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "fairdraw/cuda.h"
+#include "fairdraw/cuda_speculative.h"
 #include "fairdraw/kept_sets.h"
 
 namespace fairdraw::cuda {

@@ -5,7 +5,6 @@
 // is taken relative to the sum of their weights. Those are the floats' own significands and
 // exponents (tile_index.h): exact for what lies at most 31 octaves below the maximum of its tile,
 // in a tile whose maximum is at most 48 below the row's. A probability of 0 is not allowed.
-// chain_speculative_sampling has weights of its own (speculative.h).
 #pragma once
 
 #include <cstdint>
@@ -82,32 +81,5 @@ Error top_k_renorm_probs(const RowsView& probs, const PerRequest<std::int32_t>& 
 Error top_p_renorm_probs(const RowsView& probs, const PerRequest<float>& top_p,
                          const FloatRows& renormalised, View<RowStatus> statuses = {},
                          const Execution& execution = {});
-
-/// One chain of n drafted tokens a request, verified against n + 1 target rows.
-struct ChainSpeculativeRequest {
-  RowsView draft_probs;                   ///< [batch * n, vocab]: row b * n + i is position i
-  View<const std::int32_t> draft_tokens;  ///< [batch, n]
-  RowsView target_probs;                  ///< [batch * (n + 1), vocab]
-  std::int64_t batch = 0;
-  std::int64_t num_draft_tokens = 0;                    ///< n >= 0
-  PerRequest<std::uint64_t> seed = fresh_seed();        ///< scalar, or one a request; or fresh
-  PerRequest<std::uint64_t> offset = std::uint64_t{0};  ///< position i uses offset + i
-};
-
-struct ChainSpeculativeResult {
-  View<std::int32_t> tokens;    ///< [batch, n + 1], -1 after the last emitted token
-  View<std::int32_t> accepted;  ///< [batch], optional: positions that pass their own test
-  View<std::int32_t> emitted;   ///< [batch], optional: drafted tokens that were emitted
-  View<RowStatus> statuses;     ///< [batch], optional; not ok: all tokens of the request are -1
-};
-
-/// Speculative sampling (Leviathan et al. 2023; Chen et al. 2023): the output distribution is the
-/// target's, whatever the draft. Accepts with probability min(1, p/q), else draws from
-/// max(p - q, 0), else (all accepted) the bonus token from target row n. p and q weigh what they do
-/// in speculative.h. With a scalar seed request b uses index b of the counter, with an array index
-/// 0.
-Error chain_speculative_sampling(const ChainSpeculativeRequest& request,
-                                 const ChainSpeculativeResult& result,
-                                 const Execution& execution = {});
 
 }  // namespace fairdraw

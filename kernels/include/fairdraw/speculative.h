@@ -16,7 +16,7 @@
 //     drawn, independent of purposes accept, recover and bonus: Leviathan et al. 2023, Chen et al.
 //     2023. A draft is accepted with probability min(1, P/Q), else the token is drawn from
 //     max(P - Q, 0) instead; if all are accepted, a bonus token comes from row n. Exact integers,
-//     as in chain_speculative_sampling (sampling.h).
+//     as in chain_speculative_sampling.
 // A greedy request (temperature 0, top_k 1 or top_p 0) follows the first rule: the largest logit.
 // So does a request without drafted tokens: it gets the token that `sample` gives it.
 //
@@ -181,5 +181,33 @@ Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& resu
 /// Errors: sizes that do not fit.
 Error parents_from_links(View<const std::int32_t> next_token, View<const std::int32_t> next_sibling,
                          std::int64_t batch, std::int64_t nodes, View<std::int32_t> parents);
+
+// Of flashinfer.sampling, by its name and with its meaning: rows of probabilities on both sides.
+
+/// One chain of n drafted tokens a request, verified against n + 1 target rows.
+struct ChainSpeculativeRequest {
+  RowsView draft_probs;                   ///< [batch * n, vocab]: row b * n + i is position i
+  View<const std::int32_t> draft_tokens;  ///< [batch, n]
+  RowsView target_probs;                  ///< [batch * (n + 1), vocab]
+  std::int64_t batch = 0;
+  std::int64_t num_draft_tokens = 0;                    ///< n >= 0
+  PerRequest<std::uint64_t> seed = fresh_seed();        ///< scalar, or one a request; or fresh
+  PerRequest<std::uint64_t> offset = std::uint64_t{0};  ///< position i uses offset + i
+};
+
+struct ChainSpeculativeResult {
+  View<std::int32_t> tokens;    ///< [batch, n + 1], -1 after the last emitted token
+  View<std::int32_t> accepted;  ///< [batch], optional: positions that pass their own test
+  View<std::int32_t> emitted;   ///< [batch], optional: drafted tokens that were emitted
+  View<RowStatus> statuses;     ///< [batch], optional; not ok: all tokens of the request are -1
+};
+
+/// Speculative sampling (Leviathan et al. 2023; Chen et al. 2023): the output distribution is the
+/// target's, whatever the draft. Accepts with probability min(1, p/q), else draws from
+/// max(p - q, 0), else (all accepted) the bonus token from target row n. p and q weigh what is said
+/// above. With a scalar seed request b uses index b of the counter, with an array index 0.
+Error chain_speculative_sampling(const ChainSpeculativeRequest& request,
+                                 const ChainSpeculativeResult& result,
+                                 const Execution& execution = {});
 
 }  // namespace fairdraw

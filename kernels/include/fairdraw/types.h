@@ -9,7 +9,7 @@
 namespace fairdraw {
 
 /// Largest vocabulary: a row's sum of weights stays below 2^124 (sample.h), and of those for
-/// speculation, at most 2^40 each, within 2^60 (speculative.h).
+/// speculation, at most 2^40 each, within 2^60.
 inline constexpr std::int64_t kMaxVocab = std::int64_t{1} << 20;
 
 /// Type of logits or probabilities in memory. All are read exactly (as the float32 of equal value).

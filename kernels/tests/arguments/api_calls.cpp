@@ -4,6 +4,7 @@
 
 #include "fairdraw/batch_state.h"
 #include "fairdraw/cuda_beam_result.h"
+#include "fairdraw/cuda_beam_search.h"
 #include "fairdraw/cuda_kept_sets.h"
 #include "fairdraw/cuda_stop_criteria.h"
 #include "fairdraw/cuda_tile_index.h"
@@ -30,10 +31,13 @@ void add_calls_of_both(std::vector<ApiFunction>& all) {
   constexpr bool kCuda = std::is_same_v<AnyExecution, cuda::Execution>;
   const auto add = [&](const char* header, const char* name, const char* variant,
                        const auto& make) {
-    // Kept sets have a header of their own there.
-    const bool of_kept = std::string(header) == "kept_sets.h";
+    // Serving has headers of its own there, rows have one.
+    const std::string file = header;
+    const bool of_serving =
+        file == "beam_search.h" || file == "kept_sets.h" || file == "speculative.h";
+    const std::string there = of_serving ? "cuda_" + file : "cuda.h";
     all.push_back(
-        {(kCuda ? of_kept ? "cuda_kept_sets.h" : "cuda.h" : header) + (" " + std::string(name)),
+        {(kCuda ? there : file) + " " + name,
          variant,
          [make] {
            auto arrays = std::make_shared<Arrays>();
@@ -133,7 +137,7 @@ void add_calls_of_both(std::vector<ApiFunction>& all) {
         a.each<std::int32_t>(kRows, 5), static_cast<void*>(a.block(kRows * kVocab, 77.0F)),
         std::int64_t{kVocab}, a.out<RowStatus>(kRows), how);
   });
-  add("sampling.h", "chain_speculative_sampling", "", [=](const Shared& s, Arrays& a) {
+  add("speculative.h", "chain_speculative_sampling", "", [=](const Shared& s, Arrays& a) {
     return call_of(
         s, ",result,execution", workspace,
         [](const auto&... x) { return chain_speculative_sampling(x...); },

@@ -13,6 +13,8 @@
 #include <regex>
 #include <sstream>
 
+#include "fairdraw/cuda_beam_search.h"
+#include "fairdraw/cuda_speculative.h"
 #include "tests/arguments/api_calls.h"
 
 namespace fairdraw::suites {
@@ -113,7 +115,7 @@ TEST(HostileArguments, EveryArrayIsGivenInSomeCall) {
     given[function.declared].insert(changes.given.begin(), changes.given.end());
   }
   // On a GPU the rate of diversity is a number.
-  arrays["cuda.h beam_search_step"].erase("parameters.diversity_rate");
+  arrays["cuda_beam_search.h beam_search_step"].erase("parameters.diversity_rate");
   EXPECT_EQ(arrays, given);
 }
 

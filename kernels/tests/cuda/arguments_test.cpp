@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/cuda/arrays.h"
+#include "tests/cuda/host_memory.h"
 #include "tests/operations/operation_calls.h"
 
 namespace fairdraw::suites {
@@ -80,30 +81,6 @@ TEST(CudaArguments, AValidCallIsTaken) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   Call call;
   call.expect_taken();
-}
-
-/// Host memory of both kinds, large enough for every array of a Call.
-class HostMemory {
- public:
-  HostMemory() : pageable_(kBytes) {
-    require(cudaMallocHost(&page_locked_, kBytes), "cudaMallocHost");
-  }
-  ~HostMemory() { static_cast<void>(cudaFreeHost(page_locked_)); }
-  HostMemory(const HostMemory&) = delete;
-  HostMemory& operator=(const HostMemory&) = delete;
-
-  std::vector<void*> blocks() { return {pageable_.data(), page_locked_}; }
-
- private:
-  static constexpr std::size_t kBytes = 1 << 16;
-  std::vector<std::uint64_t> pageable_;
-  void* page_locked_ = nullptr;
-};
-
-/// Puts `memory` where a field has its pointer.
-template <class T>
-void replace(T*& pointer, void* memory) {
-  pointer = static_cast<T*>(memory);
 }
 
 TEST(CudaArguments, HostMemoryIsRefusedByTheNameOfItsField) {
@@ -319,74 +296,6 @@ TEST(CudaArguments, OperationsNameTheirOwnFields) {
   arrays.fetch();
   EXPECT_EQ(matrix, std::vector<float>(kValues, -7.0F));
   EXPECT_EQ(tokens, std::vector<std::int32_t>(4, -7));
-}
-
-TEST(CudaArguments, ChainsNameTheirOwnFields) {
-  FAIRDRAW_SKIP_WITHOUT_GPU();
-  HostMemory host;
-  DeviceArrays arrays;
-  const ChainCall call = random_chain_call(8, 30);  // two drafted tokens
-  ASSERT_EQ(call.num_draft_tokens, 2);
-  ChainOutputs outputs(call);
-  const std::int64_t batch = call.batch;
-  ChainSpeculativeRequest valid;
-  valid.draft_probs = request_in(call.draft, arrays).logits;
-  valid.target_probs = request_in(call.target, arrays).logits;
-  valid.draft_tokens = {arrays.in(call.draft_tokens), 2 * batch};
-  valid.batch = batch;
-  valid.num_draft_tokens = 2;
-  ChainSpeculativeResult valid_result;
-  valid_result.tokens = {arrays.out(outputs.tokens), 3 * batch};
-  valid_result.accepted = {arrays.out(outputs.accepted), batch};
-  valid_result.emitted = {arrays.out(outputs.emitted), batch};
-  valid_result.statuses = {arrays.out(outputs.statuses), batch};
-  const cuda::Execution execution = arrays.execution(5 * batch, cuda::Path::best);
-  struct Field {
-    const char* name;
-    std::function<void(ChainSpeculativeRequest&, ChainSpeculativeResult&, void*)> set;
-  };
-  using Request = ChainSpeculativeRequest&;
-  using Result = ChainSpeculativeResult&;
-  const std::vector<Field> fields = {
-      {"draft_probs.data", [](Request q, Result, void* p) { replace(q.draft_probs.data, p); }},
-      {"draft_tokens", [](Request q, Result, void* p) { replace(q.draft_tokens.data, p); }},
-      {"target_probs.data", [](Request q, Result, void* p) { replace(q.target_probs.data, p); }},
-      {"seed", [batch](Request q, Result,
-                       void* p) { q.seed = {static_cast<const std::uint64_t*>(p), batch}; }},
-      {"offset", [batch](Request q, Result,
-                         void* p) { q.offset = {static_cast<const std::uint64_t*>(p), batch}; }},
-      {"tokens", [](Request, Result r, void* p) { replace(r.tokens.data, p); }},
-      {"accepted", [](Request, Result r, void* p) { replace(r.accepted.data, p); }},
-      {"emitted", [](Request, Result r, void* p) { replace(r.emitted.data, p); }},
-      {"statuses", [](Request, Result r, void* p) { replace(r.statuses.data, p); }},
-  };
-  for (const Field& field : fields) {
-    for (void* memory : host.blocks()) {
-      ChainSpeculativeRequest request = valid;
-      ChainSpeculativeResult result = valid_result;
-      field.set(request, result, memory);
-      const Error error = cuda::chain_speculative_sampling(request, result, execution);
-      EXPECT_EQ(error.code, ErrorCode::invalid_argument);
-      EXPECT_EQ(error.message.rfind(std::string(field.name) + " is ", 0), 0U) << error.message;
-    }
-  }
-  ChainSpeculativeRequest longer = valid;
-  longer.num_draft_tokens = 3;
-  EXPECT_TRUE(cuda::chain_speculative_sampling(longer, valid_result, execution));
-  cuda::Execution small = execution;
-  --small.workspace_bytes;
-  EXPECT_EQ(cuda::chain_speculative_sampling(valid, valid_result, small)
-                .message.find("workspace_bytes is "),
-            0U);
-  arrays.fetch();
-  const ChainOutputs untouched(call);
-  EXPECT_EQ(outputs.tokens, untouched.tokens);
-  EXPECT_EQ(outputs.accepted, untouched.accepted);
-  EXPECT_EQ(outputs.emitted, untouched.emitted);
-  EXPECT_EQ(outputs.statuses, untouched.statuses);
-  EXPECT_FALSE(cuda::chain_speculative_sampling(valid, valid_result, execution));
-  arrays.fetch();
-  EXPECT_NE(outputs.tokens, untouched.tokens);
 }
 
 }  // namespace

@@ -51,11 +51,6 @@ TEST(CudaAvailability, CallsOnHostMemoryAreRefusedAndWriteNothing) {
                    to_string(operation));
     EXPECT_TRUE(written == OperationOutputs(operation, rows)) << to_string(operation);
   }
-  const ChainCall chains = random_chain_call(3, 20);
-  ChainOutputs written(chains);
-  expect_refused(run_chain(chains, written, arrays, cuda::Execution{}), "chains");
-  EXPECT_EQ(written.tokens, ChainOutputs(chains).tokens);
-  EXPECT_EQ(written.statuses, ChainOutputs(chains).statuses);
 }
 
 }  // namespace

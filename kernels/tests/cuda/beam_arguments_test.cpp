@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "fairdraw/cuda.h"
 #include "fairdraw/cuda_beam_result.h"
+#include "fairdraw/cuda_beam_search.h"
 #include "tests/cuda/beam_calls.h"
 #include "tests/serving/beam_batch.h"
 #include "tests/serving/beam_result_call.h"

@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "fairdraw/cuda.h"
 #include "fairdraw/cuda_beam_result.h"
+#include "fairdraw/cuda_beam_search.h"
 #include "harness/inputs/families.h"
 #include "tests/cuda/beam_calls.h"
 #include "tests/sample/reduced.h"

@@ -133,24 +133,6 @@ TEST(CudaGraph, EveryOperationIsCapturedAndReplayed) {
       arrays.fetch();
       EXPECT_TRUE(got == expected) << what;
     }
-    const ChainCall chains = random_chain_call(3, 700);
-    ChainOutputs expected(chains);
-    HostArrays host;
-    ASSERT_FALSE(run_chain(chains, expected, host, Execution{}));
-    ChainOutputs got(chains);
-    DeviceArrays arrays;
-    const cuda::Execution execution =
-        arrays.execution(chains.draft.rows + chains.target.rows, path, stream.get());
-    arrays.when_ready([&stream] { Graph::begin(stream); });
-    Graph graph;
-    const Error error = run_chain(chains, got, arrays, execution);
-    graph.end(stream);
-    ASSERT_FALSE(error) << error.message;
-    graph.expect_device_work_only("chain_speculative_sampling");
-    graph.launch(stream);
-    arrays.fetch();
-    EXPECT_EQ(got.tokens, expected.tokens);
-    EXPECT_EQ(got.statuses, expected.statuses);
   }
 }
 

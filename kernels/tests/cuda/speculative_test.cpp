@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "fairdraw/cuda.h"
+#include "fairdraw/cuda_speculative.h"
 #include "tests/cuda/arrays.h"
 #include "tests/sample/reduced.h"
 #include "tests/speculation/speculation_calls.h"

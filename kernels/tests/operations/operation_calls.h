@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,16 @@
 #include "tests/sample/sample_calls.h"
 
 namespace fairdraw::suites {
+
+/// Bytes that no result has.
+template <class T>
+void prefill(std::vector<T>& values, std::int64_t size) {
+  values.resize(static_cast<std::size_t>(size));
+  std::memset(values.data(), 0xca, values.size() * sizeof(T));
+}
+
+/// Of rows of `dtype`, into whose range most of them are scaled.
+std::vector<float> random_probs_of(DType dtype, std::mt19937_64& random, std::int64_t vocab);
 
 enum class Operation {
   softmax,
@@ -100,51 +112,6 @@ Error run_operation(Operation operation, const OwnedCall& call, OperationOutputs
       return top_p_renorm_probs(rows, request.top_p, matrix, statuses, execution);
   }
   return {ErrorCode::unsupported, "no such operation"};
-}
-
-/// A batch of chains: rows of both sides, each in its own dtype and with its own stride.
-struct ChainCall {
-  std::int64_t batch = 0, num_draft_tokens = 0;
-  OwnedCall draft, target;  ///< rows, and the target's seed and offset, one a request or scalar
-  std::vector<std::int32_t> draft_tokens;
-};
-
-struct ChainOutputs {
-  std::vector<std::int32_t> tokens, accepted, emitted;
-  std::vector<RowStatus> statuses;
-
-  explicit ChainOutputs(const ChainCall& call, bool optional_results = true);
-};
-
-/// Chains of 0 to 5 tokens with drafts equal to the target, near it and foreign to it.
-ChainCall random_chain_call(std::uint64_t number, std::int64_t vocab);
-
-/// Chains over few tokens of subnormal probabilities in a large vocabulary: there bounds of a total
-/// that are a vocabulary apart leave tests of drafts open.
-ChainCall open_chain_call(std::uint64_t number, std::int64_t vocab);
-
-template <class Arrays, class AnyExecution>
-Error run_chain(const ChainCall& call, ChainOutputs& outputs, Arrays& arrays,
-                const AnyExecution& execution) {
-  const auto view = [](auto* data, const auto& values) {
-    return View(data, static_cast<std::int64_t>(values.size()));
-  };
-  ChainSpeculativeRequest request;
-  if (call.draft.rows > 0) request.draft_probs = request_in(call.draft, arrays).logits;
-  const SampleRequest target = request_in(call.target, arrays);
-  request.target_probs = target.logits;
-  request.draft_tokens = view(arrays.in(call.draft_tokens), call.draft_tokens);
-  request.batch = call.batch;
-  request.num_draft_tokens = call.num_draft_tokens;
-  request.seed = target.seed;
-  request.offset = target.offset;
-  ChainSpeculativeResult result;
-  result.tokens = view(arrays.out(outputs.tokens), outputs.tokens);
-  result.accepted = view(arrays.out(outputs.accepted), outputs.accepted);
-  result.emitted = view(arrays.out(outputs.emitted), outputs.emitted);
-  result.statuses = view(arrays.out(outputs.statuses), outputs.statuses);
-  arrays.ready();
-  return chain_speculative_sampling(request, result, execution);
 }
 
 }  // namespace fairdraw::suites

@@ -1,5 +1,5 @@
-// The operations from probabilities, renormalisation, masks and speculation against the integer
-// model, bit for bit.
+// The operations from probabilities, renormalisation and masks against the integer model, bit for
+// bit.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -224,65 +224,6 @@ TEST(ProbsDifferential, TopKMaskLogitsKeepsExactlyTheModelsSetInEveryDtype) {
           }
         }
       }
-    }
-  }
-}
-
-TEST(ProbsDifferential, ChainSpeculativeSamplingEqualsTheIntegerModel) {
-  for (std::uint64_t i = 0; i < budget(6000); ++i) {
-    std::mt19937_64 random(900000 + i);
-    const std::size_t vocab = random() % 4 == 0 ? 128 + random() % 200 : 1 + random() % 40;
-    const std::size_t n = random() % 5;
-    std::vector<float> draft;
-    std::vector<float> target_rows;
-    std::vector<std::int32_t> tokens;
-    for (std::size_t position = 0; position <= n; ++position) {
-      const std::vector<float> p = random_probs(random(), vocab);
-      target_rows.insert(target_rows.end(), p.begin(), p.end());
-      if (position == n) break;
-      // A draft close to the target is accepted, a foreign one rejected: both must be common.
-      const std::vector<float> q = random() % 2 == 0 ? p : random_probs(random(), vocab);
-      draft.insert(draft.end(), q.begin(), q.end());
-      tokens.push_back(static_cast<std::int32_t>(random() % vocab));
-      if (random() % 200 == 0) tokens.back() = static_cast<std::int32_t>(vocab);
-    }
-    const std::uint64_t seed = random();
-    const std::uint64_t offset = random() - 2;  // wraps in some
-    std::vector<std::uint64_t> accept_words;
-    std::vector<std::uint64_t> recover_words;
-    for (std::size_t position = 0; position < n; ++position) {
-      accept_words.push_back(random_word(seed, offset + position, Purpose::accept, 0));
-      recover_words.push_back(random_word(seed, offset + position, Purpose::recover, 0));
-    }
-    const reference::ChainOutcome expected = reference::chain_speculative_model(
-        draft, tokens, target_rows, vocab, accept_words, recover_words,
-        random_word(seed, offset + n, Purpose::bonus, 0));
-    const auto rows = static_cast<std::int64_t>(n);
-    const auto width = static_cast<std::int64_t>(vocab);
-    for (const CpuTarget target : available_targets()) {
-      ChainSpeculativeRequest request;
-      request.draft_probs = {draft.data(), DType::float32, rows, width, width};
-      request.draft_tokens = {tokens.data(), rows};
-      request.target_probs = {target_rows.data(), DType::float32, rows + 1, width, width};
-      request.batch = 1;
-      request.num_draft_tokens = rows;
-      request.seed = {&seed, 1};
-      request.offset = {&offset, 1};
-      std::vector<std::int32_t> out(n + 1, -7);
-      std::int32_t accepted = -7;
-      std::int32_t emitted = -7;
-      RowStatus status = RowStatus::inactive;
-      ASSERT_FALSE(chain_speculative_sampling(
-          request, {{out.data(), rows + 1}, {&accepted, 1}, {&emitted, 1}, {&status, 1}},
-          {target, 1}));
-      ASSERT_EQ(status, expected.status) << "chain " << i;
-      if (status != RowStatus::ok) {
-        ASSERT_EQ(out, std::vector<std::int32_t>(n + 1, -1));
-        continue;
-      }
-      ASSERT_EQ(out, expected.tokens) << "chain " << i << " on " << to_string(target);
-      ASSERT_EQ(accepted, expected.accepted) << "chain " << i;
-      ASSERT_EQ(emitted, expected.emitted) << "chain " << i;
     }
   }
 }

@@ -10,7 +10,6 @@
 #include "common/philox.h"
 #include "fairdraw/sample.h"
 #include "fairdraw/sampling.h"
-#include "fairdraw/speculative.h"
 #include "harness/inputs/owned_call.h"
 #include "tests/sample/random_rows.h"
 
@@ -146,8 +145,6 @@ TEST(Batch, RequestsWithoutASeedHaveFreshOnesAndSayWhich) {
   const SampleRequest copy = one;  // NOLINT(performance-unnecessary-copy-initialization)
   EXPECT_EQ(copy.seed.scalar, one.seed.scalar);
   EXPECT_NE(DrawOptions{}.seed.scalar, DrawOptions{}.seed.scalar);
-  EXPECT_NE(TargetRows{}.seed.scalar, TargetRows{}.seed.scalar);
-  EXPECT_NE(ChainSpeculativeRequest{}.seed.scalar, ChainSpeculativeRequest{}.seed.scalar);
 }
 
 TEST(Batch, InactiveRowsCostNothingAndTouchNothing) {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "fairdraw/beam_search.h"
-#include "fairdraw/cuda.h"
 #include "fairdraw/cuda_beam_result.h"
+#include "fairdraw/cuda_beam_search.h"
 #include "tests/serving/beam_batch.h"
 #include "tests/serving/beam_problems.h"
 #include "tests/serving/beam_result_call.h"

@@ -62,7 +62,7 @@ const std::vector<Twin>& twins() {
       list.push_back(right_sampler(base));
     }
     std::ranges::move(acceptance_rule_twins(), std::back_inserter(list));
-    list.push_back(sharded_twin());
+    std::ranges::move(sharded_twins(), std::back_inserter(list));
     std::ranges::move(row_operation_twins(), std::back_inserter(list));
     return list;
   }();

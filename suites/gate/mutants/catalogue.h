@@ -113,7 +113,7 @@ std::vector<Twin> row_operation_twins();
 std::vector<Mutant> tokens_only_mutants();
 std::vector<Mutant> acceptance_rule_mutants();
 std::vector<Twin> acceptance_rule_twins();
-std::vector<Mutant> sharded_mutants();
-Twin sharded_twin();
+std::vector<Mutant> sharded_mutants();  ///< none in a build without serving
+std::vector<Twin> sharded_twins();
 
 }  // namespace fairdraw::suites

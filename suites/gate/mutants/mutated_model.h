@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/adapters/model_sampler.h"
+#include "harness/contract/drafts.h"
 
 namespace fairdraw::suites {
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "harness/adapters/model_sampler.h"
+#include "harness/contract/drafts.h"
 
 namespace fairdraw::suites {
 

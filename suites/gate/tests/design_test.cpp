@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "harness/contract/drafts.h"
 #include "harness/contract/sampler.h"
 #include "harness/inputs/npy.h"
 #include "suites/gate/cases/plan.h"

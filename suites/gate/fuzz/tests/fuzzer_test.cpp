@@ -67,6 +67,8 @@ TEST(Fuzzer, FindsNothingInWhatIsRight) {
       const bool needs_more =
           property.kind == CaseKind::chain
               ? !sampler->description().chains
+          : property.kind == CaseKind::speculation
+              ? !sampler->description().speculation
               : property.name.starts_with("probs.") && !sampler->description().from_probs;
       if (property.kind == CaseKind::distribution || needs_more) continue;
       const auto judged = result.statistics.judged_by_property.find(property.name);

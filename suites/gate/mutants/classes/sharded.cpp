@@ -244,8 +244,8 @@ constexpr Wrong kSharded[] = {
 
 }  // namespace
 
-Twin sharded_twin() {
-  return {kTwin, [] { return harness::make_sharded_sampler(kTwin, kShards, {}); }};
+std::vector<Twin> sharded_twins() {
+  return {{kTwin, [] { return harness::make_sharded_sampler(kTwin, kShards, {}); }}};
 }
 
 std::vector<Mutant> sharded_mutants() {

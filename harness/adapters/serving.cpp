@@ -1,0 +1,158 @@
+#include "harness/adapters/serving.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fairdraw/cuda_speculative.h"
+#include "harness/adapters/describe.h"
+#include "harness/adapters/device_arrays.h"
+#include "harness/adapters/kept_batch.h"
+#include "harness/adapters/sharded.h"
+#include "harness/adapters/speculation_view.h"
+#include "harness/adapters/statuses.h"
+#include "harness/contract/draft_arrays.h"
+
+namespace fairdraw::harness {
+namespace {
+
+/// A sampler of rows and what is added to it.
+class ServingSampler : public Sampler {
+ public:
+  explicit ServingSampler(std::unique_ptr<Sampler> rows)
+      : rows_(std::move(rows)), description_(rows_->description()) {
+    declare_drafts(description_);
+  }
+
+  const SamplerDescription& description() const override { return description_; }
+  std::string run(const fairdraw_batch& batch) override { return rows_->run(batch); }
+  std::string run_operation(const fairdraw_operation& call) override {
+    return rows_->run_operation(call);
+  }
+
+ protected:
+  std::unique_ptr<Sampler> rows_;
+  SamplerDescription description_;
+};
+
+class CpuServing final : public ServingSampler {
+ public:
+  CpuServing(std::unique_ptr<Sampler> rows, const Execution& execution)
+      : ServingSampler(std::move(rows)), execution_(execution) {
+    description_.keeps_state = true;
+  }
+
+  std::string run_chain(const fairdraw_chain& chain) override {
+    if (chain.accept_words != nullptr) return "takes no random words";
+    std::vector<RowStatus> statuses = statuses_for(chain.statuses, chain.batch);
+    const Error error =
+        chain_speculative_sampling(chain_sampling_request_of(chain),
+                                   chain_sampling_result_of(chain, view_of(statuses)), execution_);
+    if (error) return error.message;
+    write_statuses(statuses, chain.statuses);
+    return {};
+  }
+
+  std::string run_speculation(const fairdraw_verification& call) override {
+    std::vector<RowStatus> statuses = statuses_for(call.statuses, call.batch);
+    const Error error = call.parents != nullptr
+                            ? verify_tree(tree_request_of(call),
+                                          tree_result_of(call, view_of(statuses)), execution_)
+                            : verify_chain(chain_request_of(call),
+                                           chain_result_of(call, view_of(statuses)), execution_);
+    if (error) return error.message;
+    write_statuses(statuses, call.statuses);
+    return {};
+  }
+
+  std::string run_event(const fairdraw_event& event) override {
+    return batch_.run(event, execution_);
+  }
+
+ private:
+  Execution execution_;
+  KeptBatch batch_;
+};
+
+class CudaServing final : public ServingSampler {
+ public:
+  CudaServing(std::unique_ptr<Sampler> rows, cuda::Path path)
+      : ServingSampler(std::move(rows)), path_(path) {}
+
+  std::string run_chain(const fairdraw_chain& chain) override {
+    if (chain.accept_words != nullptr) return "takes no random words";
+    return on_device([&](DeviceState& state) { return run_chain_on(state, chain); });
+  }
+
+  std::string run_speculation(const fairdraw_verification& call) override {
+    return on_device([&](DeviceState& state) { return run_speculation_on(state, call); });
+  }
+
+ private:
+  Error run_chain_on(DeviceState& state, const fairdraw_chain& given) const {
+    DeviceCall<fairdraw_chain> call(given);
+    if (Error error = call.upload(state)) return error;
+    keep_host_seed(given, call.call());
+    const fairdraw_chain& chain = call.call();
+    const ChainSpeculativeRequest request = chain_sampling_request_of(chain);
+    const ChainSpeculativeResult result =
+        chain_sampling_result_of(chain, statuses_of(chain.statuses, chain.batch));
+
+    cuda::Execution execution;
+    const std::int64_t rows =
+        std::max<std::int64_t>(chain.batch * (2 * chain.num_draft_tokens + 1), 0);
+    if (Error error = prepare(state, cuda::workspace_bytes(rows), execution)) return error;
+    if (Error error = cuda::chain_speculative_sampling(request, result, execution)) return error;
+    return call.download(state);
+  }
+
+  Error run_speculation_on(DeviceState& state, const fairdraw_verification& given) const {
+    DeviceCall<fairdraw_verification> call(given);
+    if (Error error = call.upload(state)) return error;
+    keep_host_seed(given, call.call());
+    const fairdraw_verification& moved = call.call();
+    const View<RowStatus> statuses = statuses_of(moved.statuses, moved.batch);
+
+    cuda::Execution execution;
+    Error error;
+    if (moved.parents != nullptr) {
+      const VerifyTreeRequest request = tree_request_of(moved);
+      error = prepare(state, cuda::workspace_bytes(request), execution);
+      if (!error) error = cuda::verify_tree(request, tree_result_of(moved, statuses), execution);
+    } else {
+      const VerifyChainRequest request = chain_request_of(moved);
+      error = prepare(state, cuda::workspace_bytes(request), execution);
+      if (!error) error = cuda::verify_chain(request, chain_result_of(moved, statuses), execution);
+    }
+    if (error) return error;
+    return call.download(state);
+  }
+
+  static View<RowStatus> statuses_of(std::int32_t* statuses, std::int64_t size) {
+    return view_or_none(reinterpret_cast<RowStatus*>(statuses), size);
+  }
+
+  // On this sampler's path.
+  Error prepare(DeviceState& state, std::int64_t bytes, cuda::Execution& execution) const {
+    execution.path = path_;
+    return harness::prepare(state, bytes, execution);
+  }
+
+  cuda::Path path_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sampler> with_serving(std::unique_ptr<Sampler> rows, const Execution& execution) {
+  return std::make_unique<CpuServing>(std::move(rows), execution);
+}
+
+std::unique_ptr<Sampler> with_serving(std::unique_ptr<Sampler> rows, cuda::Path path) {
+  return std::make_unique<CudaServing>(std::move(rows), path);
+}
+
+std::unique_ptr<Sampler> make_serving_sampler(const std::string& name) {
+  if (std::unique_ptr<Sampler> sampler = make_cuda_sharded_sampler(name)) return sampler;
+  return make_sharded_sampler(name);
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,139 @@
+/* What samplers are given that verify drafted tokens: chains against the target's probabilities, or
+ * requests of an engine, chains and trees, against its logits. Plain C11, as batch.h next to this
+ * file.
+ */
+#ifndef FAIRDRAW_HARNESS_CONTRACT_DRAFTS_H
+#define FAIRDRAW_HARNESS_CONTRACT_DRAFTS_H
+
+#include <stdint.h>
+
+#include "batch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Chains of drafted tokens, verified against the target's distribution: n drafted tokens a request,
+ * n + 1 rows of the target. Rows are probabilities in any scale. With P and Q the rows of target
+ * and draft at position i, each divided by its sum, drafted token x passes its test with
+ * probability min(1, P(x) / Q(x)), and never where P(x) is 0. The drafted tokens before the first
+ * that does not pass are emitted; in its place comes a token drawn from max(P - Q, 0); where all
+ * pass, a bonus token drawn from row n of the target. So there are emitted + 1 tokens.
+ *
+ * Every position is tested, those after a rejection too, each with its own random word as if the
+ * chain had got there: `accepted` counts all positions that pass, `emitted` those before the first
+ * that does not. With random words given, x passes if accept_word * Q(x) < P(x) * 2^64, in exact
+ * arithmetic, and recover and bonus words draw as FAIRDRAW_CAN_SCRIPTED_WORDS of plugin.h says. A
+ * chain fails as a whole: a drafted token outside the vocabulary (index_out_of_range), else the
+ * first bad row, position by position, the draft's before the target's, rows after a rejection
+ * included. Then all its tokens are -1, and both counts 0. */
+typedef struct fairdraw_chain {
+  uint32_t struct_size; /* sizeof(fairdraw_chain) of the caller */
+  uint32_t dtype;       /* of both matrices of probabilities */
+  int64_t batch;
+  int64_t num_draft_tokens; /* n >= 0 */
+  int64_t vocab;
+  const void* draft_probs;     /* [batch * n, vocab]: row b * n + i is position i */
+  const int32_t* draft_tokens; /* [batch, n] */
+  const void* target_probs;    /* [batch * (n + 1), vocab] */
+  int32_t seed_is_scalar;
+  const uint64_t* seed;   /* [batch], or [1] */
+  const uint64_t* offset; /* as seed; position i uses offset + i */
+  /* random words instead of those of the seeds: NULL, or all three */
+  const uint64_t* accept_words;  /* [batch, n] */
+  const uint64_t* recover_words; /* [batch, n] */
+  const uint64_t* bonus_words;   /* [batch] */
+
+  int32_t* tokens;   /* [batch, n + 1], -1 after the last emitted one */
+  int32_t* accepted; /* [batch]: positions that pass their own test, those after a rejection too,
+                        where positions have one: not looked at unless the rule is token-wise;
+                        optional */
+  int32_t* emitted;  /* [batch]: drafted tokens that were emitted; optional */
+  int32_t* statuses; /* [batch], as of fairdraw_batch; optional */
+} fairdraw_chain;
+
+/* Requests with drafted tokens, verified against the target's logits. Request b has drafts and one
+ * row more: row 0 follows its history, row i + 1 its draft i. Its rows are row_begins[b] to
+ * row_begins[b + 1], exclusive, and its drafts start at place row_begins[b] - b. Without
+ * row_begins it has max_draft + 1 rows and max_draft places. draft_lengths may say that fewer
+ * places hold a draft; the others are padding, which is not read.
+ *
+ * The emitted tokens have the target's distribution, filtered as for fairdraw_batch, whatever the
+ * drafts are: the accepted ones, and one token more. Two rules:
+ *   - draft_law 0, and requests that are greedy or without drafts: the target's token is drawn at
+ *     each row, as fairdraw_plugin_run draws it at offset + i, and the draft is accepted if it is
+ *     that token. In a tree it is looked for among the children of the node; of children with the
+ *     same token the first is accepted.
+ *   - draft_law 1 or 2: the rule of fairdraw_chain, with the draft's filters applied to Q. In a
+ *     tree the children of a node are tested in the order of their numbers, each against what those
+ *     before it left: R_0 = P and Q_0 = Q; child k with token x is accepted with probability
+ *     min(1, R_k(x) / Q_k(x)), both divided by their sums; else R_k+1 is max(R_k - Q_k, 0), and
+ *     Q_k+1 is Q_0 (siblings 0), or Q_k without x (siblings 1). Where none is accepted, the token
+ *     is drawn from what is left; at a leaf, from its target row.
+ * In a tree parents[j] is the draft that draft j follows, by its number in the request and smaller
+ * than j, or -1 for the root. Row j + 1 follows draft j, and row j + 1 of `draft` is the
+ * distribution of its children; row 0 is that of the root's.
+ *
+ * Here nothing after the first rejection counts: neither its random words nor a NaN in its rows.
+ * The status of a request is the first of: inactive; invalid_draft_length (rows or lengths that do
+ * not fit); index_out_of_range (any draft outside the vocabulary); of trees invalid_draft_tree (a
+ * parent that does not come before its child, more than 1024 children where there is a
+ * distribution) and invalid_draft_length (a path longer than max_depth), wherever in the tree;
+ * then, row by row as far as it gets, the target's row, the draft's row, impossible_draft (a draft
+ * that its own distribution never gives). A failed request has tokens and nodes -1, and accepted 0.
+ */
+typedef struct fairdraw_verification {
+  uint32_t struct_size; /* sizeof(fairdraw_verification) of the caller */
+  uint32_t dtype;       /* of both matrices */
+  int64_t batch;        /* requests */
+  int64_t max_draft;    /* most drafts of a request */
+  int64_t max_depth;    /* most drafts on a path of a tree */
+  int64_t rows;
+  int64_t places; /* for drafts */
+  int64_t vocab;
+
+  const void* target; /* logits, [rows, vocab] */
+  /* filters of the target, one value a request; never NULL */
+  const float* temperature;
+  const int32_t* top_k;
+  const float* top_p;
+  const float* min_p;
+  uint32_t tie_rule, filter_order; /* of both distributions */
+  const uint32_t* allowed;         /* [rows, ceil(vocab / 32)] packed bits; optional */
+  const int64_t* row_begins;       /* [batch + 1]; optional */
+  const uint8_t* active;           /* [batch], 0: padding; optional */
+  int32_t seed_is_scalar;
+  const uint64_t* seed;   /* [batch], or [1] */
+  const uint64_t* offset; /* as seed; position i uses offset + i */
+
+  const int32_t* draft_tokens;  /* [places] */
+  const int32_t* draft_lengths; /* [batch]; optional */
+  const int32_t* parents;       /* [places]: trees; NULL: chains */
+  uint32_t draft_law;           /* 0 none, 1 probabilities, 2 logits */
+  const void*
+      draft; /* [places, vocab]; of trees [rows, vocab]; NULL where the distribution is none */
+  /* filters of the draft's logits, one value a request; NULL where the distribution is another */
+  const float* draft_temperature;
+  const int32_t* draft_top_k;
+  const float* draft_top_p;
+  const float* draft_min_p;
+
+  int32_t* tokens; /* [batch, max_draft + 1], of trees [batch, max_depth + 1]; -1 after the last */
+  int32_t* nodes;  /* [batch, max_depth] of trees: which drafts were accepted; optional */
+  int32_t* accepted; /* [batch]: how many drafts were accepted; optional */
+  int32_t* statuses; /* [batch], as of fairdraw_batch; optional */
+
+  /* of trees whose draft_law is not 0: children of a node drawn 0 with replacement, 1 without. Only
+     for samplers that declare distributions of trees */
+  uint32_t siblings;
+  /* only for samplers that declare it: of rows of the target, as [rows] and not [batch] there are;
+     lists of a request's rows may share memory, each history being that of the row before and one
+     token more. Rows that hold padding have any values, which are not to be read */
+  fairdraw_processing processing;
+} fairdraw_verification;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

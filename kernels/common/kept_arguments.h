@@ -1,0 +1,19 @@
+// Checks of the arguments of fairdraw/kept_sets.h, the same for every backend (arguments.h).
+#pragma once
+
+#include <cstdint>
+
+#include "common/arguments.h"
+#include "fairdraw/kept_sets.h"
+
+namespace fairdraw {
+
+/// Of a call with so many sets.
+Error check_kept(const KeptSets& kept, std::int64_t sets, const char* meaning = "outputs");
+/// Rows of bits, and what they become.
+Error check_kept_mask(const KeptMask& rows, const KeptSets& kept);
+inline std::int64_t outputs_of(const KeptMask& rows) {
+  return rows.indices.given() ? rows.indices.size : rows.mask.rows;
+}
+
+}  // namespace fairdraw

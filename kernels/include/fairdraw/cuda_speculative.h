@@ -1,0 +1,31 @@
+// Speculation on an NVIDIA GPU: the calls of fairdraw/speculative.h, with what fairdraw/cuda.h says
+// of every call.
+#pragma once
+
+#include <cstdint>
+
+#include "fairdraw/cuda.h"
+#include "fairdraw/speculative.h"
+
+namespace fairdraw::cuda {
+
+/// Of a call that verifies drafts: up to 142 bytes a row, and what processing takes.
+std::int64_t workspace_bytes(const VerifyChainRequest& request) noexcept;
+std::int64_t workspace_bytes(const VerifyTreeRequest& request) noexcept;
+
+// See fairdraw/speculative.h. Arrays of requests lie in device memory too, so that a replayed graph
+// reads other drafts. Requests whose rows overlap (row_begins that fall) get some tokens or some
+// status, unspecified which, and nothing but their own results is written.
+
+Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
+                   const Execution& execution);
+
+Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+                  const Execution& execution);
+
+/// See fairdraw/speculative.h. The workspace is that of target and draft rows together:
+/// workspace_bytes(rows).
+Error chain_speculative_sampling(const ChainSpeculativeRequest& request,
+                                 const ChainSpeculativeResult& result, const Execution& execution);
+
+}  // namespace fairdraw::cuda

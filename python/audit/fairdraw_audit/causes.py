@@ -1,0 +1,44 @@
+"""The causes of an audit's faults: the names under which all of fairdraw tells causes, so that an
+audit says a cause in the words in which `verify` and the reports say it."""
+
+from __future__ import annotations
+
+from fairdraw.verification import cause_text
+
+#: By fault: a name of harness/run/evidence/cause_texts.inc. Their order is the order of causes: a
+#: fault explains those after it, since tokens that depend on each other, or numbers that are not
+#: theirs, spoil all other evidence.
+CAUSES = {
+    "seeds_alike": "shared random bits: all seeds give the same tokens",
+    "seed_ignored": "seeds: ignored",
+    "unseeded_alike": "shared random bits: requests without a seed repeat each other",
+    "unseeded_follow_seeds": "shared random bits: requests without a seed follow the one before",
+    "choices_alike": "shared random bits: the outputs of a request repeat each other",
+    "logprobs_do_not_fit": "log-probabilities: not those of the drawn tokens",
+    "temperature": "temperature: another than claimed",
+    "top_k_off_by_one": "top_k: one token too many or too few",
+    "top_k": "top_k: ignored",
+    "top_p_off_by_one": "definition of mass exactly at top_p: inclusive_mass_at_most_p",
+    "top_p": "top_p: ignored",
+    "min_p": "min_p: ignored",
+    "order": "order of the filters",
+    "outside_support": "out of support",
+    "penalties": "penalties: ignored",
+    "penalties_unasked": "penalties: not asked for",
+    "greedy": "greedy rows",
+    "neighbours": "batch dependence or state",
+    "logit_bias": "logit bias: ignored",
+    "stop": "stop strings: ignored",
+    "stop_kept": "stop strings: kept",
+    "n": "n: ignored",
+}
+
+
+def sentence(fault: str) -> str:
+    """What the server does."""
+    return cause_text(CAUSES[fault])[0]
+
+
+def change(fault: str) -> str:
+    """What to change."""
+    return cause_text(CAUSES[fault])[1]

@@ -1,0 +1,66 @@
+"""Samplers of other engines for fairdraw.verify, an adapter each: `python -m fairdraw engines`.
+
+Importing this imports no engine. `ENGINES` has them by name; `available` says which can run here.
+"""
+
+from __future__ import annotations
+
+from . import (
+    flashinfer,
+    hf,
+    llamacpp,
+    max_cpu,
+    plain,
+    rosellm,
+    row_operations,
+    sglang_torch,
+    vllm_package,
+    vllm_rejection,
+    vllm_torch,
+    vllm_triton,
+    vllm_v2,
+    vllm_v2_rejection,
+)
+from ._engine import DraftEngine, Engine, OperationEngine
+from ._packages import Unavailable
+
+ENGINES: dict[str, Engine] = {
+    engine.name: engine
+    for engine in (
+        hf.ENGINE,
+        vllm_torch.ENGINE,
+        vllm_package.ENGINE,
+        vllm_triton.ENGINE,
+        vllm_v2.ENGINE,
+        llamacpp.ENGINE,
+        max_cpu.ENGINE,
+        flashinfer.PROBS,
+        flashinfer.PROBS_JOINT,
+        flashinfer.LOGITS,
+        flashinfer.LOGITS_JOINT,
+        flashinfer.CAKE,
+        sglang_torch.ENGINE,
+        rosellm.ENGINE,
+        plain.TORCH,
+        plain.NUMPY,
+        row_operations.TORCH,
+        row_operations.FLASHINFER,
+        row_operations.RENORM,
+        vllm_rejection.ENGINE,
+        vllm_v2_rejection.TOKEN_WISE,
+        vllm_v2_rejection.BLOCK,
+        flashinfer.CHAIN,
+    )
+}
+
+
+def why_not(engine: Engine) -> str:
+    """Why an engine cannot run here; empty where it can."""
+    try:
+        engine.version()
+    except Unavailable as reason:
+        return str(reason)
+    return ""
+
+
+__all__ = ["ENGINES", "DraftEngine", "Engine", "OperationEngine", "Unavailable", "why_not"]

@@ -1,0 +1,173 @@
+"""`python -m fairdraw engines`: which engines can run here, one case again, the whole matrix."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from fairdraw.verification import profile_names, suite_names
+
+from . import ENGINES, Engine, Unavailable, capsules, why_not
+from .matrix import (
+    Record,
+    ended,
+    is_about,
+    is_of_kind,
+    judge,
+    masks_by_profile,
+    matching_cases,
+    run_engine,
+    updated,
+    write,
+)
+
+
+def _chosen(names: str) -> list[Engine]:
+    if names == "all":
+        return list(ENGINES.values())
+    wrong = [name for name in names.split(",") if name not in ENGINES]
+    if wrong:
+        raise SystemExit(f"unknown engine {wrong[0]!r}; there are {', '.join(ENGINES)}")
+    return [ENGINES[name] for name in names.split(",")]
+
+
+def _list() -> int:
+    for engine in ENGINES.values():
+        reason = why_not(engine)
+        state = f"not here: {reason}" if reason else engine.version()
+        print(f"{engine.name:24} {engine.semantics:18} {state}\n    {engine.calls}")
+    return 0
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """0: no case is red; 1: one is; 3: an engine is not to be had here."""
+    worst = 0
+    engines, cases = _chosen(arguments.engines), matching_cases(arguments.suite, arguments.case)
+    for engine in engines:
+        semantics = arguments.semantics or engine.semantics
+        try:
+            engine.version()
+            for case in cases:
+                if not is_of_kind(engine, case):
+                    continue
+                if not is_about(engine, case):
+                    print(f"{engine.name} skipped {case}: the engine has no such filters")
+                    continue
+                for result in judge(engine, semantics, arguments.suite, case, arguments.seed).cases:
+                    print(f"{engine.name} {result.verdict} {result.id}: {result.message}")
+                    worst = max(worst, int(result.red))
+        except Unavailable as reason:
+            print(f"{engine.name} skipped: {reason}", file=sys.stderr)
+            worst = max(worst, 3)
+    return worst
+
+
+def _matrix(arguments: argparse.Namespace) -> int:
+    before = json.loads(arguments.add.read_text()) if arguments.add else None
+    file = arguments.add or arguments.out
+    records: list[Record] = []
+    for engine in _chosen(arguments.engines):
+        record = run_engine(
+            engine,
+            arguments.suite,
+            arguments.case,
+            arguments.seed,
+            arguments.semantics,
+            arguments.seconds,
+            lambda unfinished: write(updated(before, [*records, unfinished]), file),
+            arguments.processes,
+        )
+        write(updated(before, [*records, record]), file)  # what comes now may take long
+        if record["version"] and "reports_mask" in engine.abilities and engine.cases == ("*",):
+            record["masks_by_profile"] = masks_by_profile(engine, profile_names(), arguments.seed)
+        records.append(record)
+    print(write(updated(before, records), file))
+    return 0
+
+
+def _merge(arguments: argparse.Namespace) -> int:
+    made = json.loads(arguments.matrix.read_text()) if arguments.matrix.exists() else None
+    for part in arguments.parts:
+        ran = [r for r in json.loads(part.read_text())["engines"] if not r["skipped_because"]]
+        made = updated(made, map(ended, ran))
+    print(write(made or updated(None, []), arguments.matrix))
+    return 0
+
+
+def _capsules(arguments: argparse.Namespace) -> int:
+    made = json.loads(arguments.matrix.read_text())
+    chosen = {engine.name for engine in _chosen(arguments.engines)}
+    made["engines"] = [record for record in made["engines"] if record["engine"] in chosen]
+    print(capsules.write_all(made, ENGINES, arguments.out, arguments.seconds))
+    return 0
+
+
+def _processes(word: str) -> int:
+    if not word.isascii() or not word.isdigit() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"is {word!r}; allowed: whole numbers from 1 on")
+    return int(word)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m fairdraw engines", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("list", help="the engines, and why one is not to be had here")
+    for verb, text in (
+        ("run", "judges engines and prints a line a case"),
+        ("matrix", "judges engines and writes the conformance matrix"),
+    ):
+        sub = verbs.add_parser(verb, help=text)
+        sub.add_argument("engines", help="names, separated by commas, or all")
+        sub.add_argument("--suite", default="smoke", choices=suite_names())
+        sub.add_argument("--case", action="append", help="a glob of case ids; may be repeated")
+        sub.add_argument("--seed", type=int, default=1)
+        sub.add_argument("--semantics", help="a profile instead of the engine's own")
+        if verb == "matrix":
+            sub.add_argument("--out", type=Path, default="conformance.json", metavar="FILE")
+            sub.add_argument("--add", type=Path, metavar="FILE", help="a matrix to add these to")
+            sub.add_argument(
+                "--seconds",
+                type=float,
+                default=math.inf,
+                help="an engine: no case begins after these",
+            )
+            sub.add_argument(
+                "--processes",
+                type=_processes,
+                default=1,
+                metavar="N",
+                help="that judge the cases of an engine, each on its own",
+            )
+    sub = verbs.add_parser("merge", help="puts what other matrices ran into one")
+    sub.add_argument("matrix", type=Path, metavar="MATRIX.json", help="is written, with its page")
+    sub.add_argument("parts", type=Path, metavar="PART.json", nargs="+")
+    sub = verbs.add_parser("capsules", help="red cases of a matrix as small rows for issues")
+    sub.add_argument("matrix", type=Path, metavar="MATRIX.json")
+    sub.add_argument("--out", type=Path, default=Path("capsules"), metavar="DIR")
+    sub.add_argument("--engines", default="all", help="names, separated by commas, or all")
+    sub.add_argument("--seconds", type=float, default=20, help="for making one row small")
+    arguments = parser.parse_args(words)
+    if arguments.verb == "list":
+        return _list()
+    if arguments.verb in ("capsules", "merge"):
+        try:
+            return _capsules(arguments) if arguments.verb == "capsules" else _merge(arguments)
+        except (OSError, ValueError) as error:
+            parser.error(str(error))
+    arguments.case = arguments.case or ["*"]
+    if arguments.semantics and arguments.semantics not in profile_names():
+        parser.error(
+            f"unknown profile {arguments.semantics!r}; there are {', '.join(profile_names())}"
+        )
+    try:
+        return _run(arguments) if arguments.verb == "run" else _matrix(arguments)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

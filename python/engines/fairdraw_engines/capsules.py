@@ -1,0 +1,479 @@
+"""Capsules: of each red case of a matrix a small row, which a script shows without fairdraw.
+
+A red case is run again with its draws, the call that is wrong is found, its row is made small while
+the engine's answer stays wrong in the same way, and cases whose rows come out alike are one capsule:
+a folder with a page to paste into an issue, and case.json for the script standalone/show.py, which
+needs the engine's package, NumPy and perhaps torch. The script ends with 1 if the defect shows, and a
+capsule is kept only if it does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._engine import DraftEngine, Engine, OperationEngine, Sampler
+from ._one_row import (
+    Answer,
+    Array,
+    Row,
+    answer_of,
+    call_of,
+    counts_allowed,
+    expected_of,
+    symptoms,
+    trait,
+    unpacked,
+)
+from ._packages import Unavailable
+from ._shrink_row import as_text, complexity, shrink
+from .matrix import Record, judge, matching_cases
+
+#: Draws of a row, until the symptom shows.
+DRAWS = (4, 256, 16384, 262144)
+#: Rows of a case whose draws are looked at again, where no single answer is wrong.
+MOST_ROWS = 8
+#: Words of a message that say which request was wrong.
+PARAMETERS = re.compile(r"\(temperature (\S+), top_k (-?\d+), top_p (\S+), min_p ([^\s)]+)\)")
+SCRIPT_SECONDS = 300
+#: The script that shows every capsule.
+SHOW = Path(__file__).parent / "standalone" / "show.py"
+#: Cases that are about what filters keep.
+OF_FILTERS = ("mask/", "support/")
+REPLAY = re.compile(r"^    python -m fairdraw engines run (\S+) .*--case '([^']+)'", re.MULTILINE)
+
+
+class NotReduced(Exception):
+    """Why a red case has no capsule."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Wrong:
+    """A row that an engine answers wrongly, and how."""
+
+    engine: Engine
+    profile: str
+    row: Row
+    draws: int
+    symptom: str
+
+
+@dataclasses.dataclass(eq=False)
+class Capsule:
+    wrong: Wrong
+    cases: list[Record]  # the red cases that it stands for, as the matrix has them
+    version: str
+
+    @property
+    def key(self) -> tuple[str, str, str, str, str]:
+        """What red cases have in common that are one capsule."""
+        wrong = self.wrong
+        # A draw that leaves its mask does so whatever made the mask.
+        filters = [] if wrong.symptom == "leaves_mask" else wrong.row.filters()
+        return (
+            wrong.engine.name,
+            wrong.profile,
+            wrong.symptom,
+            trait(wrong.row),
+            "+".join(filters),
+        )
+
+    @property
+    def name(self) -> str:
+        """Of its folder."""
+        engine, profile, symptom, unusual, filters = self.key
+        words = re.findall("[a-z0-9]+", unusual.lower())[:4]
+        other = "" if self.wrong.profile == self.wrong.engine.semantics else f"-{profile}"
+        ends = f"-{filters}" if filters else ""
+        return f"{engine}{other}-{symptom}-{'_'.join(words)}{ends}"
+
+
+def _named_parameters(message: str) -> tuple[float, int, float, float] | None:
+    found = PARAMETERS.search(message)
+    if not found:
+        return None
+    t, k, p, m = found.groups()
+    return float(np.float32(t)), int(k), float(np.float32(p)), float(np.float32(m))
+
+
+class _Watch:
+    """Looks at every call of a sampler for the first answer that is wrong."""
+
+    def __init__(self, sampler: Sampler, profile: str, only: Any) -> None:
+        self._sampler, self._profile, self._only = sampler, profile, only
+        self.found: Row | None = None
+        self.rows: dict[bytes, Row] = {}
+
+    def __call__(self, batch: Any) -> Any:
+        result = self._sampler(batch)
+        if self.found is None and batch.input == "logits":
+            self._look(batch, np.asarray(result).reshape(batch.outputs, batch.num_samples))
+        return result
+
+    def _look(self, batch: Any, tokens: Array) -> None:
+        logits, rows = call_of(batch)
+        kept = None if batch.out_mask is None else unpacked(batch.out_mask, batch.vocab)
+        columns = [
+            np.asarray(c) for c in (batch.temperature, batch.top_k, batch.top_p, batch.min_p)
+        ]
+        for number in range(batch.rows):
+            parameters = tuple(column[number].item() for column in columns)
+            if self._only is not None and parameters != self._only:
+                continue
+            row = Row(logits[number].copy(), *parameters)
+            key = hashlib.sha256(row.logits.tobytes() + repr(parameters).encode()).digest()
+            if kept is None and key in self.rows and len(self.rows) > MOST_ROWS:
+                continue
+            if len(self.rows) <= MOST_ROWS:
+                self.rows[key] = row
+            answer = Answer(
+                None if kept is None else kept[number], tokens[rows == number].reshape(-1)
+            )
+            if symptoms(expected_of(self._profile, row), answer):
+                self.found = row
+                return
+
+
+def _row_of(engine: Engine, profile: str, suite: Any, red: Record, seed: int) -> list[Row]:
+    """Rows of the case that may show it alone, the likeliest first."""
+    watches: list[_Watch] = []
+
+    def make(own_seed: int) -> Sampler:
+        watch = _Watch(engine.make(own_seed), profile, _named_parameters(red["message"]))
+        watches.append(watch)
+        return watch
+
+    matching_cases(suite, [red["case"]])
+    (case,) = judge(dataclasses.replace(engine, make=make), profile, suite, red["case"], seed).cases
+    if not case.red:
+        raise NotReduced(f"run again it is {case.verdict}")
+    found = [watch.found for watch in watches if watch.found is not None]
+    return found or [row for watch in watches for row in watch.rows.values()][:MOST_ROWS]
+
+
+def reduced(
+    engine: Engine, profile: str, suite: Any, red: Record, seed: int, seconds: float
+) -> Wrong:
+    """The red case as one small row. NotReduced where one row alone does not show it."""
+    rows = _row_of(engine, profile, suite, red, seed)
+    sampler = engine.make(seed)
+    for draws in DRAWS:
+        for row in rows:
+            found = symptoms(expected_of(profile, row), answer_of(engine, sampler, row, draws))
+            if found:
+                symptom = next(iter(found))
+                small = _smallest(engine, profile, sampler, row, draws, symptom, seconds)
+                return Wrong(engine, profile, small, draws, symptom)
+    raise NotReduced("no row of it by itself is wrong: replay the case")
+
+
+def _smallest(
+    engine: Engine,
+    profile: str,
+    sampler: Sampler,
+    row: Row,
+    draws: int,
+    symptom: str,
+    seconds: float,
+) -> Row:
+    unusual = trait(row)
+
+    def fails(one: Row) -> bool:
+        if trait(one) != unusual:
+            return False
+        try:
+            answer = answer_of(engine, sampler, one, draws)
+        except Exception:  # the engine's, of a request that it does not take
+            return False
+        return symptom in symptoms(expected_of(profile, one), answer)
+
+    return shrink(row, fails, seconds)
+
+
+def _array(values: Iterable[float]) -> str:
+    """A Python expression for float32 values, runs of one value together."""
+    parts: list[tuple[str, int]] = []
+    for value in values:
+        text = as_text(value)
+        if parts and parts[-1][0] == text:
+            parts[-1] = (text, parts[-1][1] + 1)
+        else:
+            parts.append((text, 1))
+    if all(count < 4 for _, count in parts):
+        return f"[{', '.join(text for text, count in parts for _ in range(count))}]"
+    return " + ".join(f"[{text}]" + (f" * {count}" if count > 1 else "") for text, count in parts)
+
+
+def sentence(capsule: Capsule) -> str:
+    """What is wrong, in one sentence of plain English."""
+    wrong = capsule.wrong
+    expected = expected_of(wrong.profile, wrong.row)
+    answer = answer_of(wrong.engine, wrong.engine.make(1), wrong.row, wrong.draws)
+    what = symptoms(expected, answer).get(wrong.symptom, wrong.symptom)
+    size = f"{wrong.row.vocab} token{'s' if wrong.row.vocab > 1 else ''}"
+    return (
+        f"{wrong.engine.calls.partition(':')[0]} {what}, in a row of {size} with {trait(wrong.row)} and "
+        f"{_parameters(wrong.row)}."
+    )
+
+
+def _parameters(row: Row) -> str:
+    named = [f"temperature {as_text(row.temperature)}"]
+    named += [f"top_k {row.top_k}"] if row.top_k else []
+    named += [f"top_p {as_text(row.top_p)}"] if row.top_p != 1 else []
+    named += [f"min_p {as_text(row.min_p)}"] if row.min_p else []
+    return ", ".join(named)
+
+
+def _number(value: float) -> float | str:
+    """The shortest number that float32 reads back as this one, or its name if it is not finite."""
+    text = as_text(value)
+    return float(text) if np.isfinite(value) else text
+
+
+def case(capsule: Capsule, text: str) -> str:
+    """The JSON of a capsule, for SHOW: the engine's calls, the row, what is expected."""
+    wrong = capsule.wrong
+    engine, row = wrong.engine, wrong.row
+    expected = expected_of(wrong.profile, row)
+    judged = expected["defined"] and not expected["must_fail"]
+    counts = counts_allowed(expected, wrong.draws) if judged and wrong.symptom == "counts" else {}
+    call = {
+        "logits": [_number(value) for value in row.logits],
+        "temperature": _number(row.temperature),
+        "top_k": row.top_k,
+        "top_p": _number(row.top_p),
+        "min_p": _number(row.min_p),
+        "draws": wrong.draws,
+        **engine.settings,
+    }
+    allowed = {
+        "kept": expected["kept"] if judged else None,
+        **{name: expected[name] for name in ("may_be_kept", "fewest", "most", "must_fail")},
+        "counts": [[token, *bounds] for token, bounds in list(counts.items())[:64]],
+    }
+    fields = {
+        "text": text,
+        "seen_with": capsule.version,
+        "answer": engine.standalone,
+        "call": call,
+        "expected": allowed,
+    }
+    lines = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in fields.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def page(capsule: Capsule, text: str, output: str) -> str:
+    """The Markdown of a capsule."""
+    wrong = capsule.wrong
+    row, expected = wrong.row, expected_of(wrong.profile, wrong.row)
+    judged = expected["defined"] and not expected["must_fail"]
+    if not judged:
+        right = "no token, or one that the filters of the same call keep"
+    elif wrong.symptom == "counts":
+        right = "draws by the softmax of what the filters leave"
+    else:
+        low, high = expected["fewest"], expected["most"]
+        size = f"{low}" if low == high else f"{low} to {high}"
+        right = f"{size} stay, of {_some(expected['may_be_kept'])}"
+    lines = [
+        f"# {text}",
+        "",
+        f"- versions: {capsule.version}",
+        f"- calls: {wrong.engine.calls}",
+        f"- logits: `{_array(row.logits)}`",
+        f"- {_parameters(row)}",
+        f"- expected: {right}",
+        f"- got: {'; '.join(output.strip().splitlines())}",
+        "",
+        "`python show.py case.json` shows it and ends with 1: fairdraw's `standalone/show.py`, which needs",
+        "the engine's package alone. fairdraw found it by:",
+        "",
+    ]
+    lines += [f"    {red['replay']}" for red in capsule.cases]
+    return "\n".join(lines) + "\n"
+
+
+def _some(ids: Sequence[int]) -> str:
+    return f"{list(ids[:8])}{' and more' if len(ids) > 8 else ''}"
+
+
+def write(capsule: Capsule, folder: Path) -> None:
+    """Writes the capsule's folder and runs SHOW of it; NotReduced where that does not show it.
+
+    A capsule of that name is replaced if the script shows it, and stays if not.
+    """
+    text = sentence(capsule)
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / "case.json"
+        file.write_text(case(capsule, text))
+        ran = subprocess.run(
+            [sys.executable, "-B", SHOW, file], capture_output=True, text=True, timeout=SCRIPT_SECONDS,
+            check=False,
+        )  # fmt: skip
+        if ran.returncode != 1 or not ran.stdout.strip() or ran.stdout == "right\n":
+            last = (ran.stderr.strip().splitlines() or [ran.stdout.strip()])[-1]
+            raise NotReduced(f"the script ended with {ran.returncode}: {last}")
+        target = folder / capsule.name
+        target.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, target / "case.json")
+    (target / "issue.md").write_text(page(capsule, text, ran.stdout))
+
+
+def _red_cases(matrix: Record) -> set[tuple[str, str]]:
+    """(engine, case) of all that failed, in any record of the engine."""
+    return {
+        (record["engine"], red["case"])
+        for record in matrix["engines"]
+        for red in record["red"]
+        if red["verdict"] == "failed"
+    }
+
+
+def collect(
+    matrix: Record, engines: Mapping[str, Engine], seconds: float = 20
+) -> tuple[list[Capsule], list[tuple[Record, str, Record]]]:
+    """Capsules of a matrix's red cases, and (record, why, red case) of those that have none."""
+    capsules: dict[Any, Capsule] = {}
+    left: list[tuple[Record, str, Record]] = []
+    failed = _red_cases(matrix)
+    for record in matrix["engines"]:
+        engine = engines.get(record["engine"])
+        for red in record["red"]:
+            try:
+                if engine is None:
+                    raise NotReduced("there is no such engine")
+                if red["verdict"] != "failed":
+                    raise NotReduced(red["verdict"])
+                if (engine.filter_of, red["case"]) in failed and red["case"].startswith(OF_FILTERS):
+                    raise NotReduced(f"its filter is that of {engine.filter_of}, which is red, too")
+                if isinstance(engine, OperationEngine):
+                    raise NotReduced("an operation on rows, which has neither mask nor draws")
+                if isinstance(engine, DraftEngine):
+                    raise NotReduced("drafts, which no row alone shows")
+                if engine.standalone is None:
+                    raise NotReduced("no script calls its package without fairdraw, if it has one")
+                version = engine.version()
+                arguments = (record["semantics"], record["suite"], red, record["seed"], seconds)
+                capsule = Capsule(reduced(engine, *arguments), [red], version)
+            except (NotReduced, Unavailable) as reason:
+                left.append((record, str(reason), red))
+                continue
+            same = capsules.setdefault(capsule.key, capsule)
+            if same is not capsule:
+                same.cases.append(red)
+                if complexity(capsule.wrong.row) < complexity(same.wrong.row):
+                    same.wrong = capsule.wrong
+            print(f"{record['engine']} {red['case']}: {same.name}", file=sys.stderr, flush=True)
+    return list(capsules.values()), left
+
+
+def _pages(folder: Path) -> dict[str, tuple[str, int]]:
+    """name -> (what is wrong, how many red cases) of the capsules in a folder."""
+    found = {}
+    for file in sorted(folder.glob("*/issue.md")):
+        text = file.read_text()
+        found[file.parent.name] = (
+            text.splitlines()[0].removeprefix("# "),
+            len(REPLAY.findall(text)),
+        )
+    return found
+
+
+def index_page(folder: Path, left: Sequence[tuple[str, str, str]]) -> str:
+    """The page that lists the capsules of a folder, and (engine, case, why) of cases without one."""
+    lines = [
+        "# Capsules",
+        "",
+        "Written by `python -m fairdraw engines capsules`: the red cases of the conformance matrix as",
+        "rows that show them, to be attached to an issue. Each folder has a page, and a case for the",
+        "script `python/engines/fairdraw_engines/standalone/show.py`, which needs the engine's package alone:",
+        "`python show.py case.json` was run, and showed the defect.",
+        "",
+        "| capsule | red cases | what is wrong |",
+        "|---|---|---|",
+    ]
+    for name, (text, count) in _pages(folder).items():
+        lines.append(f"| [{name}]({name}/issue.md) | {count} | {text} |")
+    if left:
+        lines += [
+            "",
+            "Red cases without a capsule:",
+            "",
+            "| engine | case | why |",
+            "|---|---|---|",
+        ]
+        lines += [f"| {engine} | `{case}` | {why} |" for engine, case, why in sorted(left)]
+    return "\n".join(lines) + "\n"
+
+
+def _left_before(page: str, again: Sequence[str]) -> list[tuple[str, str, str]]:
+    """A page's cases without a capsule, of other engines than those."""
+    rows = re.findall(r"^\| (\w+) \| `([^`]+)` \| (.*) \|$", page, re.MULTILINE)
+    return [row for row in rows if row[0] not in again]
+
+
+def write_all(
+    matrix: Record, engines: Mapping[str, Engine], folder: Path, seconds: float = 20
+) -> Path:
+    """Capsules of a matrix, a folder each, and the page that lists them; returns the page's path.
+
+    Capsules that the folder holds stay while a case of theirs is red in the matrix and is in no new
+    one (it may need another machine), and those of other engines. Several processes may write
+    different engines' capsules into one folder.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [r["engine"] for r in matrix["engines"] if not r["skipped_because"]]
+    older = [
+        entry
+        for entry in folder.iterdir()
+        if entry.is_dir() and entry.name.partition("-")[0] in names
+    ]
+    capsules, without = collect(matrix, engines, seconds)
+    reasons = {(record["engine"], red["case"]): why for record, why, red in without}
+    shown: set[tuple[str, str]] = set()
+    written = set()
+    for capsule in capsules:
+        cases = [(capsule.wrong.engine.name, red["case"]) for red in capsule.cases]
+        try:
+            write(capsule, folder)
+        except NotReduced as reason:
+            reasons |= dict.fromkeys(cases, str(reason))
+        else:
+            shown.update(cases)
+            written.add(capsule.name)
+    red = _red_cases(matrix)
+    for old in older:
+        if old.name in written:
+            continue
+        page_file = old / "issue.md"
+        still = set(REPLAY.findall(page_file.read_text()) if page_file.exists() else ()) & red
+        if still <= shown:
+            shutil.rmtree(old)
+        else:
+            shown |= still
+    left = [
+        (engine, case, why)
+        for (engine, case), why in reasons.items()
+        if (engine, case) not in shown
+    ]
+    index = folder / "README.md"
+    with index.open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        left += _left_before(file.read(), names)
+        file.truncate(0)
+        file.write(index_page(folder, left))
+    return index

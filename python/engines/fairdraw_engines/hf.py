@@ -1,0 +1,76 @@
+"""Hugging Face transformers: the warpers of logits_process.py, then torch.multinomial.
+
+Judged by profile `hf`. Called are the classes of the installed package, in the order in which
+generate() applies them: temperature, top_k, top_p, min_p; then softmax and torch.multinomial of one
+sample, as its sampling loop does. One parameter set a call, as in generate(): rows of a batch are
+taken in groups. top_p is left out at 1, as there; top_k 0, which generate() leaves out too, goes to
+the class, which refuses it. What a class or torch.multinomial refuses gives no token (-1).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairdraw import Batch
+
+from ._engine import TENSOR_ABILITIES, Engine, Sampler
+from ._packages import package, version_of
+from ._tensors import draw_outputs, float32_logits, generator_of, multinomial
+
+if TYPE_CHECKING:
+    import torch
+
+
+def _warpers(process: Any, temperature: float, top_k: int, top_p: float, min_p: float) -> list[Any]:
+    chain = [process.TemperatureLogitsWarper(temperature), process.TopKLogitsWarper(top_k)]
+    if top_p != 1:
+        chain.append(process.TopPLogitsWarper(top_p))
+    return [*chain, process.MinPLogitsWarper(min_p)]
+
+
+def make(seed: int) -> Sampler:
+    import torch
+
+    process = package("transformers.generation.logits_process")
+    generator = generator_of(seed)
+
+    def warped(scores: torch.Tensor, parameters: tuple[float, int, float, float]) -> torch.Tensor:
+        for warper in _warpers(process, *parameters):
+            scores = warper(None, scores)
+        return scores
+
+    def sample(batch: Batch) -> Any:
+        logits = float32_logits(batch)
+        scores = torch.zeros_like(logits)
+        refused = torch.zeros(batch.rows, dtype=torch.bool)
+        columns = (batch.temperature, batch.top_k, batch.top_p, batch.min_p)
+        groups: dict[tuple[float, int, float, float], list[int]] = {}
+        for row, parameters in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+            groups.setdefault(parameters, []).append(row)
+        for parameters, rows in groups.items():
+            try:
+                scores[rows] = warped(logits[rows], parameters)
+            except ValueError:
+                refused[rows] = True
+        probs = torch.nn.functional.softmax(scores, dim=-1)
+        refused |= ~torch.isfinite(probs).all(dim=1)  # torch.multinomial raises for the whole call
+        probs[refused] = 0
+        return draw_outputs(
+            batch,
+            probs,
+            lambda p: multinomial(p, generator),
+            scores > float("-inf"),
+            refused,
+        )
+
+    return sample
+
+
+ENGINE = Engine(
+    name="hf",
+    semantics="hf",
+    calls="transformers: Temperature-, TopK-, TopP-, MinPLogitsWarper; softmax; torch.multinomial",
+    version=lambda: version_of("transformers", "torch"),
+    make=make,
+    abilities=TENSOR_ABILITIES,
+)

@@ -1,0 +1,425 @@
+"""The conformance matrix: engines, each under its profile, case by case; JSON, and a page of it."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import fnmatch
+import functools
+import json
+import math
+import os
+import platform
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairdraw import (
+    Report,
+    __version__,
+    case_ids,
+    verify,
+    verify_operations,
+    verify_speculation,
+)
+from fairdraw.verification import Suite, data_folder, operation_names
+
+from . import ENGINES
+from ._engine import INTERPRETER, DraftEngine, Engine, OperationEngine
+from ._packages import Unavailable
+from ._workers import Died, in_processes, in_this_process
+
+VERDICTS = ("passed", "failed", "underpowered", "skipped", "error")
+Record = dict[str, Any]
+OUT_OF_TIME = "not run: the time given to the engine was over"
+NOT_ENDED = "had not ended when its process was stopped: "
+PROCESS_DIED = "its process died"
+#: Of the suite smoke: rows on which profiles differ.
+MASKS = ("mask/*/partial_sums", "mask/gaussian/v1000/edges", "mask/ties_at_k/v1000/edges")
+
+
+def _captured_files(case: str) -> list[Any] | None:
+    """Files of captured logits that the case is about; reading none of them saves their scan."""
+    return None if re.search(r"/lm_logits", case) else []
+
+
+def replay_command(engine: str, semantics: str, suite: str, case: str, seed: int) -> str:
+    """The command that repeats one case, with the same draws."""
+    return (
+        f"python -m fairdraw engines run {engine} --semantics {semantics} --suite {suite} "
+        f"--case '{case}' --seed {seed}"
+    )
+
+
+def judge(engine: Engine, semantics: str, suite: Suite, case: str, seed: int) -> Report:
+    """One case, of a sampler whose generator starts again: the same whatever ran before."""
+    if isinstance(engine, OperationEngine):
+        return verify_operations(
+            engine.make(seed),
+            semantics,
+            suite,
+            name=engine.name,
+            version=engine.version(),
+            arrays=engine.arrays,
+            device=engine.device,
+            dtypes=engine.dtypes,
+            case=case,
+            seed=seed,
+        )
+    if isinstance(engine, DraftEngine):
+        return verify_speculation(
+            engine.make(seed),
+            semantics,
+            suite,
+            target=engine.target,
+            drafts=engine.drafts,
+            acceptance_rule=engine.acceptance_rule,
+            name=engine.name,
+            version=engine.version(),
+            arrays=engine.arrays,
+            abilities=engine.draft_abilities,
+            lacks=engine.lacks,
+            case=case,
+            seed=seed,
+        )
+    return verify(
+        engine.make(seed),
+        semantics,
+        suite,
+        name=engine.name,
+        version=engine.version(),
+        arrays=engine.arrays,
+        abilities=engine.abilities,
+        case=case,
+        logits=_captured_files(case),
+        seed=seed,
+    )
+
+
+def is_about(engine: Engine, case: str) -> bool:
+    """Whether the case asks for nothing that the engine does not have."""
+    return any(fnmatch.fnmatchcase(case, glob) for glob in engine.cases)
+
+
+def is_of_kind(engine: Engine, case: str) -> bool:
+    """Whether the case is about operations on rows, or about drafts over its rows, where the engine has
+    these, else about draws."""
+    if isinstance(engine, DraftEngine):
+        return case.partition("/")[0] in engine.checks()
+    return (case.partition("/")[0] in operation_names()) == isinstance(engine, OperationEngine)
+
+
+def _new_record(
+    engine: Engine, suite: Suite, globs: Sequence[str], seed: int, profile: str
+) -> Record:
+    return {
+        "engine": engine.name,
+        "calls": engine.calls,
+        "semantics": profile,
+        "own_profile": profile == engine.semantics,
+        "version": "",
+        "date": datetime.date.today().isoformat(),
+        "tool": f"fairdraw {__version__}",
+        "environment": f"Python {platform.python_version()}, {_processor()}",
+        "suite": suite,
+        "case_globs": list(globs),
+        "seed": seed,
+        "skipped_because": "",
+        "checks": {},
+        "skip_reasons": {},
+        "red": [],
+        "masks_by_profile": {},
+        "running": [],
+        "seconds": 0.0,
+    }
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What a record says of a case."""
+
+    verdict: str
+    message: str
+    seconds: float = 0.0
+
+
+def _judge_one(
+    engine: Engine | str, semantics: str, suite: Suite, seed: int, case: str
+) -> _Outcome:
+    """One case, in whatever process."""
+    found = ENGINES[engine] if isinstance(engine, str) else engine
+    (result,) = judge(found, semantics, suite, case, seed).cases
+    return _Outcome(result.verdict, result.message, result.seconds)
+
+
+def _write_outcomes(record: Record, cases: Sequence[str], outcomes: Mapping[str, _Outcome]) -> None:
+    """Into the record what is known, in the order of the table: however the cases came to an end."""
+    checks: dict[str, Counter[str]] = {}
+    reasons: Counter[str] = Counter()
+    red = []
+    known = [(case, outcomes[case]) for case in cases if case in outcomes]
+    for case, outcome in known:
+        checks.setdefault(case.partition("/")[0], Counter())[outcome.verdict] += 1
+        if outcome.verdict == "skipped":
+            reasons[outcome.message] += 1
+        elif outcome.verdict != "passed":
+            command = replay_command(
+                record["engine"], record["semantics"], record["suite"], case, record["seed"]
+            )
+            red.append(
+                {
+                    "case": case,
+                    "verdict": outcome.verdict,
+                    "message": outcome.message,
+                    "replay": command,
+                }
+            )
+    record["checks"] = {
+        check: {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
+        for check, counts in sorted(checks.items())
+    }
+    record["skip_reasons"] = dict(reasons.most_common())
+    record["red"] = red
+    record["seconds"] = round(math.fsum(outcome.seconds for _, outcome in known), 1)
+
+
+def run_engine(
+    engine: Engine,
+    suite: Suite,
+    globs: Sequence[str],
+    seed: int,
+    semantics: str | None = None,
+    seconds: float = math.inf,
+    keep: Callable[[Record], object] = lambda record: None,
+    processes: int = 1,
+) -> Record:
+    """The engine's record: counts by check and verdict, reasons of skips, and the red cases.
+
+    Of the cases of the suite that match one of the globs. An engine that is not to be had here has
+    the reason in `skipped_because`, and no checks. Cases that would begin after `seconds` are counted
+    as skipped, with that reason. `keep` is given the record whenever cases begin or end, with those
+    that run as `running`: a process that is stopped, or dies, leaves what it has found (see `ended`).
+
+    With more than one of `processes` none of the cases runs in this one. The record is the same, unless
+    a case ends its process: it is then counted as skipped, and the others are still judged. An engine
+    that is not in ENGINES must be one that can be pickled.
+    """
+    if processes < 1:
+        raise ValueError(f"processes is {processes}; allowed: whole numbers from 1 on")
+    end = time.monotonic() + seconds
+    cases = [case for case in matching_cases(suite, globs) if is_of_kind(engine, case)]
+    profile = semantics or engine.semantics
+    record = _new_record(engine, suite, globs, seed, profile)
+    try:
+        record["version"] = engine.version()
+    except Unavailable as reason:
+        record["skipped_because"] = str(reason)
+        return record
+    asked = [case for case in cases if is_about(engine, case)]
+    other = _Outcome("skipped", "about filters that the engine does not have")
+    outcomes = dict.fromkeys(set(cases).difference(asked), other)
+    sent = engine.name if ENGINES.get(engine.name) is engine else engine
+    judge_one = functools.partial(_judge_one, sent, profile, suite, seed)
+    with contextlib.closing(
+        in_this_process(judge_one, asked, end)
+        if processes == 1
+        else in_processes(judge_one, asked, end, processes)
+    ) as steps:
+        for step in steps:
+            for case, found in step.found.items():
+                if isinstance(found, Died):
+                    found = _Outcome("skipped", f"{PROCESS_DIED} ({found.how}): {case}")
+                outcomes[case] = found
+                line = f"{engine.name} {profile} {found.verdict} {case}"
+                print(line, file=sys.stderr, flush=True)
+            record["running"] = step.running
+            _write_outcomes(record, cases, outcomes)
+            keep(record)
+    late = dict.fromkeys(asked, _Outcome("skipped", OUT_OF_TIME))
+    _write_outcomes(record, cases, {**late, **outcomes})
+    return record
+
+
+def ended(record: Record) -> Record:
+    """The record, whose process was perhaps stopped: cases that were running count as skipped.
+
+    Each is named in a reason. Cases that had not begun are not counted, unless they are about filters
+    that the engine does not have.
+    """
+    running = record.get("running") or []
+    cases = [running] if isinstance(running, str) else running  # older records: one case, or ""
+    if not cases:
+        return record
+    checks = {check: dict(counts) for check, counts in record["checks"].items()}
+    for case in cases:
+        counts = checks.setdefault(case.partition("/")[0], {})
+        counts["skipped"] = counts.get("skipped", 0) + 1
+    return {
+        **record,
+        "running": [],
+        "checks": dict(sorted(checks.items())),
+        "skip_reasons": {**record["skip_reasons"], **{NOT_ENDED + case: 1 for case in cases}},
+    }
+
+
+def masks_by_profile(engine: Engine, profiles: Iterable[str], seed: int) -> Record:
+    """profile -> [cases passed, cases judged], by masks: whose definitions an engine keeps."""
+    table: Record = {}
+    for profile in profiles:
+        verdicts = Counter(
+            judge(engine, profile, "smoke", case, seed).cases[0].verdict
+            for case in matching_cases("smoke", MASKS)
+        )
+        table[profile] = [verdicts["passed"], verdicts.total() - verdicts["skipped"]]
+    return table
+
+
+def matching_cases(suite: Suite, globs: Sequence[str]) -> list[str]:
+    """Ids of the suite's cases that match one of the globs, in the order of the table.
+
+    ValueError where there is none.
+    """
+    ids = case_ids(suite, logits=None if data_folder().is_dir() else [])
+    cases = [case for case in ids if any(fnmatch.fnmatchcase(case, glob) for glob in globs)]
+    if not cases:
+        raise ValueError(f"no case of suite {suite} matches {', '.join(globs)}")
+    return cases
+
+
+def _label(record: Record) -> str:
+    """The engine, and where a record of it may stand beside that of a GPU."""
+    interpreted = record["version"].endswith(INTERPRETER)
+    return f"{record['engine']} in {INTERPRETER}" if interpreted else str(record["engine"])
+
+
+def updated(matrix: Record | None, records: Iterable[Record]) -> Record:
+    """The matrix with these records in the place of those of the same engine and profile.
+
+    What Triton's interpreter ran is one thing, and what a GPU did another.
+    """
+    fresh = {(_label(record), record["semantics"]): record for record in records}
+    kept = [] if matrix is None else matrix["engines"]
+    return {
+        "schema_version": 1,
+        "engines": [fresh.pop((_label(r), r["semantics"]), r) for r in kept] + [*fresh.values()],
+    }
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor()
+    found = re.search(r"model name\s*:\s*(.*)", text)
+    return found[1] if found else platform.processor()
+
+
+def _cell(counts: dict[str, int]) -> str:
+    """ "12", "10, 2 failed", "-": passed first, skipped ones left out."""
+    passed = counts.get("passed", 0)
+    parts = [str(passed)] if passed else []
+    parts += [f"**{counts[v]} {v}**" for v in ("failed", "error") if counts.get(v)]
+    parts += [f"{counts['underpowered']} underpowered"] if counts.get("underpowered") else []
+    return ", ".join(parts) or "-"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _by_profile(ran: Sequence[Record]) -> list[str]:
+    """Profiles down, engines across."""
+    tables = {_label(r): r["masks_by_profile"] for r in ran if r["masks_by_profile"]}
+    if not tables:
+        return []
+    lines = [
+        "",
+        "## Whose definitions an engine keeps",
+        "",
+        f"Masks ({', '.join(f'`{glob}`' for glob in MASKS)}) under every profile: cases passed of "
+        "those that the profile defines.",
+        "",
+        f"| profile | {' | '.join(tables)} |",
+        "|---|" + "---|" * len(tables),
+    ]
+    for profile in next(iter(tables.values())):
+        counts = [table.get(profile, [0, 0]) for table in tables.values()]
+        cells = [f"**{p}/{n}**" if p == n else f"{p}/{n}" for p, n in counts]
+        lines.append(f"| {profile} | {' | '.join(cells)} |")
+    return lines
+
+
+def _runs(ran: Sequence[Record]) -> list[str]:
+    lines = ["", "## What was run", "", "| engine | calls | versions | cases | seed | date |"]
+    lines += ["|---|---|---|---|---|---|"]
+    for r in ran:
+        cases = f"{r['suite']}: {', '.join(f'`{glob}`' for glob in r['case_globs'])}"
+        lines.append(
+            f"| {_label(r)} | {_escaped(r['calls'])} | {_escaped(r['version'])} "
+            f"| {cases} | {r['seed']} | {r['date']} |"
+        )
+    places = sorted({f"{r['tool']}, {r['environment']}" for r in ran})
+    return [*lines, "", *places]
+
+
+def _reds(ran: Sequence[Record]) -> list[str]:
+    lines: list[str] = []
+    for engine in ran:
+        if engine["red"]:
+            lines += ["", f"## {_label(engine)} under {engine['semantics']}", ""]
+        for red in engine["red"]:
+            lines += [f"- {red['verdict']} `{red['case']}`: {_escaped(red['message'])}"]
+            lines += [f"  `{red['replay']}`"]
+    return lines
+
+
+def to_markdown(matrix: Record) -> str:
+    """The matrix for a reader: a row an engine, a column a check; then every red case."""
+    ran = [e for e in matrix["engines"] if not e["skipped_because"]]
+    absent = [e for e in matrix["engines"] if e["skipped_because"]]
+    checks = sorted({check for e in ran for check in e["checks"]})
+    # A check that every engine skips says nothing here.
+    checks = [c for c in checks if any(set(e["checks"].get(c, {})) - {"skipped"} for e in ran)]
+    lines = [
+        "# Conformance",
+        "",
+        "Written by `python -m fairdraw engines matrix`; `python/engines/README.md` reads it. "
+        "Cases passed, a column a check; skipped ones are counted at the end of a row.",
+        "",
+        "| engine | profile | " + " | ".join(checks) + " | skipped |",
+        "|---|---|" + "---|" * (len(checks) + 1),
+    ]
+    for engine in ran:
+        cells = [_cell(engine["checks"].get(check, {})) for check in checks]
+        skipped = sum(counts.get("skipped", 0) for counts in engine["checks"].values())
+        lines.append(
+            f"| {_label(engine)} | {engine['semantics']} | {' | '.join(cells)} | {skipped} |"
+        )
+    if absent:
+        lines += ["", f"## Not run: {len(absent)}", "", "| engine | why |", "|---|---|"]
+        lines += [f"| {e['engine']} | {_escaped(e['skipped_because'])} |" for e in absent]
+    lines += [*_by_profile(ran), *_runs(ran), *_reds(ran)]
+    lines += ["", "## Why cases were skipped", "", "| engine | cases | reason |", "|---|---|---|"]
+    for engine in ran:
+        for reason, count in engine["skip_reasons"].items():
+            lines.append(f"| {_label(engine)} | {count} | {_escaped(reason)} |")
+    return "\n".join(lines) + "\n"
+
+
+def write(matrix: Record, json_file: str | os.PathLike[str]) -> Path:
+    """Writes the JSON, and the page next to it under the same name; returns the page's path.
+
+    Each file as a whole or not at all, whenever the process is stopped.
+    """
+    path = Path(json_file)
+    page = path.with_suffix(".md")
+    for file, text in ((path, json.dumps(matrix, indent=1) + "\n"), (page, to_markdown(matrix))):
+        unfinished = file.with_name(f".{file.name}.{os.getpid()}")
+        unfinished.write_text(text)
+        unfinished.replace(file)
+    return page

@@ -1,0 +1,98 @@
+"""vLLM's own topk_topp_sampler.py: the PyTorch-native path of V1's sampler on the CPU.
+
+Judged by profile `vllm_torch`. Called are apply_top_k_top_p and random_sample of the package's
+module; temperature, min_p and greedy rows are those of `vllm_torch`. The module is that of an
+installed vllm or of a wheel (_vllm_wheel.py); what it imports of vLLM is replaced by the few facts
+that it asks for (a CPU platform, no Triton).
+"""
+
+from __future__ import annotations
+
+import importlib
+import types
+from typing import Any
+
+from fairdraw import Batch
+
+from ._engine import TENSOR_ABILITIES, Engine, Sampler
+from ._packages import Unavailable
+from ._tensors import generator_of
+from ._vllm_wheel import WHEEL, Nothing, path_of, stand_ins, version_with, wheel_source
+from .vllm_torch import before_top_k, draw_or_largest, refused_by_params
+
+MODULE = "vllm.v1.sample.ops.topk_topp_sampler"
+
+
+class CpuPlatform(Nothing):
+    def is_cpu(self) -> bool:
+        return True
+
+
+def from_wheel() -> Any:
+    source, _ = wheel_source(path_of(MODULE))
+    members: dict[str, dict[str, Any]] = {
+        "vllm": {},
+        "vllm.envs": {},
+        "vllm._aiter_ops": {"rocm_aiter_ops": Nothing()},
+        "vllm.config": {},
+        "vllm.config.model": {"PROCESSED_LOGPROBS_MODES": (), "LogprobsMode": str},
+        "vllm.logger": {"init_logger": lambda name: Nothing()},
+        "vllm.platforms": {"CpuArchEnum": Nothing(), "current_platform": CpuPlatform()},
+        "vllm.platforms.interface": {"DeviceCapability": object},
+        "vllm.triton_utils": {"HAS_TRITON": False},
+    }
+    module = types.ModuleType("fairdraw_vllm_sampler")
+    try:
+        with stand_ins(members):
+            exec(compile(source, f"{WHEEL}:{MODULE}", "exec"), module.__dict__)
+    except Exception as error:
+        raise Unavailable(f"{MODULE} of the wheel needs more of vllm: {error}") from error
+    return module
+
+
+def load() -> Any:
+    """The module: of an installed vllm, or of the wheel."""
+    try:
+        return importlib.import_module(MODULE)
+    except Exception:  # a package for CUDA may raise anything here
+        return from_wheel()
+
+
+def version() -> str:
+    load()
+    return version_with(MODULE, "torch")
+
+
+def make(seed: int) -> Sampler:
+    import torch
+
+    module = load()
+    generator = generator_of(seed)
+
+    def race(probs: Any) -> Any:
+        # Requests without a seed take torch's global generator: lend it the engine's.
+        with torch.random.fork_rng(devices=[]):
+            torch.set_rng_state(generator.get_state())
+            tokens = module.random_sample(probs, {})
+            generator.set_state(torch.get_rng_state())
+        return tokens
+
+    def sample(batch: Batch) -> Any:
+        greedy, largest, logits, top_k, top_p = before_top_k(batch)
+        k = top_k if (top_k < batch.vocab).any() else None
+        p = top_p if (top_p < 1).any() else None
+        logits = module.apply_top_k_top_p(logits, k, p)
+        return draw_or_largest(batch, greedy, largest, logits, race, refused_by_params(batch))
+
+    return sample
+
+
+ENGINE = Engine(
+    name="vllm_package",
+    semantics="vllm_torch",
+    calls="vllm: apply_top_k_top_p (PyTorch path), random_sample",
+    version=version,
+    make=make,
+    abilities=TENSOR_ABILITIES,
+    standalone="vllm_package",
+)

@@ -1,0 +1,114 @@
+"""vLLM's PyTorch sampler, written from its description: top-k and top-p by a sort, then a race.
+
+Judged by profile `vllm_torch`. No package is called: this is what vLLM documents and its source
+says, in other words, so that a matrix can be made where vLLM cannot be installed; `vllm_package`
+calls the real module. Order: greedy rows, temperature, min_p, top-k, top-p, exponential race.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairdraw import Batch
+
+from ._engine import TENSOR_ABILITIES, Engine, Sampler
+from ._packages import version_of
+from ._tensors import draw_outputs, exponential_race, float32_logits, generator_of
+
+#: Temperatures below are greedy, and switch every filter of the request off.
+SAMPLING_EPS = 1e-5
+
+
+def refused_by_params(batch: Batch) -> Any:
+    """Requests that SamplingParams refuses before a row is sampled: [rows] bool.
+
+    It refuses top_p 0 too, which the PyTorch path below it takes for greedy, and the profile with it.
+    """
+    refused = (batch.temperature < 0) | (batch.top_k < -1)
+    refused |= (batch.top_p < 0) | (batch.top_p > 1) | (batch.min_p < 0) | (batch.min_p > 1)
+    return refused
+
+
+def before_top_k(batch: Batch) -> tuple[Any, Any, Any, Any, Any]:
+    """What vLLM does before top-k and top-p, of requests as it normalises them.
+
+    Returns (greedy [rows] bool, their argmax [rows], logits after temperature and min_p, top_k
+    with "off" as the vocabulary's size, top_p).
+    """
+    import torch
+
+    logits = float32_logits(batch)
+    greedy = batch.temperature < SAMPLING_EPS
+    largest = logits.argmax(dim=-1)
+    top_k = torch.where((batch.top_k <= 0) | greedy, batch.vocab, batch.top_k)
+    top_k = top_k.clamp(max=batch.vocab)
+    top_p = torch.where(greedy, 1.0, batch.top_p)
+    min_p = torch.where(greedy, 0.0, batch.min_p)
+    logits /= torch.where(greedy, 1.0, batch.temperature)[:, None]
+    if (min_p > 0).any():
+        probs = logits.softmax(dim=-1)
+        threshold = min_p[:, None] * probs.amax(dim=-1, keepdim=True)
+        logits.masked_fill_(probs < threshold, float("-inf"))
+    return greedy, largest, logits, top_k.long(), top_p
+
+
+def draw_or_largest(
+    batch: Batch, greedy: Any, largest: Any, logits: Any, draw: Any, refused: Any = None
+) -> Any:
+    """Draws from the softmax of what the filters left, or takes the argmax in greedy rows.
+
+    Tokens of rows in `refused` are -1.
+    """
+    import torch
+
+    one_hot = torch.zeros_like(logits).scatter_(1, largest[:, None], 1.0)
+    probs = torch.where(greedy[:, None], one_hot, logits.softmax(dim=-1))
+    kept = torch.where(greedy[:, None], one_hot > 0, logits > float("-inf"))
+    return draw_outputs(batch, probs, draw, kept, refused)
+
+
+def filtered(logits: Any, top_k: Any, top_p: Any) -> Any:
+    """Logits with -inf outside of top-k and top-p; each runs if any row of the call asks for it."""
+    import torch
+
+    vocab = logits.shape[-1]
+    if not (top_k < vocab).any() and not (top_p < 1).any():
+        return logits
+    ascending, order = logits.sort(dim=-1, descending=False)
+    if (top_k < vocab).any():
+        threshold = ascending.gather(1, (vocab - top_k)[:, None])
+        ascending = ascending.masked_fill(ascending < threshold, float("-inf"))
+    if (top_p < 1).any():
+        mass = ascending.softmax(dim=-1).cumsum(dim=-1)
+        drop = mass <= 1 - top_p[:, None]
+        drop[:, -1] = False
+        ascending = ascending.masked_fill(drop, float("-inf"))
+    return torch.empty_like(ascending).scatter_(1, order, ascending)
+
+
+def make(seed: int) -> Sampler:
+    generator = generator_of(seed)
+
+    def sample(batch: Batch) -> Any:
+        greedy, largest, logits, top_k, top_p = before_top_k(batch)
+        left = filtered(logits, top_k, top_p)
+        return draw_or_largest(
+            batch,
+            greedy,
+            largest,
+            left,
+            lambda p: exponential_race(p, generator),
+            refused_by_params(batch),
+        )
+
+    return sample
+
+
+ENGINE = Engine(
+    name="vllm_torch",
+    semantics="vllm_torch",
+    calls="vLLM's PyTorch-native top-k, top-p and exponential race, from their description",
+    version=lambda: version_of("torch"),
+    make=make,
+    abilities=TENSOR_ABILITIES,
+)

@@ -1,0 +1,126 @@
+"""vLLM's sampler to call: of an installed vllm, or out of the wheel that FAIRDRAW_VLLM_WHEEL names.
+
+vLLM needs CUDA to be imported, and its sampler does not. What runs is the text of the wheel's
+vllm/v1/sample and vllm/v1/outputs.py, and of vllm/plugins and vllm/envs.py, as it is. Of model runner
+V2 it is that of vllm/v1/worker/gpu/sample, whose kernels are Triton's: they are not called here.
+"""
+
+import contextlib
+import importlib
+import types
+
+import torch
+from wheel_modules import importing
+
+from fairdraw_engines._vllm_wheel import Nothing, wheel_source
+
+SAMPLER = "vllm.v1.sample.sampler"
+SAMPLER_V2 = "vllm.v1.worker.gpu.sample.sampler"
+
+#: Modules whose text is the wheel's.
+REAL = (
+    "vllm.v1.sample",
+    "vllm.v1.outputs",
+    "vllm.plugins",
+    "vllm.envs",
+    "vllm.v1.worker.gpu.sample",
+)
+
+
+class Platform(Nothing):
+    """Neither CUDA nor the CPU with vLLM's extension: its sampler takes its PyTorch path."""
+
+    simple_compile_backend = "eager"
+
+
+class Triton(Nothing):
+    """Kernels can be defined, and called by nobody."""
+
+    @staticmethod
+    def jit(kernel=None, **_):
+        return Triton.jit if kernel is None else kernel
+
+
+class SharedArray:
+    """vLLM's UvaBackedTensor where the GPU is the CPU: one memory, written as an array."""
+
+    def __init__(self, size, dtype, max_concurrency=None):
+        self.cpu = self.gpu = torch.zeros(size, dtype=dtype)
+        self.np = self.cpu.numpy()
+
+    def copy_to_uva(self):
+        return self.gpu
+
+
+class NoProcessing:
+    """A step of V2's logits processing that no request asks for."""
+
+    def __init__(self, *_):
+        pass
+
+    def add_request(self, index, params):
+        return False
+
+    def apply_staged_writes(self):
+        pass
+
+    def apply(self, logits, context):
+        return logits
+
+
+def divide_by_temperature(logits, slots, temperature):
+    """What V2's kernel of this name does, in torch."""
+    chosen = temperature[slots]
+    logits.div_(torch.where(chosen == 0, 1, chosen)[:, None])
+
+
+def runner_v2_sampler(module, logprobs_mode="raw_logprobs", return_sampling_mask=False):
+    """V2's Sampler with its own __init__, for 8 requests of 50 ids; processing and temperature are
+    not kernels."""
+    for name in ("PenaltiesState", "LogitBiasState", "BadWordsState", "ThinkingBudgetState"):
+        setattr(module, name, NoProcessing)
+    module.LogprobTokenIdsState = NoProcessing
+    module.LogitsProcRequestState = type(
+        "LogitsProcRequestState", (), {"from_request_state": staticmethod(lambda states: states)}
+    )
+    states = importlib.import_module("vllm.v1.worker.gpu.sample.states")
+    states.UvaBackedTensor = SharedArray
+    states.apply_temperature = divide_by_temperature
+    return module.Sampler(
+        types.SimpleNamespace(reasoning_config=None),
+        8,
+        50,
+        torch.device("cpu"),
+        None,
+        logprobs_mode,
+        return_sampling_mask=return_sampling_mask,
+    )
+
+
+FACTS = {
+    "vllm._aiter_ops": {"rocm_aiter_ops": Nothing()},
+    "vllm.config.model": {"PROCESSED_LOGPROBS_MODES": ("processed_logits", "processed_logprobs")},
+    "vllm.logger": {"init_logger": lambda name: Nothing()},
+    "vllm.platforms": {"current_platform": Platform()},
+    "vllm.triton_utils": {"HAS_TRITON": False, "triton": Triton, "tl": Nothing()},
+    "vllm.utils.gpu_sync_debug": {
+        "gpu_sync_allowed": lambda first_only=False: contextlib.nullcontext()
+    },
+    "vllm.utils.torch_utils": {"PIN_MEMORY": False},
+}
+
+
+def source(path_inside):
+    return wheel_source(path_inside)[0]
+
+
+def modules(*names):
+    """A context in which these modules of vLLM can be imported, and are given."""
+    return importing("vllm", names, FACTS, source, REAL)
+
+
+def load():
+    """The module with vLLM's Sampler, and that with SamplingMetadata. Unavailable says why not."""
+    names = (SAMPLER, "vllm.v1.sample.metadata", "vllm.v1.sample.logits_processor.state")
+    with modules(*names) as found:
+        return tuple(found)

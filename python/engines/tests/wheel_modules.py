@@ -1,0 +1,72 @@
+"""Modules of an engine that needs CUDA to be imported, out of its wheel.
+
+What runs is the text of a few files as it is; whatever else of the package they import is replaced by
+classes without members, except for the few facts that they ask for at import.
+"""
+
+import contextlib
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+
+from fairdraw_engines import Unavailable
+
+
+def member_of_a_stand_in(name):
+    """A class: good for annotations and `isinstance`."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return type(name, (), {})
+
+
+class FromWheel(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds every module of a package: `real` are prefixes of those that are the wheel's, `facts` has
+    members of others, and `source` reads a file of the wheel."""
+
+    def __init__(self, package, real, facts, source):
+        self.package, self.real, self.facts, self.source = package, tuple(real), facts, source
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] != self.package:
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def exec_module(self, module):
+        name = module.__name__
+        if not name.startswith(self.real):
+            module.__dict__.update(self.facts.get(name, {}))
+            module.__getattr__ = member_of_a_stand_in
+            return
+        path = name.replace(".", "/")
+        try:
+            text = self.source(f"{path}.py")
+        except Unavailable:
+            text = self.source(f"{path}/__init__.py")
+        exec(compile(text, f"wheel: {path}", "exec"), module.__dict__)
+
+
+@contextlib.contextmanager
+def importing(package, names, facts, source, real=None):
+    """Modules of these names, installed or out of the wheel, for as long as the body runs.
+    Unavailable says why not."""
+    try:
+        found = [importlib.import_module(name) for name in names]
+    except Exception:  # a package for CUDA may raise anything here
+        forget(package)
+        source(names[0].replace(".", "/") + ".py")  # says what is missing
+        finder = FromWheel(package, real or names, facts, source)
+        sys.meta_path.insert(0, finder)
+        try:
+            yield [importlib.import_module(name) for name in names]
+        finally:
+            sys.meta_path.remove(finder)
+            forget(package)
+    else:
+        yield found
+
+
+def forget(package):
+    """No module of the package stays behind for other packages to find."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        del sys.modules[name]

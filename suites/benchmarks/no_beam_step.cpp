@@ -1,0 +1,10 @@
+// The step of beam search in a build without serving: benchmarks of beams end with its error.
+#include "fairdraw/beam_search.h"
+
+namespace fairdraw {
+
+Error beam_search_step(const BeamStepRequest&, const BeamStepResult&, const Execution&) {
+  return {ErrorCode::unsupported, "beam search is not in this build (FAIRDRAW_SERVING is OFF)"};
+}
+
+}  // namespace fairdraw
