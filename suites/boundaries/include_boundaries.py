@@ -195,7 +195,7 @@ SERVING = (
             "beam_search.cpp",
             "cuda_fused_sampling_processor.cpp",
             "draft_",
-            "kept_sets.cpp",
+            "kept_sets",
             "outputs_of_requests.cpp",
             "python_sampler.cpp",
             "running_batch.cpp",
