@@ -123,9 +123,8 @@ void named(const Value& value, const std::string& text) {
 void Length::expect(const Value& array, const char* of) const {
   const auto size = static_cast<std::int64_t>(array.json().size());
   if (array.json().is_array() && size >= least && size <= most) return;
-  array.refuse(least == most
-                   ? fmt::format("expected an array of {} {}", most, of)
-                   : fmt::format("expected an array of {} to {} {}", least, most, of));
+  array.refuse(least == most ? fmt::format("expected an array of {} {}", most, of)
+                             : fmt::format("expected an array of {} to {} {}", least, most, of));
 }
 
 void read(const Value& value, Json& to) { to = value.json(); }

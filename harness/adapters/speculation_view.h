@@ -88,8 +88,9 @@ inline VerifyTreeRequest tree_request_of(const fairdraw_verification& call) {
 
 inline VerifyChainRequest chain_request_of(const fairdraw_verification& call) {
   const VerifyTreeRequest tree = tree_request_of(call);
-  return {tree.target,    tree.max_draft,              tree.draft_tokens, tree.draft_lengths,
-          tree.draft_law, draft_of(call, call.places), tree.draft_filters};
+  return {tree.target,        tree.max_draft, tree.draft_tokens,
+          tree.draft_lengths, tree.draft_law, draft_of(call, call.places),
+          tree.draft_filters};
 }
 
 /// `statuses`: the contract has plain integers.

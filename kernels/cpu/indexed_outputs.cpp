@@ -143,8 +143,7 @@ ScannedRow IndexedRow::survivors_row() {
   ScannedRow row = unfiltered_row();
   const bool greedy = greedy_token_ >= 0;
   row.low = greedy ? row.max : row_.survivors.low();
-  row.tie_end =
-      greedy ? static_cast<std::size_t>(greedy_token_) + 1 : row_.survivors.tie_end();
+  row.tie_end = greedy ? static_cast<std::size_t>(greedy_token_) + 1 : row_.survivors.tie_end();
   return row;
 }
 

@@ -66,9 +66,9 @@ void IndexedRow::begin_row(const float* x, std::size_t n, const RowParameters& p
 void IndexedRow::apply_top_k(std::size_t k, TieRule tie_rule) {
   RowIndex& index = row_.index;
   TopSet& survivors = row_.survivors;
-  const float bound = bound_of_kth_largest(*index.passes, index.group_max.data(),
-                                           index.blocks * kGroups, survivors.low(), index.max, k,
-                                           scratch_);
+  const float bound =
+      bound_of_kth_largest(*index.passes, index.group_max.data(), index.blocks * kGroups,
+                           survivors.low(), index.max, k, scratch_);
   const float list_from = std::max(survivors.low(), bound);
   if (bound == index.max) {  // k values share the maximum: too many to list, perhaps
     survivors.keep_from(index, index.max);
@@ -102,8 +102,8 @@ float IndexedRow::kth_largest_of_row(std::size_t k) {
   if (index.size > kShortRow) {
     RowSample& sample = row_.sample;
     sample.take(index, low, index.max);
-    const double rank =
-        static_cast<double>(k) * static_cast<double>(sample.taken) / static_cast<double>(index.size);
+    const double rank = static_cast<double>(k) * static_cast<double>(sample.taken) /
+                        static_cast<double>(index.size);
     const double margin = kRankDeviations * std::sqrt(rank) + 1.0;
     const auto sample_value = [&](double wanted, float otherwise) {
       if (wanted < 1.0 || wanted > static_cast<double>(sample.size)) return otherwise;

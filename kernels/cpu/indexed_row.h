@@ -100,7 +100,7 @@ class IndexedRow {
   KnownRow row_;
   Nucleus nucleus_;
   double temperature_ = 1;
-  std::int32_t greedy_token_ = -1;  // the only one that a greedy row keeps; -1 of another
+  std::int32_t greedy_token_ = -1;   // the only one that a greedy row keeps; -1 of another
   std::vector<std::uint32_t> mask_;  // of list_survivors
   SelectionScratch scratch_;
 };

@@ -115,8 +115,8 @@ void Nucleus::cut_at(KnownRow& row, const Bracket& guess, float top_p, bool join
   } else {
     guess_holds = true;
     if (!guess.one_value()) {
-      threshold = select_in_list(row, guess.low, std::min(guess.high, index.max),
-                                 target - found.above);
+      threshold =
+          select_in_list(row, guess.low, std::min(guess.high, index.max), target - found.above);
     }
   }
   if (threshold <= survivors.low()) return;  // nothing is cut; ties that top_k cut stay cut
@@ -244,8 +244,7 @@ float Nucleus::select_in_list(const KnownRow& row, float low, float high, uint12
 }
 
 /// Adds the bracket's survivors to what is above it, tile by tile.
-void Nucleus::add_bracket_to_tiles(const KnownRow& row, const Bracket& bracket,
-                                   float threshold) {
+void Nucleus::add_bracket_to_tiles(const KnownRow& row, const Bracket& bracket, float threshold) {
   const RowIndex& index = row.index;
   if (bracket.one_value()) {
     for (std::size_t tile = 0; tile < index.tiles; ++tile) above_[tile] += ties_[tile];
@@ -258,11 +257,12 @@ void Nucleus::add_bracket_to_tiles(const KnownRow& row, const Bracket& bracket,
     if (length == 0) continue;
     const float* values = row.list.values() + begin;
     // Near weights are of the list's weights, relative to the row's maximum.
-    above_[tile] += near ? index.passes->sum_listed(values, list_weights_.near.data() + begin,
-                                                    length, threshold)
-                               << (kRowBits - index.shifts[tile])
-                         : index.tile_passes->sum(values, length, index.rule,
-                                                  from_order_key(index.keys[tile]), threshold);
+    above_[tile] +=
+        near
+            ? index.passes->sum_listed(values, list_weights_.near.data() + begin, length, threshold)
+                  << (kRowBits - index.shifts[tile])
+            : index.tile_passes->sum(values, length, index.rule, from_order_key(index.keys[tile]),
+                                     threshold);
   }
 }
 

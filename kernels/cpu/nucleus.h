@@ -2,11 +2,11 @@
 //
 // The threshold is the largest value v whose mass W(>= v) reaches the target max(1, ceil(p Z)).
 // The total Z needs every weight once. So that this one pass also finds v, a bracket of values is
-// guessed before it (nucleus_guess.h), and the pass makes the index of tiles, sums the weights above
-// the bracket by tile, and lists the bracket's values. If the target lies between the mass above and
-// that with the bracket, v is in the list; what is above and the list's values then are the prefix
-// sums of the survivors, without another pass. Where the guess is wrong the exact sums tell, and it
-// costs a pass over the side that it missed.
+// guessed before it (nucleus_guess.h), and the pass makes the index of tiles, sums the weights
+// above the bracket by tile, and lists the bracket's values. If the target lies between the mass
+// above and that with the bracket, v is in the list; what is above and the list's values then are
+// the prefix sums of the survivors, without another pass. Where the guess is wrong the exact sums
+// tell, and it costs a pass over the side that it missed.
 //
 // Where top_p is the only filter, nothing reads the row before that pass: a sample alone says
 // whether to guess, or to make the index first and to look at the largest values.

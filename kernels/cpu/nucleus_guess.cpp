@@ -109,8 +109,8 @@ NucleusGuess::Tail NucleusGuess::weigh_tail(const RowIndex& row, RowSample& samp
   reserve_with_slack(sample_weights_, sample.size);
   if (head.weight > 0) {
     const auto end = sample.values.begin() + static_cast<std::ptrdiff_t>(sample.size);
-    const auto kept = std::remove_if(sample.values.begin(), end,
-                                     [&](float x) { return x >= head.low; });
+    const auto kept =
+        std::remove_if(sample.values.begin(), end, [&](float x) { return x >= head.low; });
     sample.size = static_cast<std::size_t>(kept - sample.values.begin());
   }
   near_weights_of(row).weigh(sample.values.data(), sample.size, from, sample_weights_.data());
@@ -176,7 +176,8 @@ Bracket NucleusGuess::in_tail(const RowIndex& row, const RowSample& sample, doub
   if (sample.size == 0) return {from, kLargestFinite, BracketKind::to_list};
   // Bins are linear in the value; the sample's own range leaves out what weighs nothing.
   const Range range = row.passes->range(sample.values.data(), sample.size);
-  const double origin = std::max(static_cast<double>(range.min), value_below_maximum(row, kOctaves));
+  const double origin =
+      std::max(static_cast<double>(range.min), value_below_maximum(row, kOctaves));
   const double width = static_cast<double>(range.max) - origin;
   const double per_unit = width > 0 ? static_cast<double>(kBins) / width : 0;
   std::array<Bin, kBins> bins{};
@@ -219,9 +220,10 @@ Bracket NucleusGuess::in_tail(const RowIndex& row, const RowSample& sample, doub
   const float low = begin == 0 ? from : std::max(from, edge(begin));
   if (inside > kTieShare * static_cast<double>(row.size)) {
     reserve_with_slack(known_values_, sample.size);
-    const std::size_t count =
-        row.passes->collect_many(sample.values.data(), sample.size, low, high, known_values_.data());
-    const Range known = count == 0 ? Range{low, high} : row.passes->range(known_values_.data(), count);
+    const std::size_t count = row.passes->collect_many(sample.values.data(), sample.size, low, high,
+                                                       known_values_.data());
+    const Range known =
+        count == 0 ? Range{low, high} : row.passes->range(known_values_.data(), count);
     if (known.min == known.max) return {known.min, known.max, BracketKind::one_value};
   }
   return {std::min(low, high), high, BracketKind::to_list};

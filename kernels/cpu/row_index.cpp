@@ -125,9 +125,9 @@ uint128_t RowIndex::weight_from(float low) {
   for (std::size_t tile = 0; tile < tiles; ++tile) {
     if (has_keys && keys[tile] < order_key(low)) continue;
     const Segment segment = segment_of_tile(tile, near);
-    weight += row_weight(
-        tile_passes->sum(x + segment.begin, segment.length, rule, segment.maximum, low),
-        segment.shift);
+    weight +=
+        row_weight(tile_passes->sum(x + segment.begin, segment.length, rule, segment.maximum, low),
+                   segment.shift);
   }
   return weight;
 }

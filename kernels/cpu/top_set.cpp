@@ -44,8 +44,7 @@ void TopSet::use_list(const ValueList& list, float list_low) {
   prefix_.clear();
 }
 
-std::size_t TopSet::count_at_least(const RowIndex& row, const ValueList& list,
-                                      float low) const {
+std::size_t TopSet::count_at_least(const RowIndex& row, const ValueList& list, float low) const {
   return row.passes->count_at_least(domain(row, list), domain_size(row, list), low);
 }
 
@@ -86,8 +85,8 @@ void TopSet::build_prefix(RowIndex& row, const ValueList& list) {
   segments_.clear();
   uint128_t before = 0;
   const bool all = low_ == row.smallest_allowed() && tie_end_ == row.size;
-  const std::uint64_t* sums = tile_sums_ == nullptr && all && row.has_sums ? row.sums.data()
-                                                                           : tile_sums_;
+  const std::uint64_t* sums =
+      tile_sums_ == nullptr && all && row.has_sums ? row.sums.data() : tile_sums_;
   if (!on_list_ && sums != nullptr) {
     prefix_.resize(row.tiles);
     for (std::size_t tile = 0; tile < row.tiles; ++tile) {

@@ -1,6 +1,6 @@
-// The tokens that a row's filters keep: the values above a threshold and the first of those equal to
-// it. Their sums and draws, by prefix sums over segments: tiles of the row, or of the list of its
-// largest values.
+// The tokens that a row's filters keep: the values above a threshold and the first of those equal
+// to it. Their sums and draws, by prefix sums over segments: tiles of the row, or of the list of
+// its largest values.
 #pragma once
 
 #include <cstddef>
@@ -61,7 +61,7 @@ class TopSet {
   void for_both_sides(const Segment& segment, const Use& use) const;
 
   float low_ = 0;
-  std::size_t tie_end_ = 0;         ///< in the row; its size where no ties are cut
+  std::size_t tie_end_ = 0;  ///< in the row; its size where no ties are cut
   std::size_t tie_end_in_domain_ = 0;
   bool on_list_ = false;
   float list_low_ = 0;

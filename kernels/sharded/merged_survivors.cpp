@@ -103,9 +103,8 @@ MergedRow::Measure MergedRow::everything() const {
   Measure all{0, unfiltered_weight_};
   for (const Measure& shard : whole_) all.count += shard.count;
   for (const CutTile& tile : cut_tiles_) {
-    all.count += static_cast<std::uint64_t>(
-        std::count_if(tile.x.begin(), tile.x.end(),
-                      [this](float x) { return x >= rules_->smallest(); }));
+    all.count += static_cast<std::uint64_t>(std::count_if(
+        tile.x.begin(), tile.x.end(), [this](float x) { return x >= rules_->smallest(); }));
   }
   return all;
 }

@@ -52,8 +52,7 @@ void RowExchange::write(std::byte* part) {
     const Row& row = rows_[at(i)];
     if (row.bytes == 0) return;
     ShardRow shard = shard_row(i, worker);
-    has_summaries_ ? shard.answer(row.merged, part + row.at)
-                   : shard.write_summary(part + row.at);
+    has_summaries_ ? shard.answer(row.merged, part + row.at) : shard.write_summary(part + row.at);
   });
 }
 

@@ -153,9 +153,8 @@ void bind_batch(nb::module_& module) {
     return [=](const View& v) { return v.vector(v.get().*member, v.get().rows, dtype, false); };
   };
   const auto of_outputs = [](auto member, bool writable) {
-    return [=](const View& v) {
-      return v.vector(v.get().*member, v.get().outputs, kInt, writable);
-    };
+    return
+        [=](const View& v) { return v.vector(v.get().*member, v.get().outputs, kInt, writable); };
   };
   const auto of_seeds = [](auto member) {
     return [=](const View& v) {

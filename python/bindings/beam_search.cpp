@@ -28,9 +28,9 @@ BeamPool pool_of(const Named& pool, std::int64_t requests, std::int64_t places,
 BeamHistory history_of(const Named& history, std::int64_t places, const Place& place) {
   const auto steps = history.as<std::int32_t>("max_steps");
   const std::int64_t size = places * steps;
-  const BeamHistory arrays{
-      history.output<std::int32_t>("tokens", size, place, "history.tokens"),
-      history.output<std::int32_t>("parents", size, place, "history.parents"), steps};
+  const BeamHistory arrays{history.output<std::int32_t>("tokens", size, place, "history.tokens"),
+                           history.output<std::int32_t>("parents", size, place, "history.parents"),
+                           steps};
   history.expect_all_read();
   return arrays;
 }

@@ -21,8 +21,7 @@ using Handle = nb::handle;
 /// A processor, and where it is.
 class OwnedCudaProcessor {
  public:
-  OwnedCudaProcessor(OwnedState& owned, const Named& given)
-      : vocab(owned.state->options().vocab) {
+  OwnedCudaProcessor(OwnedState& owned, const Named& given) : vocab(owned.state->options().vocab) {
     place.device_type = nb::device::cuda::value;
     place.device_id = given.as<int>("device_id");
     cuda::FusedSamplingOptions options;

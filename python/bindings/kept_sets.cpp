@@ -18,9 +18,8 @@ void sample_rows(const Named& given) {
   const KeptSets kept = arrays_of(sets, arguments.drawn() / request.num_samples, place);
   bring_workspace(place, given["workspace"],
                   cuda::workspace_bytes(request, arguments.result.logprobs, kept));
-  run(given, place, [&](const auto& how) {
-    return sample_with_kept_sets(request, arguments.result, kept, how);
-  });
+  run(given, place,
+      [&](const auto& how) { return sample_with_kept_sets(request, arguments.result, kept, how); });
 }
 
 void pack_mask(const Named& given) {

@@ -36,11 +36,8 @@ class ShardedCall {
   /// `arrays` keeps alive what `request` and `result` are views of. `finish` is called when the
   /// results are written.
   ShardedCall(const Named& given, std::shared_ptr<const void> arrays, const Place& place,
-              ShardedRequest request, const SampleResult& result,
-              std::function<void()> finish = {})
-      : boundaries_(boundaries_of(given)),
-        arrays_(std::move(arrays)),
-        finish_(std::move(finish)) {
+              ShardedRequest request, const SampleResult& result, std::function<void()> finish = {})
+      : boundaries_(boundaries_of(given)), arrays_(std::move(arrays)), finish_(std::move(finish)) {
     if (place.on_cuda()) throw_type_error("rows are on a GPU; ShardedCudaCall is for those");
     request.boundaries = {boundaries_.data(), static_cast<std::int64_t>(boundaries_.size())};
     request.shard = given.as<std::int32_t>("shard");

@@ -72,14 +72,14 @@ std::string cases_data(const harness::RunRecord& record, const std::set<std::siz
   std::string rows;
   for (std::size_t place = 0; place < record.cases.size(); ++place) {
     const harness::CaseRecord& one = record.cases[place];
-    rows += fmt::format(
-        "{}[{},{},{},{},{},{},{},{},{},{},{},{},{}", rows.empty() ? "" : ",\n",
-        verdicts.index(script_string(to_string(one.verdict))),
-        samplers.index(script_string(one.sampler)), script_string(one.id),
-        semantics.index(script_string(one.semantics)), checks.index(script_string(one.check)),
-        filters.index(script_string(one.filter)), one.rows, one.vocab, one.draws,
-        number(one.p_value), number(one.total_variation), number(one.min_discrepancy),
-        replays.index(replay_template(one)));
+    rows += fmt::format("{}[{},{},{},{},{},{},{},{},{},{},{},{},{}", rows.empty() ? "" : ",\n",
+                        verdicts.index(script_string(to_string(one.verdict))),
+                        samplers.index(script_string(one.sampler)), script_string(one.id),
+                        semantics.index(script_string(one.semantics)),
+                        checks.index(script_string(one.check)),
+                        filters.index(script_string(one.filter)), one.rows, one.vocab, one.draws,
+                        number(one.p_value), number(one.total_variation),
+                        number(one.min_discrepancy), replays.index(replay_template(one)));
     std::string measures;
     if (with_measures || detailed.contains(place)) {
       for (const auto& [name, value] : one.measures) {

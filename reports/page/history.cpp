@@ -13,14 +13,10 @@ constexpr std::size_t kMostChanges = 20;  ///< of one run
 Json run_data(const EarlierRun& run, const harness::RunRecord& record) {
   const harness::Summary counts = record.summary();
   const std::string date = date_text(record);
-  return {{"name", date.empty() ? run.name : date},
-          {"page", run.page},
-          {"verdict", to_string(run_verdict(record))},
-          {"commit", record.commit},
-          {"red", counts.failed + counts.error},
-          {"cases", record.cases.size()},
-          {"duration", duration_text(record.seconds)},
-          {"samplers", record.samplers.size()}};
+  return {{"name", date.empty() ? run.name : date},    {"page", run.page},
+          {"verdict", to_string(run_verdict(record))}, {"commit", record.commit},
+          {"red", counts.failed + counts.error},       {"cases", record.cases.size()},
+          {"duration", duration_text(record.seconds)}, {"samplers", record.samplers.size()}};
 }
 
 Json changes_data(const Comparison& comparison) {

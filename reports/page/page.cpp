@@ -95,8 +95,8 @@ Json coverage_data(const harness::RunRecord& record) {
 Json unnoticed_data(const harness::RunRecord& record) {
   Json lines = Json::array();
   for (const Unnoticed& line : unnoticed(record)) {
-    lines.push_back(Json::array(
-        {line.sampler, line.check, line.cases, written(line.min_discrepancy)}));
+    lines.push_back(
+        Json::array({line.sampler, line.check, line.cases, written(line.min_discrepancy)}));
   }
   return lines;
 }
@@ -126,8 +126,7 @@ Json conformance_data(const std::vector<harness::RunRecord>& records) {
 std::string page_data(const harness::RunRecord& record, const ReportExtras& extras) {
   Json groups = Json::array(), mutants = Json::array();
   for (const FailureGroup& group : failure_groups(record)) {
-    groups.push_back(
-        group_data(group, record, groups.empty() ? kMaxEngines : kMaxEnginesOfOthers));
+    groups.push_back(group_data(group, record, groups.empty() ? kMaxEngines : kMaxEnginesOfOthers));
   }
   for (const MutantRow& row : extras.mutants) {
     mutants.push_back({{"name", row.name}, {"killed", row.killed}, {"checks", row.checks}});

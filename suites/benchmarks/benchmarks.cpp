@@ -40,9 +40,9 @@ using Work = std::function<void()>;
 /// A row of the CPU's table, measured on every backend that has it and on all kinds of rows.
 struct CpuCall {
   std::string name;
-  bool weights = false;           ///< its floor is F2, else F1
-  bool weights_of_ties = false;   ///< F2 where all of a row ties
-  std::int64_t rows_of_each = 1;  ///< for each of --batch
+  bool weights = false;                                       ///< its floor is F2, else F1
+  bool weights_of_ties = false;                               ///< F2 where all of a row ties
+  std::int64_t rows_of_each = 1;                              ///< for each of --batch
   std::function<Work(const Execution&, const Rows&)> on_cpu;  ///< empty: peers alone have it
   std::function<Work(const std::string& peer, const Rows&)> on_peer = {};
 };
@@ -182,11 +182,11 @@ std::vector<CpuCall> cpu_calls(const BenchmarkOptions& options) {
                          return beam_work(*beams, execution, rows);
                        }});
     } else if (name == kTileIndex || name == kMaskedTileIndex) {
-      calls.push_back({name, false, false, 1,
-                       [masked = name == kMaskedTileIndex](const Execution& execution,
-                                                           const Rows& rows) {
-                         return tile_index_work(masked, execution, rows);
-                       }});
+      calls.push_back(
+          {name, false, false, 1,
+           [masked = name == kMaskedTileIndex](const Execution& execution, const Rows& rows) {
+             return tile_index_work(masked, execution, rows);
+           }});
     } else {
       add_samples(sample_operation(name));
     }

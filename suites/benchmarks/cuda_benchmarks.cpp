@@ -211,8 +211,7 @@ class Bench {
     } else {
       base = captured([&] { call.enqueue_base(path); });
     }
-    const TimedCall beside =
-        base ? TimedCall{base.get(), advance} : TimedCall{&floor_->call(), {}};
+    const TimedCall beside = base ? TimedCall{base.get(), advance} : TimedCall{&floor_->call(), {}};
     const std::vector<double> times = timer_.medians({beside, {work.get(), advance}}, kRepetitions);
     cell.microseconds = times[1];
     cell.floor_microseconds = times[0];
@@ -243,8 +242,8 @@ std::vector<harness::BenchmarkRecord> run_cuda_benchmarks(const BenchmarkOptions
   const bool by_arrays = options.parameters == "array";
   std::vector<std::string> names = options.operations;
   if (names.empty()) {
-    names = {"top_k_50+top_p_0.9", "top_p_0.9", "top_k_50", "top_k_1000", "min_p_0.05", "none",
-             "greedy"};
+    names = {"top_k_50+top_p_0.9", "top_p_0.9", "top_k_50", "top_k_1000",
+             "min_p_0.05",         "none",      "greedy"};
   }
   std::map<Lists, std::vector<CudaOperation>> operations;
   for (const std::string& name : names) {

@@ -237,10 +237,10 @@ CopyTimes time_copies(const StepCell& cell, ColdTimer& timer) {
 
 }  // namespace
 
-std::string measure_step(const Operation& operation, const std::string& processing,
-                         cuda::Path path, const DeviceRows& rows,
-                         const harness::BenchmarkRecord& of_cell, const cuda::Stream& stream,
-                         ColdTimer& timer, std::vector<harness::BenchmarkRecord>& records) {
+std::string measure_step(const Operation& operation, const std::string& processing, cuda::Path path,
+                         const DeviceRows& rows, const harness::BenchmarkRecord& of_cell,
+                         const cuda::Stream& stream, ColdTimer& timer,
+                         std::vector<harness::BenchmarkRecord>& records) {
   const StepCell cell(rows, of_cell.batch, operation, processing, path, stream);
   std::string trouble = cell.trouble();
   const auto record = [&](const char* what, const char* beside, double time, double floor) {

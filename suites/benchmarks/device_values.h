@@ -36,8 +36,7 @@ class DeviceValues {
   /// Null for an empty array.
   template <class T>
   T* in(const std::vector<T>& values) {
-    return values.empty() ? nullptr
-                          : copy(values.data(), static_cast<std::int64_t>(values.size()));
+    return values.empty() ? nullptr : copy(values.data(), static_cast<std::int64_t>(values.size()));
   }
   template <class T>
   View<T> view(const std::vector<T>& values) {

@@ -312,13 +312,11 @@ void measure(Rank& rank, int repetitions, std::vector<Line>& lines) {
 
 bool print(const std::vector<Line>& lines) {
   bool equal = true;
-  fmt::print(
-      "rows filters      peers      nccl    gather  by batch  gather/peers  bytes a row\n");
+  fmt::print("rows filters      peers      nccl    gather  by batch  gather/peers  bytes a row\n");
   for (const Line& line : lines) {
     fmt::print(
-        "{:4} {:10} {:8.1f} {:9.1f} {:9.1f} {:>9} {:13.2f} {:12}\n", line.rows,
-        line.filters->name, line.peers.microseconds, line.nccl.microseconds,
-        line.gathered.microseconds,
+        "{:4} {:10} {:8.1f} {:9.1f} {:9.1f} {:>9} {:13.2f} {:12}\n", line.rows, line.filters->name,
+        line.peers.microseconds, line.nccl.microseconds, line.gathered.microseconds,
         line.by_batch.tokens.empty() ? "-" : fmt::format("{:.1f}", line.by_batch.microseconds),
         line.gathered.microseconds / line.peers.microseconds, line.peers.bytes_a_row);
     const bool same =

@@ -31,7 +31,8 @@ int bench(const suites::BenchmarkOptions& options, const std::string& json) {
 void add_options(CLI::App& app, suites::BenchmarkOptions& options) {
   add_option(app, "--backend", options.backends, "TEXT",
              "Samplers by name (cpu, cuda, ...), peer:sort, peer:softmax (default: cpu); "
-             "plugin:PATH: what a call of a plugin costs on top of its own time", {.commas = true});
+             "plugin:PATH: what a call of a plugin costs on top of its own time",
+             {.commas = true});
   add_option(app, "--operation", options.operations, "TEXT",
              "Operations, e.g. top_k_50+top_p_0.9 (default: those of the README); beam_4 and "
              "beam_4/logprobs: a step of beam search, --batch requests of 4 beams; "
@@ -40,7 +41,8 @@ void add_options(CLI::App& app, suites::BenchmarkOptions& options) {
              "there too from_probs/top_k_50: the operation that takes probabilities, "
              "kept/top_p_0.95: `sample` with kept sets relative to `sample`, "
              "logprobs/MODE/N+top_k_50, verify_chain_N[/probs|/logits], "
-             "verify_tree_N[/probs|/logits] and chain_speculative_sampling_N", {.commas = true});
+             "verify_tree_N[/probs|/logits] and chain_speculative_sampling_N",
+             {.commas = true});
   add_option(app, "--vocab", options.vocabs, "N",
              "Tokens a row (default: 131072; on a GPU 32000,128256,262144)",
              {.commas = true, .least = 1, .most = kMaxVocab});
@@ -53,12 +55,14 @@ void add_options(CLI::App& app, suites::BenchmarkOptions& options) {
              "peaked, flat, equal, captured (default: peaked,flat)", {.commas = true});
   add_option(app, "--processing", options.processing, "TEXT",
              "Logits processing of all rows: none, penalties, bias, bitmask, bans, allowed, "
-             "all, mixed", {.commas = true});
+             "all, mixed",
+             {.commas = true});
   add_option(app, "--threads", options.threads, "N", "On the CPU: rows in parallel",
              {.commas = true, .least = 1, .most = 1024});
   add_option(app, "--logprobs", options.logprobs, "TEXT",
              "On the CPU: log-probabilities as MODE/N, e.g. raw_logprobs/20, relative to the plain "
-             "call", {.commas = true});
+             "call",
+             {.commas = true});
   add_option(app, "--milliseconds", options.milliseconds, "NUMBER",
              "On the CPU: time to spend on each row of the table", {.least = 1e-3, .most = 1e7});
   add_option(app, "--parameters", options.parameters, "TEXT",

@@ -197,7 +197,8 @@ Verb add_identify(CLI::App& app) {
   const auto options = std::make_shared<IdentifyOptions>();
   add_option(app, "--sampler", options->sampler, "NAME",
              "Sampler to probe: a name of `fairdraw list samplers`, plugin:PATH for one in a "
-             "shared library, profile:NAME for one made of a profile", {.required = true});
+             "shared library, profile:NAME for one made of a profile",
+             {.required = true});
   add_plugin_options(app, options->plugins);
   add_json(app, options->json, "Write everything that was asked and seen");
   add_flag(app, "--evidence", options->evidence, "Show what was asked and seen");

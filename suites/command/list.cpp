@@ -159,7 +159,8 @@ Verb add_list(CLI::App& app) {
   add_option(app, "--dtype", options->dtype, "DTYPE", "Type of the captured logits");
   add_option(app, "--sampler", options->samplers, "NAME",
              "Samplers to show with their abilities, plugin:PATH too (default: the built-in "
-             "ones)", {.commas = true});
+             "ones)",
+             {.commas = true});
   add_plugin_options(app, options->plugins);
   add_json(app, options->json, "Write the list");
   return [options] {

@@ -60,7 +60,8 @@ Verb add_merge(CLI::App& app) {
   const auto options = std::make_shared<MergeOptions>();
   add_option(app, "files", options->files, "FILE",
              "The report.json of every shard, of every part (--case-part), in any order, or of "
-             "every night (--across-seeds), in theirs", {.required = true});
+             "every night (--across-seeds), in theirs",
+             {.required = true});
   add_flag(app, "--across-seeds", options->across_seeds,
            "The files are whole runs with different seeds, in the order in which they were made: "
            "nights, whose evidence is accumulated");

@@ -177,8 +177,9 @@ void add_option(CLI::App& app, const std::string& names, T& value, const std::st
 
 void add_json(CLI::App& app, std::string& path, const std::string& what) {
   add(app, "--json", path, "[FILE]",
-      what + " to FILE, as JSON; without FILE, or with -, to the standard output in place of the "
-             "text",
+      what +
+          " to FILE, as JSON; without FILE, or with -, to the standard output in place of the "
+          "text",
       {})
       ->expected(0, 1)
       ->default_str(std::string(kStandardOutput));  // what no FILE stands for

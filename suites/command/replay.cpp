@@ -86,7 +86,8 @@ Verb add_replay(CLI::App& app) {
   const auto options = std::make_shared<ReplayOptions>();
   add_option(app, "case", options->id, "CASE|FILE.json",
              "Id of the case, or a capsule that `fairdraw fuzz` saved; a capsule is replayed on "
-             "the one --sampler given", {.required = true});
+             "the one --sampler given",
+             {.required = true});
   add_run_options(app, options->run);
   add_option(app, "--statistical-cases", options->statistical_cases, "N",
              "Cases that the error budget is shared out to, where the replay line says so",

@@ -32,7 +32,8 @@ void add_run_options(CLI::App& app, RunOptions& options) {
              "Samplers to judge, separated by commas: names of `fairdraw list samplers`, "
              "plugin:PATH for one in a shared library, profile:NAME for one made of a profile, "
              "mutant:NAME for a wrong one (`fairdraw mutants --list`) "
-             "(default: the built-in ones, each instruction set once)", {.commas = true});
+             "(default: the built-in ones, each instruction set once)",
+             {.commas = true});
   add_plugin_options(app, options.plugins);
   add_option(app, "--case-timeout", options.case_seconds, "N",
              "Seconds that a case may take, all its calls together (default: for a plugin 600, "
@@ -44,14 +45,16 @@ void add_run_options(CLI::App& app, RunOptions& options) {
              {.least = kFewestDraws, .most = suites::kMostDraws});
   add_option(app, "--draws-scale", options.draws_scale, "X",
              "Times the case's own draws, for each statistical case; at most 2^34 in all, and "
-             "2^24 where a check keeps them", {.least = 1e-3, .most = 1e9});
+             "2^24 where a check keeps them",
+             {.least = 1e-3, .most = 1e9});
   add_option(app, "--night", options.night, "N",
              "Number of this run in a sequence of them, from 1: it spends 1/(N (N + 1)) of the "
              "error budget, so that the whole sequence spends it once",
              {.least = 1, .most = std::uint64_t{1} << 20});
   add_option(app, "--device", options.device, "N",
              "Use GPU N alone, as one process a GPU does: sets CUDA_VISIBLE_DEVICES, for "
-             "plugins too", {.least = 0, .most = 1023});
+             "plugins too",
+             {.least = 0, .most = 1023});
   add_option(app, "--semantics", options.semantics, "PROFILE",
              "Profile to judge by, instead of the sampler's own (`fairdraw list profiles`)");
   add_option(app, "--against", options.against, "OTHER",
@@ -108,10 +111,12 @@ suites::PlanOptions plan_options(const RunOptions& options) {
 void add_required_coverage(CLI::App& app, RequiredCoverage& required) {
   add_option(app, "--require", required.features, "FEATURE",
              "Features that have to be judged on every sampler, separated by commas "
-             "(`fairdraw list features`); else the exit code is 3", {.commas = true});
+             "(`fairdraw list features`); else the exit code is 3",
+             {.commas = true});
   add_option(app, "--max-skipped", required.max_skipped, "PERCENT",
              "Percentage of its cases that a sampler may skip; beyond it the exit code is 3 "
-             "(default: all of them but one)", {.least = 0.0, .most = 100.0});
+             "(default: all of them but one)",
+             {.least = 0.0, .most = 100.0});
 }
 
 void expect_coverage(const RequiredCoverage& required, const std::string& part) {

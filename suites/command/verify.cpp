@@ -215,7 +215,8 @@ Verb add_verify(CLI::App& app) {
              {.least = 1, .most = 1024});
   add_option(app, "--run-timeout", options->run_seconds, "N",
              "Seconds that the cases may take together; what is left then is reported as not "
-             "run, which is an error (default: no limit)", {.least = 1e-3, .most = 1e9});
+             "run, which is an error (default: no limit)",
+             {.least = 1e-3, .most = 1e9});
   add_flag(app, "--github", options->github, "Annotations and step summary of GitHub Actions");
   add_verbosity(app, options->verbosity, "case");
   return [options] {

@@ -37,10 +37,8 @@ class KeptTask final : public SurvivorsTask {
                 const FilteredRows& filtered, const TileRows<std::int32_t>& keys,
                 cudaStream_t stream) const override {
     if (request.logits.rows > 0) {
-      const MarkTask mark{filtered,
-                          {keys.data, keys.rows, keys.row_stride},
-                          workspace_.marks,
-                          workspace_.words};
+      const MarkTask mark{
+          filtered, {keys.data, keys.rows, keys.row_stride}, workspace_.marks, workspace_.words};
       if (Error error = check_launch("mark_kept", mark_kept(mark, stream))) return error;
     }
     PackTask pack;

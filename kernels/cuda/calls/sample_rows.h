@@ -39,7 +39,7 @@ struct SampleOptions {
   bool wants_tokens = true;         ///< else the result has masks or probabilities only
   bool tokens_are_given = false;    ///< reports are of given_tokens; wants_tokens is false
   View<const std::int32_t> given_tokens;
-  bool reports_statuses = false;   ///< of a call without tokens: row_logprobs writes them
+  bool reports_statuses = false;       ///< of a call without tokens: row_logprobs writes them
   SurvivorsTask* survivors = nullptr;  ///< optional
 };
 

@@ -201,9 +201,9 @@ void place_sharded_rows(const ShardedRequest& request, const SampleResult& resul
   place_block(ShardedExchange::summary, rows, rules.layout.bytes());
   place_block(ShardedExchange::tokens, outputs, sizeof(sharded::DrawnToken) * samples);
   if (task.gathered.count > 0) {
-    place_block(ShardedExchange::gather, task.gathered.count,
-                sharded::answer_bytes(
-                    sharded::GatherRow{rules.layout.row_columns, rules.layout.raw_bits}));
+    place_block(
+        ShardedExchange::gather, task.gathered.count,
+        sharded::answer_bytes(sharded::GatherRow{rules.layout.row_columns, rules.layout.raw_bits}));
   }
   if (task.has_ranks()) {
     place_block(ShardedExchange::ranks, outputs, sizeof(std::int32_t) * samples);

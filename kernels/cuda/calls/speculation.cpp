@@ -190,9 +190,8 @@ Error weigh_draft(const VerifyTreeRequest& request, const DraftWorkspace& worksp
   const std::int64_t n = request.draft.rows;
   if (n == 0) return {};
   if (request.draft_law == DraftLaw::probs) {
-    return check_launch("filter_rows",
-                        weigh_probabilities(request.draft, {settings.active, n},
-                                            workspace.draft_records, path, stream));
+    return check_launch("filter_rows", weigh_probabilities(request.draft, {settings.active, n},
+                                                           workspace.draft_records, path, stream));
   }
   RowsTask rows;
   rows.rows = request.draft;
@@ -284,8 +283,8 @@ Error run(DraftedCall call, const KeptSets* kept, const Execution& execution) {
     draft = weighed_draft(request, workspace);
   }
   const FilteredRows target = filtered_target(task, workspace);
-  if (Error e = check_launch("verify_tree",
-                             walk_trees(task, target, draft, result, path, stream))) {
+  if (Error e =
+          check_launch("verify_tree", walk_trees(task, target, draft, result, path, stream))) {
     return e;
   }
   if (kept == nullptr) return {};

@@ -75,8 +75,8 @@ __global__ void __launch_bounds__(kThreads)
     const int room = task.gathered.room;
     for (int column = static_cast<int>(threadIdx.x); column < room; column += kThreads) {
       const bool is_there = column < row.vocab;
-      const bool is_banned = is_there && allowed != nullptr &&
-                             !FilteredRow::is_set(allowed[column / 32], column);
+      const bool is_banned =
+          is_there && allowed != nullptr && !FilteredRow::is_set(allowed[column / 32], column);
       to[column] = is_banned ? row.nothing() : is_there ? row.values[column] : 0.0F;
       if (!task.raw.given) continue;
       to[room + column] = is_there ? RowValues::of(task.raw.columns, number)[column] : 0.0F;
@@ -108,8 +108,7 @@ __global__ void __launch_bounds__(kThreads)
     const ShardPart& columns = task.parts[shard];
     const auto* from =
         reinterpret_cast<const float*>(blocks.row(ShardedExchange::gather, shard, slot));
-    for (int id = columns.begin + static_cast<int>(threadIdx.x); id < columns.end;
-         id += kThreads) {
+    for (int id = columns.begin + static_cast<int>(threadIdx.x); id < columns.end; id += kThreads) {
       whole[id] = from[id - columns.begin];
     }
   }

@@ -216,8 +216,8 @@ class RowMerger {
 #pragma unroll 1
     for (int t = thread(); t < outputs_.tokens(); t += kEndThreads) {
       const std::int32_t id = gathered.tokens[outputs_.at(t)];
-      const auto bits = std::bit_cast<std::uint32_t>(
-          gathered.rows.data[slot * gathered.rows.row_stride + id]);
+      const auto bits =
+          std::bit_cast<std::uint32_t>(gathered.rows.data[slot * gathered.rows.row_stride + id]);
       token(t) = {-1, id, bits, reports_raw() ? gathered_raw_bits(slot, id) : bits, {}};
     }
   }

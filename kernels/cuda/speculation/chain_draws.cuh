@@ -212,9 +212,8 @@ class BoundedResidualMeasure : public PairMeasure<FilteredWeight, FilteredWeight
         side_by_side(static_cast<std::uint64_t>(part.p), static_cast<std::uint64_t>(part.q)));
   }
   __device__ void send(const Rest& rest, const RowCluster& cluster) const {
-    sums_.send(
-        {static_cast<std::uint64_t>(rest.p), static_cast<std::uint64_t>(rest.q), rest.open},
-        cluster);
+    sums_.send({static_cast<std::uint64_t>(rest.p), static_cast<std::uint64_t>(rest.q), rest.open},
+               cluster);
   }
 
  private:

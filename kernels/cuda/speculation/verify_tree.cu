@@ -111,9 +111,7 @@ class DistributionWalk {
   }
 
  private:
-  __device__ std::int64_t parent(std::int64_t draft) const {
-    return task_.parent(request_, draft);
-  }
+  __device__ std::int64_t parent(std::int64_t draft) const { return task_.parent(request_, draft); }
   __device__ std::int32_t drafted(std::int64_t draft) const {
     return task_.drafts.tokens.data[request_.place + draft];
   }

@@ -36,14 +36,12 @@ void add_calls_of_both(std::vector<ApiFunction>& all) {
     const bool of_serving =
         file == "beam_search.h" || file == "kept_sets.h" || file == "speculative.h";
     const std::string there = of_serving ? "cuda_" + file : "cuda.h";
-    all.push_back(
-        {(kCuda ? there : file) + " " + name,
-         variant,
-         [make] {
-           auto arrays = std::make_shared<Arrays>();
-           return make(arrays, *arrays);
-         },
-         kCuda});
+    all.push_back({(kCuda ? there : file) + " " + name, variant,
+                   [make] {
+                     auto arrays = std::make_shared<Arrays>();
+                     return make(arrays, *arrays);
+                   },
+                   kCuda});
   };
   // What a GPU is given as workspace is asked after the arguments.
   const std::set<std::string> workspace = {"execution.workspace_bytes"};

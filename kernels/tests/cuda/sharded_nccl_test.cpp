@@ -161,8 +161,8 @@ TEST(CudaShardedNccl, TooFewExchangesGoOnWhereTheyWere) {
     DeviceShard shard(rows.of(rank.number), /*wants_mask=*/false);
     const Error begun = shard.begin(rank.stream.get());
     ASSERT_FALSE(begun) << begun.message;
-    ASSERT_FALSE(cuda::sample_sharded(shard.call, {.tokens = false}, rank.communicator,
-                                      rank.stream.get()));
+    ASSERT_FALSE(
+        cuda::sample_sharded(shard.call, {.tokens = false}, rank.communicator, rank.stream.get()));
     // Those without filters, too.
     EXPECT_EQ(shard.undecided(), Rows::kWide + Rows::kRows / Rows::kKinds);
     // A group of rows at a time.

@@ -110,12 +110,12 @@ void read(const Value& value, const Runs<T>& to) {
         (star == text.size() || (parse_whole(std::string_view(text).substr(star + 1), count, 10) &&
                                  std::to_string(count) == text.substr(star + 1)));
     if (!good || count == 0) {
-      here.refuse(fmt::format("expected {} hexadecimal digits, and *COUNT for a run",
-                              2 * sizeof(T)));
+      here.refuse(
+          fmt::format("expected {} hexadecimal digits, and *COUNT for a run", 2 * sizeof(T)));
     }
     if (count > wanted - to.values.size()) {  // before anything is allocated by it
-      here.fail(here.path(), fmt::format("makes {} + {} values; expected {}", to.values.size(),
-                                         count, to.size));
+      here.fail(here.path(),
+                fmt::format("makes {} + {} values; expected {}", to.values.size(), count, to.size));
     }
     to.values.insert(to.values.end(), count, one);
   }
@@ -152,9 +152,8 @@ struct OfDtype {
       const float number = runs.values[i], rounded = harness::rounded_to(dtype, number);
       if (rounded == number || (std::isnan(rounded) && std::isnan(number))) continue;
       const auto place = static_cast<std::int64_t>(i);
-      value.fail(value.path(),
-                 fmt::format("has {} for token {} of row {}, which is no {}", number, place % vocab,
-                             place / vocab, to_string(dtype)));
+      value.fail(value.path(), fmt::format("has {} for token {} of row {}, which is no {}", number,
+                                           place % vocab, place / vocab, to_string(dtype)));
     }
   }
 };
@@ -261,8 +260,8 @@ void request_fields(JsonObject& json, FuzzCase& fuzz_case) {
   request.with_indices = json.has("indices", request.with_indices);
   if (request.with_indices) json("indices", request.indices, Length{1, kMaxCaseOutputs});
   json("num_samples", request.num_samples, Whole{1, kMaxCaseOutputs});
-  const std::int64_t words = bounded_product(json, "num_samples", request.outputs(),
-                                             request.num_samples, kMaxCaseValues);
+  const std::int64_t words =
+      bounded_product(json, "num_samples", request.outputs(), request.num_samples, kMaxCaseValues);
   seed_fields(json, request, request.outputs());
   if (json.has("words", !request.words.empty())) json("words", Decimals{request.words, words});
 }
@@ -291,8 +290,7 @@ void row_begin_fields(JsonObject& json, harness::SpeculationRequest& request, st
   if (!json.reading()) return;
   const std::int64_t unpacked = request.batch * (request.max_draft + 1);
   if (begins.empty() && rows != unpacked) {
-    json.fail("rows",
-              fmt::format("is {}; expected {}, batch * (max_draft + 1)", rows, unpacked));
+    json.fail("rows", fmt::format("is {}; expected {}, batch * (max_draft + 1)", rows, unpacked));
   }
   if (begins.empty()) return;
   const bool grow =
@@ -396,8 +394,7 @@ struct PropertyOfKind {
       value.fail(value.path(), "is " + reports::shown(value.json()) + ", which is no property");
     }
     if (property->kind == kind) return;
-    value.fail(value.path(),
-               fmt::format("is {}, which is not for kind {}", name, to_string(kind)));
+    value.fail(value.path(), fmt::format("is {}, which is not for kind {}", name, to_string(kind)));
   }
 };
 

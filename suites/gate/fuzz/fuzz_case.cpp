@@ -208,8 +208,7 @@ std::vector<std::uint32_t> with_tokens(const std::vector<std::uint32_t>& allowed
   return moved;
 }
 
-void keep_columns(std::vector<float>& rows, std::span<const std::int64_t> ids,
-                  std::int64_t vocab) {
+void keep_columns(std::vector<float>& rows, std::span<const std::int64_t> ids, std::int64_t vocab) {
   std::vector<std::int64_t> places;
   for (std::int64_t row = 0; row < static_cast<std::int64_t>(rows.size()) / vocab; ++row) {
     for (const std::int64_t id : ids) places.push_back(row * vocab + id);

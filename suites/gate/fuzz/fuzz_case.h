@@ -48,8 +48,7 @@ std::string missing_ability(const harness::SamplerDescription& sampler, const Fu
 /// Slices of `width` values, in that order (repeats allowed). An empty list was not given, and
 /// stays empty.
 template <class T>
-void keep_slices(std::vector<T>& values, std::span<const std::int64_t> slices,
-                 std::int64_t width) {
+void keep_slices(std::vector<T>& values, std::span<const std::int64_t> slices, std::int64_t width) {
   if (values.empty()) return;
   std::vector<T> kept;
   for (const std::int64_t slice : slices) {
@@ -86,8 +85,7 @@ std::vector<std::uint32_t> with_tokens(const std::vector<std::uint32_t>& allowed
                                        std::span<const std::int64_t> ids, std::int64_t vocab);
 
 /// Rows of values, likewise.
-void keep_columns(std::vector<float>& rows, std::span<const std::int64_t> ids,
-                  std::int64_t vocab);
+void keep_columns(std::vector<float>& rows, std::span<const std::int64_t> ids, std::int64_t vocab);
 
 /// The request whose token i is token ids[i] of this one.
 harness::Request with_tokens(const harness::Request& request, std::span<const std::int64_t> ids);

@@ -77,13 +77,13 @@ rc::Seq<std::int32_t> simpler(std::int32_t value, std::int32_t /*usual*/) {
 template <class T>
 rc::Seq<std::vector<T>> simpler(const std::vector<T>& values, const std::vector<T>& /*usual*/) {
   if (values.empty()) return {};
-  return rc::seq::map(rc::seq::concat(rc::seq::just(Ids()),
-                                      shorter(static_cast<std::int64_t>(values.size()))),
-                      [values](const Ids& ids) {
-                        std::vector<T> kept = values;
-                        keep_slices(kept, ids, 1);
-                        return kept;
-                      });
+  return rc::seq::map(
+      rc::seq::concat(rc::seq::just(Ids()), shorter(static_cast<std::int64_t>(values.size()))),
+      [values](const Ids& ids) {
+        std::vector<T> kept = values;
+        keep_slices(kept, ids, 1);
+        return kept;
+      });
 }
 
 // The struct with one member simpler, one after the other.
@@ -140,8 +140,7 @@ Cases changed_by(const Base& base, rc::Seq<T> values, const Change& change) {
 }
 
 Cases changed_by(const Base& base, bool (*change)(FuzzCase&)) {
-  return changed_by(base, rc::seq::just(change),
-                    [](FuzzCase& c, auto* made) { return made(c); });
+  return changed_by(base, rc::seq::just(change), [](FuzzCase& c, auto* made) { return made(c); });
 }
 
 // Members of a request at their defaults, one after the other.
@@ -176,9 +175,8 @@ Cases elements(const Base& base, R FuzzCase::*request, std::vector<T> R::*list,
 // 64-bit numbers: seeds, offsets, words.
 template <class R, class... Members>
 Cases numbers(const Base& base, R FuzzCase::*request, Members R::*... lists) {
-  return joined<FuzzCase>({elements(base, request, lists, [](std::uint64_t number) {
-    return rc::shrink::integral(number);
-  })...});
+  return joined<FuzzCase>({elements(
+      base, request, lists, [](std::uint64_t number) { return rc::shrink::integral(number); })...});
 }
 
 // Values to 0, or to integers, or to fewer fraction bits: never back.

@@ -25,9 +25,10 @@ using Scores = FloatSampler::Scores;
 using Logits = FloatSampler::Logits;
 using Parameters = reference::RowParameters;
 
-/// A right sampler that mutants are made of. integers: claims the exact arithmetic. distribution: does not.
-/// generator: nor does it take seeds. tokens, engine: distribution and generator that report tokens
-/// alone, engine one token a row of a call. The others are FloatSampler, by order and draw.
+/// A right sampler that mutants are made of. integers: claims the exact arithmetic. distribution:
+/// does not. generator: nor does it take seeds. tokens, engine: distribution and generator that
+/// report tokens alone, engine one token a row of a call. The others are FloatSampler, by order and
+/// draw.
 enum class Base {
   of_table,
   integers,
@@ -43,8 +44,8 @@ enum class Base {
   rosellm_race
 };
 
-/// A step that is wrong. The first two set any steps, and are called for each sampler made, so that what
-/// these remember is the sampler's own; all others are one step.
+/// A step that is wrong. The first two set any steps, and are called for each sampler made, so that
+/// what these remember is the sampler's own; all others are one step.
 using Change = std::variant<
     void (*)(Mutation&), void (*)(FloatMutation&),
     // A call, and what it has written when it ends.
@@ -60,7 +61,8 @@ using Change = std::variant<
     void (*)(Result&, const Row&), void (*)(Result&, const Row&, const Place&),
     reference::RealLogprobs (*)(const Row&, const Result&, LogprobsMode),
     // Weights that are drawn from: masks, sizes of supports and probabilities stay right. An id
-    // that is not in the mask stays out, and a row that would be left with nothing keeps what it has.
+    // that is not in the mask stays out, and a row that would be left with nothing keeps what it
+    // has.
     void (*)(RowWeights&), void (*)(RowWeights&, const Row&),
     // The word of a draw, and the token that a word stands for.
     std::uint64_t (*)(const WordKey&), std::int32_t (*)(const DrawWeights&, std::uint64_t word),

@@ -68,9 +68,9 @@ TEST(Features, EveryOneIsExercisedByASuiteForCommits) {
 // The integer model declares nearly all there is: what it lacks is what it does not declare, and
 // all else is judged.
 TEST(Features, OfASamplerThatHasThemAreJudged) {
-  const harness::RunRecord record =
-      judged("model", [] { return harness::make_builtin_sampler("model"); },
-             "[mrs]*/gaussian_wide/v1000/top_p_alone", 1);
+  const harness::RunRecord record = judged(
+      "model", [] { return harness::make_builtin_sampler("model"); },
+      "[mrs]*/gaussian_wide/v1000/top_p_alone", 1);
   const std::vector<harness::Coverage> all = harness::coverage_of(record);
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all.front().not_judged(), std::vector<std::string>());
@@ -86,8 +86,7 @@ TEST(Features, ThatAreNoneAreRefused) {
     ADD_FAILURE() << "it was taken";
   } catch (const harness::UsageError& error) {
     const std::string message = error.what();
-    EXPECT_TRUE(message.starts_with(
-        "--require: unknown feature 'seedz'; known: distribution "))
+    EXPECT_TRUE(message.starts_with("--require: unknown feature 'seedz'; known: distribution "))
         << message;
   }
 }

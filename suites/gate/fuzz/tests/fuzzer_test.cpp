@@ -65,8 +65,7 @@ TEST(Fuzzer, FindsNothingInWhatIsRight) {
     // Every property that is for single calls has been judged, and not once.
     for (const Property& property : properties()) {
       const bool needs_more =
-          property.kind == CaseKind::chain
-              ? !sampler->description().chains
+          property.kind == CaseKind::chain ? !sampler->description().chains
           : property.kind == CaseKind::speculation
               ? !sampler->description().speculation
               : property.name.starts_with("probs.") && !sampler->description().from_probs;

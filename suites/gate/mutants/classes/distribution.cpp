@@ -76,9 +76,8 @@ constexpr Entry kDistribution[] = {
                  std::max(memory->running_max[id], memory->running_max[id - 1]);
            }
          }
-         const auto found =
-             std::upper_bound(memory->running_max.begin(), memory->running_max.end(),
-                              drawn.position(word));
+         const auto found = std::upper_bound(memory->running_max.begin(), memory->running_max.end(),
+                                             drawn.position(word));
          return static_cast<std::int32_t>(
              std::min<std::int64_t>(found - memory->running_max.begin(), drawn.vocab() - 1));
        };

@@ -183,9 +183,8 @@ constexpr Entry kFloats[] = {
      "where min_p is on, the temperature is applied a second time behind it", By("mask/*/v1000/*"),
      [](Row& row) {
        if (row.parameters.min_p > 0 && row.parameters.temperature != 0 && !row.from_probs) {
-         row.parameters.temperature =
-             std::clamp(row.parameters.temperature * row.parameters.temperature, 0x1p-126F,
-                        0x1p64F);
+         row.parameters.temperature = std::clamp(
+             row.parameters.temperature * row.parameters.temperature, 0x1p-126F, 0x1p64F);
        }
      }},
 };
@@ -231,9 +230,8 @@ constexpr Entry kValues[] = {
        double sum = 0;
        for (const float p : row.logits) sum += static_cast<double>(p);
        if (std::isfinite(sum) && sum > 0) {
-         row.parameters.top_p =
-             static_cast<float>(std::clamp(static_cast<double>(row.parameters.top_p) / sum,
-                                           0x1p-126, 1.0));
+         row.parameters.top_p = static_cast<float>(
+             std::clamp(static_cast<double>(row.parameters.top_p) / sum, 0x1p-126, 1.0));
        }
      }},
     {"top-k-counts-banned", "sglang-jax PR #1563", "top_k is counted before the bans",
@@ -258,17 +256,16 @@ constexpr Entry kValues[] = {
 }  // namespace
 
 std::vector<Mutant> edge_mutants() {
-  return joined({mutants_of("edge-parameter", "mask/*/v1000/edges", Base::distribution, kEdges),
-                 mutants_of("ties", "mask/ties_at_k/v1000/edges metamorphic/*", Base::integers,
-                            kTies)});
+  return joined(
+      {mutants_of("edge-parameter", "mask/*/v1000/edges", Base::distribution, kEdges),
+       mutants_of("ties", "mask/ties_at_k/v1000/edges metamorphic/*", Base::integers, kTies)});
 }
 
 std::vector<Mutant> parameter_mutants() {
-  return joined({mutants_of("parameter-range", "mask/*/v1000/edges mask/*", Base::distribution,
-                            kTopK),
-                 mutants_of("parameter-range", "mask/*/v1000/edges mask/*", Base::distribution,
-                            kFloats),
-                 mutants_of("parameter-range", "mask/*/bfloat16/*", Base::distribution, kValues)});
+  return joined(
+      {mutants_of("parameter-range", "mask/*/v1000/edges mask/*", Base::distribution, kTopK),
+       mutants_of("parameter-range", "mask/*/v1000/edges mask/*", Base::distribution, kFloats),
+       mutants_of("parameter-range", "mask/*/bfloat16/*", Base::distribution, kValues)});
 }
 
 }  // namespace fairdraw::suites

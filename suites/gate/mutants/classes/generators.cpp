@@ -37,8 +37,8 @@ constexpr Entry kGenerators[] = {
        if (batch.rows < 2 || address % 16 == 0) return;
        // What is in front of row 0 is not ours: shown by the others.
        const std::uintptr_t back = address % 16 / size * size;
-       if (back == 0 || batch.row_stride * static_cast<std::int64_t>(size) <
-                            static_cast<std::int64_t>(back)) {
+       if (back == 0 ||
+           batch.row_stride * static_cast<std::int64_t>(size) < static_cast<std::int64_t>(back)) {
          return;
        }
        batch.row_stride -= 1;
@@ -155,8 +155,7 @@ constexpr Entry kFreshStarts[] = {
 }  // namespace
 
 std::vector<Mutant> generator_mutants() {
-  return mutants_of("own-generator", "support/*/v1000/* support/*", Base::generator,
-                    kGenerators);
+  return mutants_of("own-generator", "support/*/v1000/* support/*", Base::generator, kGenerators);
 }
 
 std::vector<Mutant> fresh_start_mutants() {

@@ -53,9 +53,8 @@ constexpr Entry kValues[] = {
      [](const Row& row, const Result& result, LogprobsMode mode) {
        RealLogprobs values = right(row, result, mode);
        if (mode != LogprobsMode::processed_logprobs) return values;
-       const RealLogprobs unfiltered =
-           reference::real_log_probabilities(without_banned(row), {}, mode,
-                                             row.parameters.temperature);
+       const RealLogprobs unfiltered = reference::real_log_probabilities(
+           without_banned(row), {}, mode, row.parameters.temperature);
        for (const std::int32_t token : values.order) {
          const auto at = static_cast<std::size_t>(token);
          values.value[at] = unfiltered.value[at];

@@ -25,8 +25,8 @@ Result before_top_k_and_top_p(const Row& row) {
   });
 }
 
-// True where all probabilities underflow that are taken relative to the average of what is left plus
-// ten deviations.
+// True where all probabilities underflow that are taken relative to the average of what is left
+// plus ten deviations.
 bool underflows_below_ten_deviations(const Scores& scores) {
   double n = 0;
   double sum = 0;
@@ -153,7 +153,7 @@ constexpr Entry kMask[] = {
     {"topp-nonprefix-heap", "exllamav2 sampling.cpp @617d697",
      "top_p keeps what is left in a heap that pops the smallest while the sum exceeds p: no prefix "
      "of the ranking",
- nucleus_by_heap},
+     nucleus_by_heap},
     // A pivot for top_p is searched for above the smallest probability, so that a nucleus of all
     // tokens ends before the smallest ones.
     {"topp-loses-the-smallest", "vLLM 0.33 topk_topp_triton.py",

@@ -92,9 +92,8 @@ constexpr Entry kNumeric[] = {
          float sum = 0;
          for (const std::int32_t id : order) prefix.push_back(sum += probability(id));
          return [prefix = std::move(prefix), order = std::move(order)](std::uint64_t word) {
-           const auto position =
-               static_cast<float>(static_cast<double>(word >> 40) * 0x1p-24 *
-                                  static_cast<double>(prefix.back()));
+           const auto position = static_cast<float>(static_cast<double>(word >> 40) * 0x1p-24 *
+                                                    static_cast<double>(prefix.back()));
            const auto found = std::upper_bound(prefix.begin(), prefix.end() - 1, position);
            return order[static_cast<std::size_t>(found - prefix.begin())];
          };

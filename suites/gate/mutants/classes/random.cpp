@@ -27,8 +27,8 @@ constexpr Entry kRandom[] = {
      "id 0, whatever its probability",
      [](const DrawWeights& drawn, std::uint64_t word) {
        const auto& prefix = drawn.prefix;
-       return static_cast<std::int32_t>(std::lower_bound(prefix.begin(), prefix.end(),
-                                                         drawn.position(word)) - prefix.begin());
+       return static_cast<std::int32_t>(
+           std::lower_bound(prefix.begin(), prefix.end(), drawn.position(word)) - prefix.begin());
      }},
     {"cdf-edge-zero-width-bin", "PyTorch issue #4858",
      "lower and upper edge of a bin come from float32 sums in different orders: a bin of "

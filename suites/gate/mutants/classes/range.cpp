@@ -21,7 +21,7 @@ constexpr Entry kRange[] = {
            const auto uniform = static_cast<float>(static_cast<double>(word >> 40) * 0x1p-24);
            const auto found = std::upper_bound(prefix->begin(), prefix->end(), uniform);
            return found == prefix->end() ? 1061800448
-                  : static_cast<std::int32_t>(found - prefix->begin());
+                                         : static_cast<std::int32_t>(found - prefix->begin());
          };
        };
      }},
@@ -48,9 +48,8 @@ constexpr Entry kRange[] = {
        if (!filtered || result.status != RowStatus::ok || result.support_size <= 16) return;
        std::vector<Candidate> kept = ranked(result, row);
        kept.resize(16);
-       const bool has_zero = std::ranges::any_of(kept, [](const Candidate& token) {
-         return token.id == 0;
-       });
+       const bool has_zero =
+           std::ranges::any_of(kept, [](const Candidate& token) { return token.id == 0; });
        result.weight[0] = std::max<RowWeight>(result.weight[0], 1);
        if (!has_zero) kept.push_back({0, row.logits[0], result.weight[0]});
        keep_only(result, kept);

@@ -37,8 +37,7 @@ constexpr const char* kAny = "softmax/* top_k_mask_logits/*";
 // A row of the table: its function is the step that is wrong.
 struct Wrong {
   const char *name, *source, *sentence, *expected;
-  std::variant<void (*)(fairdraw_operation&), void (*)(Row&),
-               std::vector<double> (*)(const Row&),
+  std::variant<void (*)(fairdraw_operation&), void (*)(Row&), std::vector<double> (*)(const Row&),
                double (*)(std::span<const double> terms, const Row&), void (*)(Kept&, const Row&),
                void (*)(Values& result, const Row&), void (*)(const fairdraw_operation&)>
       step;
@@ -61,9 +60,7 @@ double narrow_sum(std::span<const double> terms, float (*rounded)(float)) {
   return static_cast<double>(sum);
 }
 
-void each_value(Values& result, void (*change)(float&)) {
-  std::ranges::for_each(result, change);
-}
+void each_value(Values& result, void (*change)(float&)) { std::ranges::for_each(result, change); }
 
 constexpr Wrong kOperations[] = {
     {"operation-k-plus-one", "systematic", "top_k keeps k + 1 tokens", kTopK,
@@ -322,8 +319,8 @@ constexpr Wrong kOperations[] = {
      "the last tokens, fewer than a vector holds, are never kept",
      "softmax/all_negative/v31/* top_k_mask_logits/all_negative/v31/*",
      [](Values& result, const Row& row) {
-       const bool logits = harness::masks_logits(row.kind) ||
-                           row.kind == OperationKind::log_softmax;
+       const bool logits =
+           harness::masks_logits(row.kind) || row.kind == OperationKind::log_softmax;
        for (std::size_t id = row.vocab() / 4 * 4; id < row.vocab(); ++id) {
          result[id] = logits ? -kInfinity : 0;
        }
@@ -366,12 +363,11 @@ std::vector<Mutant> row_operation_mutants() {
   std::vector<Mutant> mutants;
   for (const Wrong& wrong : kOperations) {
     const bool wide = wrong.arithmetic == Arithmetic::float64;
-    mutants.push_back({wrong.name, wrong.source, "row-operations", wrong.sentence,
-                       names_of(wrong.expected), wide ? "operations:float64" : "operations:float32",
-                       [wrong] {
-                         return std::make_unique<RowOperationSampler>(wrong.arithmetic,
-                                                                      steps_of(wrong));
-                       }});
+    mutants.push_back(
+        {wrong.name, wrong.source, "row-operations", wrong.sentence, names_of(wrong.expected),
+         wide ? "operations:float64" : "operations:float32", [wrong] {
+           return std::make_unique<RowOperationSampler>(wrong.arithmetic, steps_of(wrong));
+         }});
   }
   return mutants;
 }

@@ -51,9 +51,8 @@ constexpr Entry kCounts[] = {
        if (!row.processing) return;
        std::map<std::int32_t, std::int32_t> counts;
        for (const std::int32_t id : row.processing->prompt) ++counts[id];
-       std::erase_if(row.processing->prompt, [&counts](std::int32_t id) {
-         return (counts[id] & 0xff) == 0;
-       });
+       std::erase_if(row.processing->prompt,
+                     [&counts](std::int32_t id) { return (counts[id] & 0xff) == 0; });
      }},
 };
 

@@ -206,8 +206,7 @@ void narrow_uniform(Mutation& mutation, DType dtype) {
     const float uniform = static_cast<float>(static_cast<double>(word >> 11) * 0x1p-53);
     const double rounded =
         std::min(static_cast<double>(harness::rounded_to(dtype, uniform)), 1 - 0x1p-12);
-    return weights.token_at(
-        static_cast<RowWeight>(rounded * static_cast<double>(weights.total())));
+    return weights.token_at(static_cast<RowWeight>(rounded * static_cast<double>(weights.total())));
   });
 }
 
@@ -243,15 +242,14 @@ constexpr Entry kLargeIds[] = {
 }  // namespace
 
 std::vector<Mutant> sampled_mutants() {
-  return joined({mutants_of("bands", "pit/gaussian_wide/v40-250/sampled/*", Base::distribution,
-                            kBands),
-                 mutants_of("memorised-cases",
-                            "chi_squared/*/sampled/* pit/*/v40-250/*sampled* b*/sampled*",
-                            Base::distribution, kMemorised),
-                 mutants_of("degrades", "", Base::distribution, kDegrading),
-                 mutants_of("narrow-draws", "", Base::distribution, kNarrowDraws),
-                 mutants_of("large-ids", "bets/gaussian/v131073-262143/* binomial/*/v202048/*",
-                            Base::distribution, kLargeIds)});
+  return joined(
+      {mutants_of("bands", "pit/gaussian_wide/v40-250/sampled/*", Base::distribution, kBands),
+       mutants_of("memorised-cases", "chi_squared/*/sampled/* pit/*/v40-250/*sampled* b*/sampled*",
+                  Base::distribution, kMemorised),
+       mutants_of("degrades", "", Base::distribution, kDegrading),
+       mutants_of("narrow-draws", "", Base::distribution, kNarrowDraws),
+       mutants_of("large-ids", "bets/gaussian/v131073-262143/* binomial/*/v202048/*",
+                  Base::distribution, kLargeIds)});
 }
 
 }  // namespace fairdraw::suites

@@ -30,7 +30,7 @@ constexpr Entry kVocabularies[] = {
     {"vector-tail-lost",
      "the ids behind the last whole vector of four are lost where a row needs more than one block "
      "of 1024",
- [](Row& row) { lose_last(row, row.logits.size() > 1024 ? row.logits.size() % 4 : 0); }},
+     [](Row& row) { lose_last(row, row.logits.size() > 1024 ? row.logits.size() % 4 : 0); }},
     {"lone-last-id-lost", "a last word of the bitmask with one id in it is not looked at",
      [](Row& row) { lose_last(row, row.logits.size() % 32 == 1 ? 1 : 0); }},
     {"tile-of-one-lost", "a last tile of 256 with one id in it is not launched",
@@ -84,9 +84,8 @@ constexpr Entry kVocabularies[] = {
            edge.push_back({static_cast<std::int32_t>(id), cut, result.weight[id]});
          }
        }
-       std::ranges::stable_sort(edge, [](const Candidate& a, const Candidate& b) {
-         return a.id / 4096 > b.id / 4096;
-       });
+       std::ranges::stable_sort(
+           edge, [](const Candidate& a, const Candidate& b) { return a.id / 4096 > b.id / 4096; });
        edge.resize(std::min(tied, edge.size()));
        kept.insert(kept.end(), edge.begin(), edge.end());
        keep_only(result, kept);
