@@ -4,6 +4,8 @@
 #include <charconv>
 #include <numeric>
 
+#include "fairdraw/cuda_beam_search.h"
+#include "fairdraw/cuda_speculative.h"
 #include "fairdraw/sample.h"
 #include "suites/benchmarks/beam_step.h"
 #include "suites/benchmarks/cuda_calls.h"
