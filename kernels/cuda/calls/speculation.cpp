@@ -5,7 +5,8 @@
 //   edit_rows      what processing changes in them, where it is asked for;
 //   filter_rows    the target's rows, all at once, a token drawn at each; and the draft's, where
 //                  its distribution is known and is needed;
-//   verify_tree    the walk over the drafts;
+//   verify_tree    the walk over the drafts; verify_chain that over chains whose distribution is
+//                  known;
 //   emitted_rows, mark_kept, pack_kept   kept sets of the rows at which tokens were emitted.
 // Rows after the first draft that is rejected are filtered for nothing: to wait for the walk
 // would take longer.
@@ -283,8 +284,14 @@ Error run(DraftedCall call, const KeptSets* kept, const Execution& execution) {
     draft = weighed_draft(request, workspace);
   }
   const FilteredRows target = filtered_target(task, workspace);
-  if (Error e =
-          check_launch("verify_tree", walk_trees(task, target, draft, result, path, stream))) {
+  if (call.is_chain && call.knows_distribution()) {
+    const VerifyChainResult of_chain{result.tokens, result.accepted, result.statuses};
+    if (Error e = check_launch("verify_chain",
+                               walk_chains(task, target, draft, of_chain, path, stream))) {
+      return e;
+    }
+  } else if (Error e = check_launch(
+                 "verify_tree", walk_trees(task, target, draft, result, path, stream))) {
     return e;
   }
   if (kept == nullptr) return {};

@@ -2,7 +2,8 @@
 //
 // drafted_rows.cu says which rows count, and by which parameters; the row kernel filters
 // them and draws; verify_tree.cu walks over the drafts of each request. A chain is a tree of one
-// child a node. chain_speculative_sampling.cu is the operation from probabilities.
+// child a node; verify_chain.cu walks over those whose distribution is known.
+// chain_speculative_sampling.cu is the operation from probabilities.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,6 +11,7 @@
 #include <cstdint>
 
 #include "common/drafted_request.h"
+#include "common/philox.h"
 #include "cuda/tiles/filtered_rows.h"
 
 namespace fairdraw::cuda {
@@ -62,6 +64,12 @@ struct DraftTask {
   __device__ std::int64_t parent(const DraftedRequest& request, std::int64_t number) const {
     return parents.given() ? parents.data[request.place + number] : number - 1;
   }
+  /// The random word of a position of request b.
+  __device__ std::uint64_t word(std::int64_t b, std::int64_t position, Purpose purpose) const {
+    return random_word(target.seed.at(b),
+                       target.offset.at(b) + static_cast<std::uint64_t>(position), purpose,
+                       static_cast<std::uint32_t>(target.seed.is_array() ? 0 : b));
+  }
   /// The row of the distribution of a node's children: beside the target's, in chains at the place.
   __device__ std::int64_t draft_row(const DraftedRequest& request, std::int64_t node) const {
     return (parents.given() ? request.row : request.place) + node + 1;
@@ -75,6 +83,13 @@ cudaError_t prepare_drafted_rows(const DraftTask& task, cudaStream_t stream);
 /// `draft` where the distribution is known.
 cudaError_t walk_trees(const DraftTask& task, const FilteredRows& target, const FilteredRows& draft,
                        const VerifyTreeResult& result, Path path, cudaStream_t stream);
+
+/// The same of chains whose distribution is known, by a kernel of their own: a tree's has 48 KB of
+/// shared memory for the residuals of siblings, and fewer of its blocks run at once (64 chains of
+/// 5 drafts, V = 128256, one H100: 271 us by this one, 334 by the tree's).
+cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
+                        const FilteredRows& draft, const VerifyChainResult& result, Path path,
+                        cudaStream_t stream);
 
 /// Enqueues the row kernel over rows of probabilities from which nothing is filtered: what is wrong
 /// with each, its largest value, and what it weighs. `active`: optional, one a row.

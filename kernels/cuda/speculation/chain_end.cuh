@@ -1,0 +1,41 @@
+// Where a chain of drafted tokens ends: all positions are looked at side by side.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/device/block_sums.cuh"
+#include "fairdraw/types.h"
+
+namespace fairdraw::cuda {
+
+/// How a position ends. `open`: its totals decide.
+enum class Ending : std::uint32_t { goes_on, fails, stops, open };
+
+struct Position {
+  std::int64_t number;
+  Ending ending;
+  RowStatus status;  ///< of one that fails
+};
+
+/// The first position from `begin` to `last` that does not go on, for all threads of the block:
+/// look_at(i) says how position i ends; `last` never goes on.
+template <class LookAt>
+__device__ Position first_end(std::int64_t begin, std::int64_t last, const LookAt& look_at,
+                              BlockScratch<std::uint64_t>& scratch) {
+  constexpr int kBits = 8;
+  constexpr std::uint64_t kMask = (1U << kBits) - 1U;
+  std::uint64_t first = ~std::uint64_t{0};
+  for (std::int64_t i = begin + threadIdx.x; i <= last; i += blockDim.x) {
+    const Position position = look_at(i);
+    if (position.ending == Ending::goes_on) continue;
+    first = (static_cast<std::uint64_t>(i) << (2 * kBits)) |
+            (static_cast<std::uint64_t>(position.ending) << kBits) |
+            static_cast<std::uint64_t>(position.status);
+    break;
+  }
+  first = reduce_block(first, scratch, Minimum{});
+  return {static_cast<std::int64_t>(first >> (2 * kBits)),
+          static_cast<Ending>((first >> kBits) & kMask), static_cast<RowStatus>(first & kMask)};
+}
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,200 @@
+// The walk over a chain of drafted tokens (fairdraw/speculative.h, verify_chain).
+//
+// Contract. Tokens, the number of accepted drafts, and a status of each request, from rows of the
+// target that are filtered, with a token drawn at each, and from rows of the draft where its
+// distribution is known. Semantics and arithmetic: those of kernels/cpu/verify_tree.cpp and
+// chain_draws.cuh. Nothing after the first rejected draft counts, not even a bad row.
+//
+// Algorithm and cost. 1 to 8 blocks a request, one where no distribution is known. All positions
+// are tested side by side, by every block for itself: with no distribution of the draft the drawn
+// token is compared with the drafted one; with a distribution the test takes two weights and bounds
+// of two totals. The first position that does not go on decides. Only it reads rows again, in
+// passes shared by the blocks: for a bonus one of one row, for a residual one of both rows, totals
+// and residuals together (a second where bounds leave many tokens of them open, and one of the
+// target's row where the distributions are equal). Where the bounds
+// leave a test open (totals are 2^38.5 or more, but for rows of subnormal probabilities, so the
+// chance is at most V 2^-37.5) they are added up for it, and the positions after it are tested if
+// it goes on.
+//
+// Randomness: position i uses offset + i; purposes draw (by the row kernel), accept, recover,
+// bonus. Determinism: integers throughout; no dependence on order, grid or batch.
+#include <cstdint>
+
+#include "cuda/device/block_sums.cuh"
+#include "cuda/device/early_start.h"
+#include "cuda/speculation/chain_draws.cuh"
+#include "cuda/speculation/chain_end.cuh"
+#include "cuda/speculation/drafted_rows.h"
+#include "cuda/speculation/filtered_distribution.cuh"
+#include "cuda/tiles/tile_launch.cuh"
+
+namespace fairdraw::cuda {
+namespace {
+
+/// Few, and many blocks: what one waits for another hides.
+constexpr int kThreads = 256;
+
+static_assert(kThreads / kWarp <= ResidualMemory::kMaxWarpsOfDraw);
+
+struct Shared {
+  ChainSums sums;
+  ResidualMemory residual;
+  BlockScratch<std::uint64_t> reduction;
+};
+
+class ChainWalk {
+ public:
+  __device__ ChainWalk(const DraftTask& task, const FilteredRows& target, const FilteredRows& draft,
+                       std::int64_t b, const RowCluster& cluster, Shared& shared)
+      : task_(task),
+        target_(target),
+        draft_(draft),
+        b_(b),
+        state_(task.requests[b]),
+        cluster_(cluster),
+        shared_(shared) {}
+
+  __device__ void run(const VerifyChainResult& result) {
+    cluster_.announce();
+    Position end{0, Ending::fails, state_.status};
+    if (state_.status == RowStatus::ok) end = first_end(0);
+    const std::int64_t width = task_.drafts.max_draft + 1;
+    std::int32_t* tokens = result.tokens.data + b_ * width;
+    cluster_.await_all();
+    const std::int32_t last = last_token(end);
+    const bool ok = end.ending != Ending::fails;
+    const std::int64_t stands = end.number;
+    if (ok && threadIdx.x == 0 && last >= 0) tokens[stands] = last;
+    if (cluster_.rank != 0) return;
+    for (std::int64_t i = threadIdx.x; i < width; i += kThreads) {
+      if (ok && i == stands) continue;
+      tokens[i] = ok && i < stands ? drafted(i) : -1;
+    }
+    if (threadIdx.x != 0) return;
+    if (result.accepted.given()) {
+      result.accepted.data[b_] = ok ? static_cast<std::int32_t>(stands) : 0;
+    }
+    if (result.statuses.given()) result.statuses.data[b_] = end.status;
+  }
+
+ private:
+  __device__ std::int32_t drafted(std::int64_t i) const {
+    return task_.drafts.tokens.data[state_.request.place + i];
+  }
+  __device__ std::int64_t row_of(std::int64_t i) const { return state_.request.row + i; }
+  __device__ bool by_distribution() const { return state_.by_distribution != 0; }
+  __device__ std::uint64_t word(std::int64_t position, Purpose purpose) const {
+    return task_.word(b_, position, purpose);
+  }
+
+  __device__ Distribution<FilteredWeight> target(std::int64_t i) const {
+    return distribution_of(target_, row_of(i));
+  }
+  __device__ Distribution<FilteredWeight> draft(std::int64_t i) const {
+    return distribution_of(draft_, state_.request.place + i);
+  }
+
+  __device__ Position look_at(std::int64_t i) const {
+    const RowStatus status = target_.records[row_of(i)].status;
+    if (status != RowStatus::ok) return {i, Ending::fails, status};
+    if (i == state_.request.drafts) return {i, Ending::stops, RowStatus::ok};
+    if (by_distribution()) return test(i);
+    const bool stands = task_.draws.tokens[row_of(i)] == drafted(i);
+    return {i, stands ? Ending::goes_on : Ending::stops, RowStatus::ok};
+  }
+
+  __device__ Position test(std::int64_t i) const {
+    const RowStatus status = draft_.records[state_.request.place + i].status;
+    if (status != RowStatus::ok) return {i, Ending::fails, status};
+    const Distribution<FilteredWeight> of_draft = draft(i);
+    const std::int32_t token = drafted(i);
+    if (of_draft.weight(token) == 0) return {i, Ending::fails, RowStatus::impossible_draft};
+    switch (test_draft(target(i), of_draft, token, word(i, Purpose::accept))) {
+      case Verdict::accepts:
+        return {i, Ending::goes_on, RowStatus::ok};
+      case Verdict::rejects:
+        return {i, Ending::stops, RowStatus::ok};
+      case Verdict::open:
+        break;
+    }
+    return {i, Ending::open, RowStatus::ok};
+  }
+
+  /// The first position from `begin` on that does not go on, for all threads.
+  __device__ Position first_end(std::int64_t begin) {
+    return cuda::first_end(
+        begin, state_.request.drafts, [this](std::int64_t i) { return look_at(i); },
+        shared_.reduction);
+  }
+
+  /// The token that ends the chain, in one block's first warp; negative elsewhere. `end`, for all
+  /// threads: where it is open it goes on, or stops.
+  __device__ std::int32_t last_token(Position& end) {
+    ChainDraw draw(cluster_, shared_.sums, target_.rows.vocab);
+    while (end.ending != Ending::fails) {
+      const std::int64_t i = end.number;
+      if (!by_distribution()) return cluster_.rank == 0 ? task_.draws.tokens[row_of(i)] : -1;
+      ResidualMemory& memory = shared_.residual;
+      memory.clear();
+      memory.target.set(target(i));
+      if (i == state_.request.drafts) {
+        return draw_from_target(draw, word(i, Purpose::bonus), memory.target.get());
+      }
+      const std::uint64_t recover = word(i, Purpose::recover);
+      if (end.ending == Ending::stops) {
+        memory.draft.set(draft(i));
+        return draw_residual(draw, recover, memory, cluster_);
+      }
+      std::int32_t last = -1;
+      if (!passes_by_totals(draw, i, recover, last)) return last;
+      end = first_end(i + 1);
+    }
+    return -1;
+  }
+
+  /// A test that bounds left open: false where the draft is rejected, and `last` is what comes in
+  /// its place.
+  __device__ __noinline__ bool passes_by_totals(ChainDraw& draw, std::int64_t i,
+                                                std::uint64_t recover, std::int32_t& last) const {
+    Distribution<FilteredWeight> of_target = target(i);
+    Distribution<FilteredWeight> of_draft = draft(i);
+    find_totals(draw, of_target, of_draft);
+    const Verdict verdict = test_draft(of_target, of_draft, drafted(i), word(i, Purpose::accept));
+    if (verdict == Verdict::accepts) return true;
+    last = draw_residual(draw, recover, of_target, of_draft);
+    return false;
+  }
+
+  const DraftTask& task_;
+  const FilteredRows& target_;
+  const FilteredRows& draft_;
+  std::int64_t b_;
+  DraftedState state_;
+  RowCluster cluster_;
+  Shared& shared_;
+};
+
+__global__ void __launch_bounds__(kThreads, blocks_with_registers(kThreads))
+    walk_chains_kernel(const __grid_constant__ DraftTask task,
+                       const __grid_constant__ FilteredRows target,
+                       const __grid_constant__ FilteredRows draft,
+                       const __grid_constant__ VerifyChainResult result, int blocks_log2) {
+  __shared__ Shared shared;
+  await_kernel_before();
+  const RowCluster cluster = RowCluster::of_grid(blocks_log2);
+  ChainWalk(task, target, draft, blockIdx.x >> blocks_log2, cluster, shared).run(result);
+}
+
+}  // namespace
+
+cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
+                        const FilteredRows& draft, const VerifyChainResult& result, Path path,
+                        cudaStream_t stream) {
+  const bool draws = task.draft_law != DraftLaw::none && path != Path::block;
+  const int blocks = draws ? blocks_of_draw(target.rows.vocab, task.target.batch, kThreads) : 1;
+  const SpreadNeeds needs{[](int) { return 0; }, /*starts_early=*/true};
+  return launch_spread<walk_chains_kernel>(task.target.batch, {blocks, kThreads}, needs, stream,
+                                           task, target, draft, result);
+}
+
+}  // namespace fairdraw::cuda
