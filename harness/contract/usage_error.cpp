@@ -3,10 +3,29 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 namespace fairdraw::harness {
 namespace {
+
+// Letters that are put in, left out, replaced, or swapped with their neighbour.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before, last, row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    before = std::move(last);
+    last = std::move(row);
+    row.assign(b.size() + 1, i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      row[j + 1] = std::min({last[j] + (a[i] == b[j] ? 0 : 1), last[j + 1] + 1, row[j] + 1});
+      const bool swapped = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
+      if (swapped) row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
+    }
+  }
+  return row.back();
+}
 
 // "bf16" of "bfloat16": the first letter, the last one, and some between, in their order.
 bool is_abbreviation(std::string_view given, std::string_view name) {
@@ -23,13 +42,24 @@ bool begins(std::string_view given, std::string_view name) {
   return given.size() >= kShortest && name.starts_with(given);
 }
 
-// Names that somebody may have meant: those that begin so, else those that are so abbreviated.
+// Those names that somebody may have meant: those that begin so; else those that are so
+// abbreviated; else the closest ones, where no more than a third of the letters are wrong.
 std::vector<std::string_view> meant(std::string_view given, std::span<const std::string> known) {
   std::vector<std::string_view> names;
   for (const auto& fits : {begins, is_abbreviation}) {
     std::ranges::copy_if(known, std::back_inserter(names),
                          [&](const std::string& name) { return fits(given, name); });
-    if (!names.empty()) break;
+    if (!names.empty()) return names;
+  }
+  constexpr std::size_t kLettersAMistake = 3;
+  std::size_t least = std::max<std::size_t>(1, given.size() / kLettersAMistake);
+  for (const std::string& name : known) {
+    const std::size_t distance = edit_distance(given, name);
+    // A name of which no letter was given is as far away as an empty text.
+    if (distance > least || distance >= std::max(given.size(), name.size())) continue;
+    if (distance < least) names.clear();
+    least = distance;
+    names.push_back(name);
   }
   return names;
 }

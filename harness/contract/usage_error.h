@@ -14,8 +14,9 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// "unknown dtype 'bf16'; did you mean 'bfloat16'? Known: ...": names that begin with what was
-/// given, or that it abbreviates. Where there is none: "unknown sampler 'bf16'; known: ...".
+/// "unknown sampler 'cpu:avx3'; did you mean 'cpu:avx2'? Known: ...": names that begin with what
+/// was given, that it abbreviates, or that it misspells in a third of its letters at most. Where
+/// there is none: "unknown sampler 'bf16'; known: ...".
 std::string unknown_name_message(std::string_view what, std::string_view given,
                                  std::span<const std::string> known);
 

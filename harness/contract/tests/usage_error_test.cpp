@@ -41,7 +41,15 @@ TEST(UnknownName, SuggestsNamesThatBeginSo) {
 TEST(UnknownName, SuggestsWhatIsAbbreviated) {
   EXPECT_EQ(suggested("bf16", kDtypes), "'bfloat16'");
   EXPECT_EQ(suggested("rprt", {"report", "replay"}), "'report'");
-  EXPECT_EQ(suggested("vllm_toch", kProfiles), "'vllm_torch'");
+}
+
+TEST(UnknownName, SuggestsWhatIsMisspelt) {
+  EXPECT_EQ(suggested("vllm_toch", kProfiles), "'vllm_torch'");  // 1 of 9 left out
+  EXPECT_EQ(suggested("hff", kProfiles), "'hf'");                // 1 of 3 too many
+  EXPECT_EQ(suggested("cpu:avx3", kSamplers), "'cpu:avx2'");     // 1 of 8 replaced
+  EXPECT_EQ(suggested("cpu;avx3", kSamplers), "'cpu:avx2'");     // 2 of 8: just not a third
+  EXPECT_EQ(suggested("lits", {"list", "lint"}), "'list'");      // a swap is one mistake
+  EXPECT_EQ(suggested("bat", {"cat", "rat", "dog"}), "'cat' or 'rat'");
 }
 
 TEST(UnknownName, SuggestsNothingThatIsFarAway) {
@@ -49,8 +57,8 @@ TEST(UnknownName, SuggestsNothingThatIsFarAway) {
   EXPECT_EQ(suggested("bf16", kProfiles), "");
   EXPECT_EQ(suggested("vllm", kSamplers), "");
   EXPECT_EQ(suggested("xyzzy", {"fuzz", "verify"}), "");
-  EXPECT_EQ(suggested("abcd", {"axyd"}), "");
-  EXPECT_EQ(suggested("x", {"a"}), "");
+  EXPECT_EQ(suggested("abcd", {"axyd"}), "");  // 2 of 4 replaced
+  EXPECT_EQ(suggested("x", {"a"}), "");        // one mistake, and nothing is left
   EXPECT_EQ(suggested("", {"a", "ab"}), "");
   EXPECT_EQ(suggested("c", kSamplers), "");  // begins four names, and says too little
 }

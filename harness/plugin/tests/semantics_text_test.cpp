@@ -55,7 +55,7 @@ TEST(SemanticsText, everyChoiceHasItsName) {
 TEST(SemanticsText, whatItCannotMeanIsNamed) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "unknown semantics profile ''"},
-      {"hff", "unknown semantics profile 'hff'; known: fairdraw "},
+      {"hff", "did you mean 'hf'"},
       {"hf,", "'' is not field=value"},
       {"hf,top_k_ties", "'top_k_ties' is not field=value"},
       {"hf,top_k_tie=any_k", "did you mean 'top_k_ties'"},

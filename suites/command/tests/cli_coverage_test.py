@@ -91,8 +91,8 @@ class Coverage(CommandLineCase):
     def test_what_cannot_be_asked_is_refused(self):
         call = ("verify", "--suite", "smoke", "--sampler", "cpu", "--seed", "1")
         refuse = self.expect_usage_error
-        refuse(*call, "--require", "topp",
-               says=["--require: unknown feature 'topp'; did you mean 'top_p'"])
+        refuse(*call, "--require", "top_pp",
+               says=["--require: unknown feature 'top_pp'; did you mean 'top_p'"])
         refuse(*call, "--require", "seeds,seeds", says=["--require: 'seeds' is given twice"])
         refuse(*call, "--require", "", says=["--require", "is empty"])
         for value in ("101", "-1", "half", "nan"):
@@ -101,7 +101,7 @@ class Coverage(CommandLineCase):
                says=["--require: --shard is given too", "give it to merge"])
         refuse(*call, "--case-part", "1/2", "--max-skipped", "10",
                says=["--max-skipped: --case-part is given too", "give it to merge"])
-        refuse("merge", self.logits, "--require", "seed", says=["did you mean 'seeds'"])
+        refuse("merge", self.logits, "--require", "seedz", says=["did you mean 'seeds'"])
 
     def test_features_are_listed(self):
         result = self.run_fairdraw("list", "features", "--json")

@@ -47,7 +47,7 @@ class CommandLine(CommandLineCase):
         self.expect_usage_error(*smoke, "--case", "mask/gaussian/v7", says=["mask/gaussian/v7"])
         self.expect_usage_error(*smoke, "--dtype", "bf16", says=["'bf16'", "'bfloat16'"])
         self.expect_usage_error(*smoke, "--dtype", "bfloat16", says=["--dtype", "--logits"])
-        self.expect_usage_error("list", "familys", says=["'familys'", " families "])
+        self.expect_usage_error("list", "familys", says=["'families'"])
         self.expect_usage_error("sample", "--logits", self.logits, "--tie-rule", "lowest",
                                 says=["'lowest_id'"])
         self.expect_usage_error("replay", "mask/x", "--seed", "1", says=["mask/x"])
@@ -387,7 +387,7 @@ class CommandLine(CommandLineCase):
                     self.assertGreater(observed[name]["draws"], 0)
                     self.assertGreaterEqual(len(observed[name]["tokens"]), 3)
                 self.assertIn(profile, result.stdout.splitlines()[2])
-        self.expect_usage_error("identify", "--sampler", "cpuu", says=["'cpuu'", " cpu "])
+        self.expect_usage_error("identify", "--sampler", "cpuu", says=["'cpuu'", "'cpu"])
         self.expect_usage_error("identify", "--sampler", "profile:llamacp", says=["'llamacpp'"])
         self.expect_usage_error("identify", "--sampler", "cpu", "--json", self.path("no/folder"),
                                 says=["cannot write"])
@@ -404,7 +404,7 @@ class CommandLine(CommandLineCase):
         again = self.run_fairdraw(*law["replay"].split()[1:])
         self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
         self.assertIn(law["message"], again.stdout)
-        self.expect_usage_error(*compare, "modell", says=["'modell'", " model\n"])
+        self.expect_usage_error(*compare, "modell", says=["'modell'", "'model'"])
 
     def test_profiles_are_listed_with_what_sets_them_apart(self):
         listed = self.run_fairdraw("list", "profiles").stdout
@@ -484,7 +484,7 @@ class CommandLine(CommandLineCase):
     def test_fuzz_bad_usage(self):
         self.expect_usage_error("fuzz", "--property", "no.such", says=["no.such"])
         self.expect_usage_error("fuzz", "--sampler", "cpu:scalr", says=["'cpu:scalar'"])
-        self.expect_usage_error("fuzz", "--semantics", "hff", says=["'hff'", " hf "])
+        self.expect_usage_error("fuzz", "--semantics", "hff", says=["'hf'"])
         self.expect_usage_error("fuzz", "--seed", "x", says=["--seed"])
         self.expect_usage_error("replay", self.path("none.json"), "--sampler", "cpu",
                                 says=["none.json"])

@@ -79,14 +79,15 @@ TEST(Features, OfASamplerThatHasThemAreJudged) {
   }
 }
 
-TEST(Features, ThatAreNoneAreRefused) {
+TEST(Features, ThatAreNoneAreRefusedWithWhatWasMeant) {
   expect_features("--require", {"top_p", "seeds"});
   try {
     expect_features("--require", {"top_p", "seedz"});
     ADD_FAILURE() << "it was taken";
   } catch (const harness::UsageError& error) {
     const std::string message = error.what();
-    EXPECT_TRUE(message.starts_with("--require: unknown feature 'seedz'; known: distribution "))
+    EXPECT_TRUE(message.starts_with(
+        "--require: unknown feature 'seedz'; did you mean 'seeds'? Known: distribution "))
         << message;
   }
 }
