@@ -160,14 +160,14 @@ class KeptTrees(NamedTuple):
     kept: KeptSets  #: a set for each place of verified.tokens, one row after the other
 
 
-@TABLE.declare()
+@TABLE.declare(core="verify_drafts")
 def verify_chain_with_kept_sets(*args: Any, room: int | None = None, **kwargs: Any) -> KeptChains:
     """As `fairdraw.verify_chain`, with a kept set for each token that is emitted: the survivors of the
     target's row there. Places behind a request's last token have none. `room` as above."""
     return KeptChains(*_with_sets(verify_chain, args, kwargs, room))
 
 
-@TABLE.declare()
+@TABLE.declare(core="verify_drafts")
 def verify_tree_with_kept_sets(*args: Any, room: int | None = None, **kwargs: Any) -> KeptTrees:
     """The same of `fairdraw.verify_tree`."""
     return KeptTrees(*_with_sets(verify_tree, args, kwargs, room))

@@ -280,7 +280,10 @@ _CHAINS = {
 
 
 @TABLE.declare(
-    Operator("verify_chain", _CHAINS), sizes=_verified_sizes, groups={"draft_filters": LawFilters}
+    Operator("verify_chain", _CHAINS),
+    sizes=_verified_sizes,
+    groups={"draft_filters": LawFilters},
+    core="verify_drafts",
 )
 @operation
 def verify_chain(
@@ -325,7 +328,7 @@ def _paths(ids: Any, parents: Any) -> list[Any]:
     return paths
 
 
-@TABLE.declare()
+@TABLE.declare(core="verify_drafts")
 @operation
 def verify_tree(
     backend_for: BackendFor, logits: Array, draft_token_ids: Array, parents: Array, *,
