@@ -290,8 +290,8 @@ Error run(DraftedCall call, const KeptSets* kept, const Execution& execution) {
                                walk_chains(task, target, draft, of_chain, path, stream))) {
       return e;
     }
-  } else if (Error e = check_launch(
-                 "verify_tree", walk_trees(task, target, draft, result, path, stream))) {
+  } else if (Error e = check_launch("verify_tree",
+                                    walk_trees(task, target, draft, result, path, stream))) {
     return e;
   }
   if (kept == nullptr) return {};
