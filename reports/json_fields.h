@@ -333,7 +333,7 @@ class JsonObject {
 
 /// A struct by the function of its fields; a copy, because that could also read it.
 template <class T, class Fields>
-Json object_json(T value, const Fields& fields) {
+Json object_json(T value, const Fields& fields) {  // NOLINT(performance-unnecessary-value-param)
   Json json = Json::object();
   JsonObject to(json);
   fields(to, value);

@@ -101,7 +101,7 @@ BenchmarkOptions with_lists(BenchmarkOptions options, Lists lists, const std::st
       options.dtypes != std::vector<std::string>{"float32"}) {
     throw UsageError(fmt::format("operation {} is measured on float32 alone", name));
   }
-  const auto otherwise = [](auto& list, auto of_table, auto of_cell, bool is_table) {
+  const auto otherwise = [](auto& list, const auto& of_table, const auto& of_cell, bool is_table) {
     if (list.empty()) list = is_table ? of_table : of_cell;
   };
   using Numbers = std::vector<std::int64_t>;

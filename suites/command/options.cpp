@@ -154,11 +154,12 @@ CLI::Option* add(CLI::App& app, const std::string& names, T& value, const std::s
   };
   CLI::Option* const option = app.add_option(names, assign, what);
   option->required(rules.required)->default_str(default_text(value, rules))->type_size(1);
-  std::string shown = type;
+  option->type_name(type);
   if constexpr (std::is_arithmetic_v<One>) {
-    if (!std::isinf(rules.least)) shown += fmt::format(" ({})", range_text<One>(rules));
+    if (!std::isinf(rules.least)) {
+      option->type_name(fmt::format("{} ({})", type, range_text<One>(rules)));
+    }
   }
-  option->type_name(shown);
   if (rules.repeated) {
     option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   } else if (kIsList<T>) {

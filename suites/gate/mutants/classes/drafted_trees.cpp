@@ -189,13 +189,9 @@ constexpr Entry kDraftedTrees[] = {
      }},
     {"judged-with-replacement",
      "siblings drawn without replacement are judged as drawn from the whole distribution",
-     [](DraftedTokens& request) {
-       request.siblings = SiblingSampling::with_replacement;
-     }},
+     [](DraftedTokens& request) { request.siblings = SiblingSampling::with_replacement; }},
     {"judged-without-replacement", "siblings drawn with replacement are judged as drawn without",
-     [](DraftedTokens& request) {
-       request.siblings = SiblingSampling::without_replacement;
-     }},
+     [](DraftedTokens& request) { request.siblings = SiblingSampling::without_replacement; }},
     // The draft as if it were given: its distribution is a point mass.
     {"q-ignored", "EAGLE issue #329", "drafts that were drawn are judged as given",
      [](DraftedTokens& request) {
