@@ -50,7 +50,7 @@ class CudaSampler final : public Sampler {
     const SampleRequest request = sample_request_of(batch);
     const SampleResult result = sample_result_of(batch, statuses_of(batch.statuses, batch.outputs));
 
-    cuda::Execution execution;
+    cuda::Execution execution{.path = path_};
     const std::int64_t workspace = cuda::workspace_bytes(request, result.logprobs);
     if (Error error = prepare(state, workspace, execution)) return error;
     Error error = batch.input == 0 ? cuda::sample(request, result, execution)
@@ -70,7 +70,7 @@ class CudaSampler final : public Sampler {
       call.top_p = given.top_p;
     }
     const View<RowStatus> statuses = statuses_of(call.statuses, call.rows);
-    cuda::Execution execution;
+    cuda::Execution execution{.path = path_};
     if (call.kind == FAIRDRAW_OPERATION_LOG_SOFTMAX) {
       cuda::DeviceBuffer tokens;
       const auto bytes = static_cast<std::int64_t>(sizeof(std::int32_t)) * (call.rows + 1);
@@ -86,16 +86,6 @@ class CudaSampler final : public Sampler {
     if (Error error = prepare(state, cuda::workspace_bytes(call.rows), execution)) return error;
     if (Error error = run_row_operation(call, statuses, execution)) return error;
     return moved.download(state);
-  }
-
-  static View<RowStatus> statuses_of(std::int32_t* statuses, std::int64_t size) {
-    return view_or_none(reinterpret_cast<RowStatus*>(statuses), size);
-  }
-
-  // On this sampler's path.
-  Error prepare(DeviceState& state, std::int64_t bytes, cuda::Execution& execution) const {
-    execution.path = path_;
-    return harness::prepare(state, bytes, execution);
   }
 
   SamplerDescription description_;

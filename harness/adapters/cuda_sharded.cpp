@@ -123,8 +123,7 @@ class Shard {
     request.words = view_or_none(moved.words, moved.outputs * moved.num_samples);
     request.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
     request.shard = number;
-    SampleResult result = sample_result_of(
-        moved, view_or_none(reinterpret_cast<RowStatus*>(moved.statuses), moved.outputs));
+    SampleResult result = sample_result_of(moved, statuses_of(moved.statuses, moved.outputs));
     if (result.mask.given()) result.mask.data += first / kBitsOfWord;
     if (result.logprobs.all.given()) result.logprobs.all.data += first;
 

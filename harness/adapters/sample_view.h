@@ -13,6 +13,11 @@ View<T> view_or_none(T* data, std::int64_t size) {
   return data != nullptr ? View<T>(data, size) : View<T>();
 }
 
+/// Where a call of the contract has statuses, as the kernels write them.
+inline View<RowStatus> statuses_of(std::int32_t* statuses, std::int64_t size) {
+  return view_or_none(reinterpret_cast<RowStatus*>(statuses), size);
+}
+
 /// Seeds or offsets: one for the call, or `size` of them.
 inline PerRequest<std::uint64_t> seeds_of(const std::uint64_t* values, std::int32_t is_scalar,
                                           std::int64_t size) {

@@ -97,7 +97,7 @@ class CudaServing final : public ServingSampler {
     const ChainSpeculativeResult result =
         chain_sampling_result_of(chain, statuses_of(chain.statuses, chain.batch));
 
-    cuda::Execution execution;
+    cuda::Execution execution{.path = path_};
     const std::int64_t rows =
         std::max<std::int64_t>(chain.batch * (2 * chain.num_draft_tokens + 1), 0);
     if (Error error = prepare(state, cuda::workspace_bytes(rows), execution)) return error;
@@ -112,7 +112,7 @@ class CudaServing final : public ServingSampler {
     const fairdraw_verification& moved = call.call();
     const View<RowStatus> statuses = statuses_of(moved.statuses, moved.batch);
 
-    cuda::Execution execution;
+    cuda::Execution execution{.path = path_};
     Error error;
     if (moved.parents != nullptr) {
       const VerifyTreeRequest request = tree_request_of(moved);
@@ -125,16 +125,6 @@ class CudaServing final : public ServingSampler {
     }
     if (error) return error;
     return call.download(state);
-  }
-
-  static View<RowStatus> statuses_of(std::int32_t* statuses, std::int64_t size) {
-    return view_or_none(reinterpret_cast<RowStatus*>(statuses), size);
-  }
-
-  // On this sampler's path.
-  Error prepare(DeviceState& state, std::int64_t bytes, cuda::Execution& execution) const {
-    execution.path = path_;
-    return harness::prepare(state, bytes, execution);
   }
 
   cuda::Path path_;
