@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/wide_integers.h"
-#include "cpu/tile_passes.h"
+#include "cpu/passes/tile_passes.h"
 
 namespace fairdraw::cpu {
 

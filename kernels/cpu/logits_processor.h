@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/processing_rules.h"
-#include "cpu/passes.h"
+#include "cpu/passes/passes.h"
 
 namespace fairdraw::cpu {
 

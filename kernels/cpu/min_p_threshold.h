@@ -1,7 +1,7 @@
 // The smallest float that min_p keeps in a row (fairdraw/sample.h).
 #pragma once
 
-#include "cpu/tile_passes.h"
+#include "cpu/passes/tile_passes.h"
 
 namespace fairdraw::cpu {
 

@@ -8,9 +8,9 @@
 
 #include "common/float_order.h"
 #include "common/tile_weights.h"
-#include "cpu/bracket_passes.h"
-#include "cpu/passes.h"
-#include "cpu/tile_passes.h"
+#include "cpu/passes/bracket_passes.h"
+#include "cpu/passes/passes.h"
+#include "cpu/passes/tile_passes.h"
 #include "fairdraw/types.h"
 
 namespace fairdraw::cpu {

@@ -19,10 +19,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpu/passes.h"
+#include "cpu/passes/passes.h"
+#include "cpu/passes/tile_passes.h"
 #include "cpu/row_mass.h"
 #include "cpu/selection.h"
-#include "cpu/tile_passes.h"
 #include "fairdraw/log_probabilities.h"
 
 namespace fairdraw::cpu {

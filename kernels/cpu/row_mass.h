@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/tile_weights.h"
-#include "cpu/tile_passes.h"
+#include "cpu/passes/tile_passes.h"
 
 namespace fairdraw::cpu {
 

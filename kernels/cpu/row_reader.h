@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cpu/logits_processor.h"
-#include "cpu/passes.h"
+#include "cpu/passes/passes.h"
 #include "fairdraw/logits_processing.h"
 #include "fairdraw/types.h"
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "common/host_device.h"
-#include "cpu/passes.h"
-#include "cpu/tile_passes.h"
+#include "cpu/passes/passes.h"
+#include "cpu/passes/tile_passes.h"
 
 namespace fairdraw::cpu {
 

@@ -8,7 +8,7 @@
 #include "common/parameters.h"
 #include "cpu/batch.h"
 #include "cpu/float_environment.h"
-#include "cpu/tile_passes.h"
+#include "cpu/passes/tile_passes.h"
 
 namespace fairdraw {
 namespace {

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/beam_rules.h"
-#include "cpu/passes.h"
+#include "cpu/passes/passes.h"
+#include "cpu/passes/tile_passes.h"
 #include "cpu/row_mass.h"
 #include "cpu/selection.h"
-#include "cpu/tile_passes.h"
+#include "serving/rules/beam_rules.h"
 
 namespace fairdraw::cpu {
 

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <vector>
 
-#include "common/beam_result_rules.h"
 #include "cpu/float_environment.h"
 #include "fairdraw/beam_search.h"
+#include "serving/rules/beam_result_rules.h"
 
 namespace fairdraw {
 namespace {

@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "common/arguments.h"
-#include "common/beam_rules.h"
 #include "cpu/batch.h"
 #include "cpu/float_environment.h"
 #include "serving/beam_candidates.h"
+#include "serving/rules/beam_rules.h"
 
 namespace fairdraw {
 namespace {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "common/arguments.h"
-#include "common/child_seeds.h"
 #include "cpu/float_environment.h"
+#include "serving/rules/child_seeds.h"
 
 namespace fairdraw {
 namespace {

@@ -5,7 +5,7 @@
 // each other: a bad one fails alone. So few steps of work are done by the calling thread.
 #include "fairdraw/stop_criteria.h"
 
-#include "common/stop_rules.h"
+#include "serving/rules/stop_rules.h"
 
 namespace fairdraw {
 

@@ -21,7 +21,7 @@
 #include "common/float_order.h"
 #include "common/parameters.h"
 #include "common/tile_weights.h"
-#include "cpu/tile_passes.h"
+#include "cpu/passes/tile_passes.h"
 #include "fairdraw/log_probabilities.h"
 #include "sharded/exchange.h"
 #include "sharded/partition.h"

@@ -32,7 +32,7 @@
 #include "suites/command/run_options.h"
 #include "suites/command/samplers.h"
 #include "suites/command/seed.h"
-#include "suites/gate/cases/plan.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::python {
 namespace {

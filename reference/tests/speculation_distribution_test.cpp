@@ -1,6 +1,6 @@
 // What speculation emits has the target's distribution, whatever the draft: by enumeration of every
 // interval of random words, in exact fractions.
-#include "reference/speculation_distribution.h"
+#include "reference/speculation/speculation_distribution.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "reference/speculation_model.h"
+#include "reference/speculation/speculation_model.h"
 
 namespace fairdraw::reference {
 namespace {

@@ -57,6 +57,7 @@ GATE = (
     "reference/",
     "suites/gate/cases/",
     "suites/gate/mutants/",
+    "suites/gate/run/",
 )
 MUTANTS = "suites/gate/mutants/"
 CLASSES = MUTANTS + "cause_classes.cpp"  # a table with a row for each class

@@ -25,7 +25,7 @@ FILES = {
     "harness/run/plan.h": '#include "common/words.h"\n',
     "harness/run/plan.cpp": '#include "harness/run/plan.h"\n',
     "harness/run/tests/plan_test.cpp": '#include "harness/run/plan.h"\n',
-    "suites/command/verify.cpp": '#include "harness/run/plan.h"\n',
+    "suites/command/verbs/verify.cpp": '#include "harness/run/plan.h"\n',
     "suites/gate/mutants/cause_classes.h": "",
     "suites/gate/mutants/cause_classes.cpp": '      {"mask", {"top_k"}},\n      {"rng", random},\n',
     "suites/gate/mutants/classes/mask.cpp": 'mutants_of("mask");\n',
@@ -82,7 +82,7 @@ class Files(AffectedCase):
         self.expect(
             "kernels/common/words.h",
             ["harness/run/plan.cpp", "harness/run/tests/plan_test.cpp", "kernels/common/words.cpp",
-             "suites/command/verify.cpp"], ["kernels"], [])
+             "suites/command/verbs/verify.cpp"], ["kernels"], [])
 
     def test_a_source_affects_itself(self):
         self.expect("kernels/common/words.cpp", ["kernels/common/words.cpp"], ["kernels"], [])
@@ -142,7 +142,7 @@ class Files(AffectedCase):
 
     def test_the_folder_that_changed_most_comes_first(self):
         self.assertEqual(affected.folders(
-            self.root, {"kernels/common/words.cpp", "suites/command/verify.cpp",
+            self.root, {"kernels/common/words.cpp", "suites/command/verbs/verify.cpp",
                         "suites/gate/mutants/classes/mask.cpp"}), ["suites"])
         self.assertEqual(affected.folders(
             self.root, {"reports/junit.cpp", "reference/filters.cpp"}), ["reference", "reports"])
@@ -152,8 +152,10 @@ class Files(AffectedCase):
         self.addCleanup(setattr, affected, "MAX_SOURCES", kept)
         affected.MAX_SOURCES = 2
         self.assertEqual(
-            affected.sources(self.root, {"kernels/common/words.h", "suites/command/verify.cpp"}),
-            ["suites/command/verify.cpp", "harness/run/plan.cpp"])
+            affected.sources(
+                self.root, {"kernels/common/words.h", "suites/command/verbs/verify.cpp"}
+            ),
+            ["suites/command/verbs/verify.cpp", "harness/run/plan.cpp"])
 
     def test_the_rules_of_clang_tidy_affect_every_source(self):
         every = sorted(path for path in FILES if path.endswith(".cpp"))

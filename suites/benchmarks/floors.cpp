@@ -39,12 +39,12 @@ HWY_AFTER_NAMESPACE();
 
 #include <vector>
 
-#include "cpu/tile_passes.h"
+#include "cpu/passes/tile_passes.h"
 #include "suites/benchmarks/floors.h"
 
 namespace fairdraw::suites {
 
-// Chosen as the kernels choose theirs (kernels/cpu/dispatch.cpp).
+// Chosen as the kernels choose theirs (kernels/cpu/passes/dispatch.cpp).
 float max_reduction(const float* x, std::size_t n) {
 #if HWY_TARGETS & HWY_AVX3
   if (best_target() == CpuTarget::avx512) return N_AVX3::max_reduction(x, n);

@@ -62,20 +62,23 @@ ALLOWED = {
 
 # The rooms of the kernels, from the ground up: which other rooms each may include.
 _CUDA = "kernels/cuda/"
+_RULES = "kernels/serving/rules"
 _TILES = {"kernels/common", _CUDA + "device", _CUDA + "tiles"}
 ROOMS = {
     "kernels/common": set(),
     "kernels/cpu": {"kernels/common"},
-    "kernels/serving": {"kernels/common", "kernels/cpu"},
+    _RULES: {"kernels/common"},
+    "kernels/serving": {"kernels/common", "kernels/cpu", _RULES},
     _CUDA + "device": {"kernels/common"},
     _CUDA + "tiles": {"kernels/common", _CUDA + "device"},
     _CUDA + "processing": _TILES,
     _CUDA + "outputs": _TILES,
-    _CUDA + "speculation": _TILES,
+    _CUDA + "speculation": _TILES | {_RULES},
     _CUDA + "sharded": _TILES | {_CUDA + "outputs"},
-    _CUDA + "beams": _TILES | {_CUDA + "outputs"},
+    _CUDA + "beams": _TILES | {_CUDA + "outputs", _RULES},
     _CUDA + "calls": _TILES
-    | {_CUDA + room for room in ("processing", "outputs", "sharded", "speculation", "beams")},
+    | {_CUDA + room for room in ("processing", "outputs", "sharded", "speculation", "beams")}
+    | {_RULES},
     _CUDA + "batch": {"kernels/common", "kernels/serving", _CUDA + "device", _CUDA + "calls"},
 }
 
@@ -99,28 +102,6 @@ SERVING = (
             "sharded",
             "speculative.h",
             "stop_criteria.h",
-        )
-    ),
-    *(
-        f"kernels/common/{name}"
-        for name in (
-            "beam_",
-            "child_seeds.h",
-            "drafted_request.h",
-            "kept_arguments.",
-            "sibling_scales.h",
-            "speculative_arguments.",
-            "stop_",
-        )
-    ),
-    *(
-        f"kernels/cpu/{name}"
-        for name in (
-            "chain_speculative_sampling.cpp",
-            "drafted_requests.",
-            "kept_sets.",
-            "sibling_residual.",
-            "verify_",
         )
     ),
     "kernels/serving/",
@@ -147,23 +128,7 @@ SERVING = (
     "kernels/tests/sharded/",
     "kernels/tests/speculation/",
     "kernels/tests/sample/kept_",
-    *(
-        f"kernels/tests/cuda/{name}"
-        for name in (
-            "beam_",
-            "chain_sampling_test.cpp",
-            "device_shard",
-            "emitted_sets_test.cpp",
-            "fused_sampling_",
-            "kept_sets_test.cpp",
-            "mask_sets_test.cpp",
-            "processor_twins.",
-            "relative_weights_",
-            "sharded_",
-            "speculative_test.cpp",
-            "stop_criteria_test.cpp",
-        )
-    ),
+    "kernels/tests/cuda/serving/",
     *(
         f"harness/adapters/{name}"
         for name in (
@@ -181,7 +146,7 @@ SERVING = (
         f"reference/{name}"
         for name in (
             "beam_model.",
-            "speculation_",
+            "speculation/",
             "stop_model.",
             "tests/speculation_",
             "tests/speculative_model_test.cpp",
@@ -189,27 +154,12 @@ SERVING = (
     ),
     *(
         f"python/bindings/{name}"
-        for name in (
-            "batch_fields.h",
-            "batch_state.cpp",
-            "beam_search.cpp",
-            "cuda_fused_sampling_processor.cpp",
-            "draft_",
-            "kept_sets",
-            "outputs_of_requests.cpp",
-            "python_sampler.cpp",
-            "running_batch.cpp",
-            "serving.cpp",
-            "sharded",
-            "speculati",
-        )
+        for name in ("draft_", "python_sampler.cpp", "serving/")
     ),
     "harness/contract/draft",
     "harness/contract/plugin.h",  # what plugins are built from, of both rings
     "harness/contract/tests/call_arrays_test.cpp",
 )
-# Of these folders files of the core, which other folders of the core would hold.
-CORE = ("kernels/serving/fresh_seed.cpp", "kernels/tests/serving/bump_allocator_test.cpp")
 # Where the rule holds; harness/run/, harness/plugin/ and suites/ have both rings in their headers.
 RINGED = ("kernels/", "reference/", "harness/adapters/", "harness/contract/", "python/bindings/")
 
@@ -295,7 +245,7 @@ def is_above(file: str, target: str) -> bool:
 
 
 def is_serving(path: str) -> bool:
-    return path.startswith(SERVING) and path not in CORE
+    return path.startswith(SERVING)
 
 
 def leaves_the_core(file: str, target: str) -> bool:

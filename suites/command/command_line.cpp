@@ -15,7 +15,7 @@
 #include "suites/command/samplers.h"
 #include "suites/command/seed.h"
 #include "suites/command/signals.h"
-#include "suites/command/verbs.h"
+#include "suites/command/verbs/verbs.h"
 
 namespace fairdraw::cli {
 namespace {

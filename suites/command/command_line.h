@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "suites/command/options.h"
-#include "suites/gate/cases/plan.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::cli {
 

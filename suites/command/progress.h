@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "suites/command/options.h"
-#include "suites/gate/cases/time_left.h"
+#include "suites/gate/run/time_left.h"
 
 namespace fairdraw::cli {
 

@@ -13,7 +13,7 @@
 #include "reports/report.h"
 #include "reports/wording.h"
 #include "suites/command/output.h"
-#include "suites/gate/cases/complete_record.h"
+#include "suites/gate/run/complete_record.h"
 
 namespace fairdraw::cli {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness/run/evidence/record.h"
-#include "suites/gate/cases/plan.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::cli {
 

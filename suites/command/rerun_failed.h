@@ -5,7 +5,7 @@
 
 #include "harness/run/evidence/record.h"
 #include "suites/command/run_options.h"
-#include "suites/gate/cases/plan.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::cli {
 

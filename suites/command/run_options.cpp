@@ -16,7 +16,7 @@
 #include "suites/command/output.h"
 #include "suites/command/seed.h"
 #include "suites/gate/cases/features.h"
-#include "suites/gate/cases/shell_word.h"
+#include "suites/gate/run/shell_word.h"
 
 namespace fairdraw::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "suites/command/options.h"
 #include "suites/command/progress.h"
 #include "suites/command/samplers.h"
-#include "suites/gate/cases/plan.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::cli {
 

@@ -7,7 +7,7 @@
 
 #include "harness/plugin/process.h"
 #include "suites/command/options.h"
-#include "suites/gate/cases/plan.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::cli {
 

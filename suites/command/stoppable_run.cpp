@@ -14,7 +14,7 @@
 #include "harness/plugin/monitor.h"
 #include "suites/command/output.h"
 #include "suites/command/signals.h"
-#include "suites/gate/cases/complete_record.h"
+#include "suites/gate/run/complete_record.h"
 
 namespace fairdraw::cli {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness/run/runner.h"
-#include "suites/gate/cases/plan.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::cli {
 

@@ -1,6 +1,6 @@
 // The program `fairdraw` with the gate's self-test and the benchmarks.
 #include "suites/command/command_line.h"
-#include "suites/command/verbs.h"
+#include "suites/command/verbs/verbs.h"
 #include "suites/gate/mutants/catalogue.h"
 
 int main(int argc, char** argv) {

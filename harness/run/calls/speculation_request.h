@@ -10,7 +10,7 @@
 
 #include "fairdraw/speculative.h"
 #include "harness/run/calls/request.h"
-#include "reference/speculation_model.h"
+#include "reference/speculation/speculation_model.h"
 
 namespace fairdraw::harness {
 

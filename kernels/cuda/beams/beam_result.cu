@@ -16,9 +16,9 @@
 // nothing depends on the order of threads.
 #include <cstdint>
 
-#include "common/beam_result_rules.h"
 #include "cuda/beams/beam_search.h"
 #include "cuda/device/row_launch.h"
+#include "serving/rules/beam_result_rules.h"
 
 namespace fairdraw::cuda {
 namespace {

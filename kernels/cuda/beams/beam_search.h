@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "common/beam_rules.h"
 #include "fairdraw/cuda.h"
+#include "serving/rules/beam_rules.h"
 
 namespace fairdraw::cuda {
 

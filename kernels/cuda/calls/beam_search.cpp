@@ -4,11 +4,11 @@
 #include "cuda/beams/beam_search.h"
 
 #include "common/arguments.h"
-#include "common/beam_scores.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/device/device_pointers.h"
 #include "fairdraw/cuda_beam_result.h"
 #include "fairdraw/cuda_beam_search.h"
+#include "serving/rules/beam_scores.h"
 
 namespace fairdraw::cuda {
 namespace {

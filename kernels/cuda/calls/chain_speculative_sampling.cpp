@@ -1,9 +1,9 @@
 // chain_speculative_sampling on the GPU (fairdraw/cuda_speculative.h): checks, and its kernel.
-#include "common/speculative_arguments.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/device/device_pointers.h"
 #include "cuda/speculation/drafted_rows.h"
 #include "fairdraw/cuda_speculative.h"
+#include "serving/rules/speculative_arguments.h"
 
 namespace fairdraw::cuda {
 namespace {

@@ -3,11 +3,11 @@
 // rows, and packed (kept_sets.cu).
 #include <algorithm>
 
-#include "common/kept_arguments.h"
 #include "cuda/calls/kept_workspace.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/device/device_pointers.h"
 #include "fairdraw/cuda_kept_sets.h"
+#include "serving/rules/kept_arguments.h"
 
 namespace fairdraw::cuda {
 namespace {

@@ -13,8 +13,6 @@
 #include <cstddef>
 #include <string>
 
-#include "common/kept_arguments.h"
-#include "common/speculative_arguments.h"
 #include "cuda/calls/kept_workspace.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/calls/workspace.h"
@@ -22,6 +20,8 @@
 #include "cuda/processing/edit_rows.h"
 #include "cuda/speculation/drafted_rows.h"
 #include "fairdraw/cuda_kept_sets.h"
+#include "serving/rules/kept_arguments.h"
+#include "serving/rules/speculative_arguments.h"
 
 namespace fairdraw::cuda {
 namespace {

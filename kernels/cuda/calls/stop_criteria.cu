@@ -1,6 +1,6 @@
 // When a request ends, on the GPU: check_stop (fairdraw/cuda_stop_criteria.h), with its kernel.
 //
-// Contract. As on the CPU, by the same rules (kernels/common/stop_rules.h): requests are
+// Contract. As on the CPU, by the same rules (kernels/serving/rules/stop_rules.h): requests are
 // independent, a bad one fails alone. Nothing but the request's arrays is read, nothing but the
 // result's is written; each request reads its length before it writes one, so that the two may be
 // one array.
@@ -19,11 +19,11 @@
 // Randomness: none. Numerics: integers. Determinism: no thread reads what another writes.
 #include <cstdint>
 
-#include "common/stop_rules.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/device/device_pointers.h"
 #include "cuda/device/row_launch.h"
 #include "fairdraw/cuda_stop_criteria.h"
+#include "serving/rules/stop_rules.h"
 
 namespace fairdraw::cuda {
 namespace {

@@ -10,9 +10,9 @@
 
 #include <cstdint>
 
-#include "common/drafted_request.h"
 #include "common/philox.h"
 #include "cuda/tiles/filtered_rows.h"
+#include "serving/rules/drafted_request.h"
 
 namespace fairdraw::cuda {
 

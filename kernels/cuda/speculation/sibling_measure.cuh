@@ -1,12 +1,12 @@
 // What the rejected children of a node leave of its target, by the blocks that share a row: sums of
-// P and Q over the tokens that are left (common/sibling_scales.h).
+// P and Q over the tokens that are left (serving/rules/sibling_scales.h).
 #pragma once
 
 #include <cstdint>
 
-#include "common/sibling_scales.h"
 #include "cuda/speculation/filtered_distribution.cuh"
 #include "cuda/speculation/row_draw.cuh"
+#include "serving/rules/sibling_scales.h"
 
 namespace fairdraw::cuda {
 

@@ -2,8 +2,8 @@
 //
 // Contract. Tokens, the number of accepted drafts, and a status of each request, from rows of the
 // target that are filtered, with a token drawn at each, and from rows of the draft where its
-// distribution is known. Semantics and arithmetic: those of kernels/cpu/verify_tree.cpp and
-// chain_draws.cuh. Nothing after the first rejected draft counts, not even a bad row.
+// distribution is known. Semantics and arithmetic: those of kernels/serving/drafts/verify_tree.cpp
+// and chain_draws.cuh. Nothing after the first rejected draft counts, not even a bad row.
 //
 // Algorithm and cost. 1 to 8 blocks a request, one where no distribution is known. All positions
 // are tested side by side, by every block for itself: with no distribution of the draft the drawn

@@ -4,23 +4,25 @@
 // known, from rows of the target and of the draft that are filtered, a row of the draft for every
 // node that has children; else (greedy requests and those without drafts, too)
 // from the tokens that the row kernel has drawn at every row of the target. What is not on the path
-// counts for nothing, a bad row neither. Semantics: those of kernels/cpu/verify_tree.cpp.
+// counts for nothing, a bad row neither. Semantics: those of
+// kernels/serving/drafts/verify_tree.cpp.
 //
 // Algorithm and cost. Without a distribution one warp a request (tree_walk.cuh). With one, 1 to 8
 // blocks a request go down its path together. At a node the children are tested one by one, in the
-// arithmetic of kernels/common/sibling_scales.h: a test needs two weights, and the sums of P and Q
-// over the tokens that are left; every thread does it for itself, with the same result. Bounds of
-// the totals decide nearly every test of a first child. One that is accepted costs no row then, and
-// first children with numbers one after the other are tested side by side; one that is rejected
-// costs one pass over both rows, of the totals and of what is left together (chain_draws.cuh), or
-// two where the bounds leave much open. A rejected child makes the two long integers of the node
-// longer (one thread of each block, one multiplication of words after the other: 60 bits a child),
-// and from the second on the blocks share a pass over both rows, which sums P and Q over the tokens
-// that are left then: P A > Q B. No list of them is kept, because B / A never falls, so that a
-// token that has gone stays away. A pass leaves prefix sums by chunks of the row, so that the token
-// that comes where no child is accepted takes one chunk more (row_draw.cuh).
-// Most tokens are told apart by one of two float32 products, P times bounds of A / B on either
-// side; the rest by the leading bits of A and B, and what these leave open by all of them.
+// arithmetic of kernels/serving/rules/sibling_scales.h: a test needs two weights, and the sums of P
+// and Q over the tokens that are left; every thread does it for itself, with the same result.
+// Bounds of the totals decide nearly every test of a first child. One that is accepted costs no row
+// then, and first children with numbers one after the other are tested side by side; one that is
+// rejected costs one pass over both rows, of the totals and of what is left together
+// (chain_draws.cuh), or two where the bounds leave much open. A rejected child makes the two long
+// integers of the node longer (one thread of each block, one multiplication of words after the
+// other: 60 bits a child), and from the second on the blocks share a pass over both rows, which
+// sums P and Q over the tokens that are left then: P A > Q B. No list of them is kept, because B /
+// A never falls, so that a token that has gone stays away. A pass leaves prefix sums by chunks of
+// the row, so that the token that comes where no child is accepted takes one chunk more
+// (row_draw.cuh). Most tokens are told apart by one of two float32 products, P times bounds of A /
+// B on either side; the rest by the leading bits of A and B, and what these leave open by all of
+// them.
 //
 // Randomness: depth d uses offset + d; purposes draw (by the row kernel), accept (child k of a node
 // with k above the purpose), recover, bonus. Determinism: integers throughout; no dependence on

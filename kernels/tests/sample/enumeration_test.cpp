@@ -9,7 +9,7 @@
 
 #include "common/min_p.h"
 #include "cpu/indexed_row.h"
-#include "cpu/tile_passes.h"
+#include "cpu/passes/tile_passes.h"
 #include "reference/integer_model.h"
 #include "tests/sample/random_rows.h"
 #include "tests/sample/reduced.h"

@@ -1,6 +1,6 @@
 // What siblings leave of the target, in two long integers (sibling_scales.h), against the formulas
 // of fairdraw/speculative.h in integers of any length. The same code runs on the GPU.
-#include "common/sibling_scales.h"
+#include "serving/rules/sibling_scales.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fairdraw/speculative.h"
-#include "reference/speculation_model.h"
+#include "reference/speculation/speculation_model.h"
 #include "tests/sample/sample_calls.h"
 
 namespace fairdraw::suites {

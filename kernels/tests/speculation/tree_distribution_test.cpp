@@ -14,7 +14,7 @@
 #include "fairdraw/sample.h"
 #include "fairdraw/speculative.h"
 #include "harness/statistics/statistics.h"
-#include "reference/speculation_distribution.h"
+#include "reference/speculation/speculation_distribution.h"
 #include "tests/sample/reduced.h"
 #include "tests/speculation/small_model.h"
 

@@ -1,7 +1,7 @@
 // cpu::BracketPasses, and the passes that collect values, of every instruction set against the
 // scalar ones, bit for bit, and what they leave alone. That the scalar ones are right is what
 // indexed_row_test.cpp shows.
-#include "cpu/bracket_passes.h"
+#include "cpu/passes/bracket_passes.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/passes.h"
+#include "cpu/passes/passes.h"
 #include "harness/inputs/dice.h"
 #include "tests/sample/random_rows.h"
 #include "tests/sample/reduced.h"

@@ -1,5 +1,5 @@
 // The passes over tiles on every instruction set against the definition, value by value.
-#include "cpu/tile_passes.h"
+#include "cpu/passes/tile_passes.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -6,8 +6,8 @@
 
 #include "harness/run/evidence/record.h"
 #include "reference/semantics.h"
-#include "suites/gate/cases/plan.h"
 #include "suites/gate/identify/identify.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::suites {
 

@@ -10,8 +10,8 @@
 
 #include "harness/run/parallel.h"
 #include "harness/run/runner.h"
-#include "suites/gate/cases/plan.h"
 #include "suites/gate/identify/seen_definitions.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::suites {
 namespace {

@@ -1,5 +1,5 @@
 // Nights: what their records add up to, what it may cost, and what is refused.
-#include "suites/gate/cases/accumulate.h"
+#include "suites/gate/run/accumulate.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include "harness/statistics/statistics.h"
 #include "reports/report.h"
 #include "suites/gate/cases/case.h"
-#include "suites/gate/cases/plan.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::suites {
 namespace {

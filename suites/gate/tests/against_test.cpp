@@ -11,10 +11,10 @@
 #include "harness/contract/usage_error.h"
 #include "harness/statistics/error_ledger.h"
 #include "harness/statistics/two_sample.h"
-#include "suites/gate/cases/plan.h"
-#include "suites/gate/cases/run_case.h"
 #include "suites/gate/mutants/catalogue.h"
 #include "suites/gate/mutants/float_sampler.h"
+#include "suites/gate/run/plan.h"
+#include "suites/gate/run/run_case.h"
 
 namespace fairdraw::suites {
 namespace {

@@ -13,8 +13,8 @@
 #include "harness/run/tests/mutants.h"
 #include "suites/gate/cases/case.h"
 #include "suites/gate/cases/operation_lists.h"
-#include "suites/gate/cases/plan.h"
 #include "suites/gate/cases/row_operation_cases.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::suites {
 namespace {

@@ -1,5 +1,5 @@
 // Shards: together they are the run, and what is not of one run is refused by name.
-#include "suites/gate/cases/complete_record.h"
+#include "suites/gate/run/complete_record.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include "harness/contract/drafts.h"
 #include "harness/contract/sampler.h"
 #include "harness/inputs/npy.h"
-#include "suites/gate/cases/plan.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::suites {
 namespace {

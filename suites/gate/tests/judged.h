@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "suites/gate/cases/plan.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::suites {
 

@@ -1,5 +1,5 @@
 // A case that is drawn in parts is the case that one run draws: every byte of its record.
-#include "suites/gate/cases/merge_parts.h"
+#include "suites/gate/run/merge_parts.h"
 
 #include <gtest/gtest.h>
 

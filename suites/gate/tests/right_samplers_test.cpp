@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "suites/gate/cases/plan.h"
 #include "suites/gate/mutants/catalogue.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::suites {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "harness/contract/sampler.h"
-#include "suites/gate/cases/plan.h"
 #include "suites/gate/cases/row_operation_cases.h"
 #include "suites/gate/mutants/kill_matrix.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::suites {
 namespace {

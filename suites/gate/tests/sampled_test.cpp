@@ -10,8 +10,8 @@
 
 #include "harness/run/checks/statistical/pit_bands.h"
 #include "suites/gate/cases/case.h"
-#include "suites/gate/cases/plan.h"
 #include "suites/gate/mutants/kill_matrix.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::suites {
 namespace {

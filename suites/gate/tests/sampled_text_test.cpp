@@ -8,7 +8,7 @@
 
 #include "harness/adapters/model_sampler.h"
 #include "harness/contract/usage_error.h"
-#include "suites/gate/cases/plan.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::suites {
 namespace {

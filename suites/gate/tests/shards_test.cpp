@@ -1,5 +1,5 @@
 // Shards take equally long, hold every case once, and are the same wherever they are made.
-#include "suites/gate/cases/shards.h"
+#include "suites/gate/run/shards.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <set>
 
 #include "harness/adapters/model_sampler.h"
-#include "suites/gate/cases/plan.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::suites {
 namespace {

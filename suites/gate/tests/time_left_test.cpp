@@ -1,5 +1,5 @@
 // The time that a run still takes, against runs whose end is known.
-#include "suites/gate/cases/time_left.h"
+#include "suites/gate/run/time_left.h"
 
 #include <gtest/gtest.h>
 

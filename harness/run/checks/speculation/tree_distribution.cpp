@@ -22,7 +22,7 @@
 
 #include "harness/run/calls/row_probabilities.h"
 #include "harness/run/checks/speculation/speculation_distributions.h"
-#include "reference/speculation_distribution.h"
+#include "reference/speculation/speculation_distribution.h"
 
 namespace fairdraw::harness {
 namespace {

@@ -12,10 +12,10 @@
 #include "suites/command/run_options.h"
 #include "suites/command/seed.h"
 #include "suites/gate/cases/operation.h"
-#include "suites/gate/cases/plan.h"
 #include "suites/gate/cases/sampled_text.h"
 #include "suites/gate/fuzz/properties.h"
 #include "suites/gate/fuzz/targets/target.h"
+#include "suites/gate/run/plan.h"
 
 namespace {
 

@@ -10,8 +10,8 @@
 
 #include "harness/run/checks/checks.h"
 #include "reference/semantic_choices.h"
-#include "suites/gate/cases/plan.h"
 #include "suites/gate/identify/profile_sampler.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::suites {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "reference/profiles.h"
-#include "suites/gate/cases/plan.h"
 #include "suites/gate/identify/profile_sampler.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::suites {
 namespace {

@@ -1,0 +1,164 @@
+// Sums of the weights of near tiles, in lanes of 32 bits: tiles of logits none of whose values is
+// 32 octaves or more below their maximum. What the passes that sum whole tiles are written with.
+//
+// Included as vectors.h is.
+//
+// A weight v = m 2^(32 - s) has 56 bits, so its place is a lane of 64, and half as many fit into a
+// vector. With s < 32 no bit of m is cut off, though, and v is known by two parts of 32 bits:
+// floor(v / 2^28), which is m 2^4 shifted right by s, and v modulo 2^32, m shifted left by 32 - s.
+// Of 16 values the former sum to H < 2^31.5, and the latter to L modulo 2^32. What H leaves out is
+// below 16 2^28 = 2^32, so that the sum of v is 2^28 H + ((L - 2^28 H) modulo 2^32).
+//
+// Cost, a vector of values: 7 fused multiply-adds and 9 other instructions, where tile_vectors.h
+// takes 11. Nothing is asked beforehand: the octaves of all values are gathered by `or`, and
+// whoever has summed a tile asks whether it was near. NaN, -inf and what else float arithmetic does
+// not reach is not. Where a tile is not near, its sum means nothing, and tile_vectors.h is asked.
+#if defined(FAIRDRAW_CPU_NEAR_SUMS_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef FAIRDRAW_CPU_NEAR_SUMS_H
+#undef FAIRDRAW_CPU_NEAR_SUMS_H
+#else
+#define FAIRDRAW_CPU_NEAR_SUMS_H
+#endif
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/passes/tile_vectors.h"
+
+#ifdef FAIRDRAW_TARGET
+
+HWY_BEFORE_NAMESPACE();
+namespace fairdraw::cpu {
+namespace HWY_NAMESPACE {
+
+/// floor(v / 2^28) and v modulo 2^32 of a vector of values.
+struct WeightParts {
+  HWY_INLINE WeightParts() : high(hn::Zero(U32())), low(hn::Zero(U32())) {}
+  HWY_INLINE WeightParts(VecU32 above, VecU32 rest) : high(above), low(rest) {}
+
+  VecU32 high, low;
+};
+
+constexpr int kHighShift = 28;
+/// So many vectors of parts may be added.
+constexpr std::size_t kPartTerms = 16;
+static_assert(kTileBits == 32);
+
+/// The sum of weights by their parts, of kPartTerms vectors at most.
+class PartSum {
+ public:
+  HWY_INLINE PartSum() : high_(hn::Zero(U32())), low_(hn::Zero(U32())) {}
+
+  HWY_INLINE void add(const WeightParts& parts) {
+    high_ = hn::Add(high_, parts.high);
+    low_ = hn::Add(low_, parts.low);
+  }
+  HWY_INLINE void add_where(hn::Mask<F32> mask, const WeightParts& parts) {
+#if HWY_TARGET == HWY_AVX3
+    high_.raw = _mm512_mask_add_epi32(high_.raw, mask.raw, high_.raw, parts.high.raw);
+    low_.raw = _mm512_mask_add_epi32(low_.raw, mask.raw, low_.raw, parts.low.raw);
+#else
+    const auto where = hn::RebindMask(U32(), mask);
+    add({hn::IfThenElseZero(where, parts.high), hn::IfThenElseZero(where, parts.low)});
+#endif
+  }
+
+  /// Lanes whose sum is that of the weights.
+  HWY_INLINE VecU64 total() const {
+    const VecU32 rest = hn::Sub(low_, hn::ShiftLeft<kHighShift>(high_));
+    return hn::Add(hn::ShiftLeft<kHighShift>(pair_sums(high_)), pair_sums(rest));
+  }
+
+ private:
+  static HWY_INLINE VecU64 pair_sums(VecU32 lanes) {
+    const U64 u64;
+    const VecU64 pairs = hn::BitCast(u64, lanes);
+    return hn::Add(hn::And(pairs, hn::Set(u64, 0xffffffffU)), hn::ShiftRight<32>(pairs));
+  }
+
+  VecU32 high_, low_;
+};
+
+/// Logits of a tile whose maximum float_octaves_are_exact, weighed by parts.
+///
+/// Octaves are counted down from the maximum's N at once: x (-c) + (kOctaveOrigin + N) is rounded
+/// to kOctaveOrigin + s. Where x c lies halfway between two integers it may be the other one that
+/// float_octaves_of takes; m is twice as large then, s one more, and v the same.
+class NearLogits {
+ public:
+  using Term = WeightParts;
+  using Sum = PartSum;
+
+  HWY_INLINE NearLogits(float maximum, float scale)
+      : scale_(hn::Set(F32(), scale)),
+        origin_(hn::Set(F32(), float_octave_origin(maximum, scale))),
+        seen_(hn::Zero(U32())) {}
+
+  /// Of several vectors, step by step, as FloatLogits::octaves.
+  template <std::size_t kCount>
+  HWY_INLINE void weigh(const VecF (&x)[kCount], WeightParts (&out)[kCount]) {
+    const U32 u32;
+    VecF counts[kCount], fraction[kCount];
+    VecU32 significand[kCount];
+    for (std::size_t i = 0; i < kCount; ++i) counts[i] = hn::NegMulAdd(x[i], scale_, origin_);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      fraction[i] = hn::MulAdd(x[i], scale_, hn::Sub(counts[i], origin_));
+    }
+    significands_of(fraction, significand);
+    if constexpr (kCount % 2 == 0) {
+      for (std::size_t i = 0; i < kCount; i += 2) {
+        seen_ = hn::Or3(seen_, hn::BitCast(u32, counts[i]), hn::BitCast(u32, counts[i + 1]));
+      }
+    } else {
+      for (const VecF& count : counts) seen_ = hn::Or(seen_, hn::BitCast(u32, count));
+    }
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const VecU32 count = hn::BitCast(u32, counts[i]);
+      const VecU32 below = hn::Sub(count, hn::Set(u32, kOrigin));
+      const VecU32 above = hn::Sub(hn::Set(u32, kOrigin + kTileBits), count);
+      // A shift to the left by 32 gives 0, with every instruction set.
+      out[i] = {hn::Shr(hn::ShiftLeft<kTileBits - kHighShift>(significand[i]), below),
+                hn::Shl(significand[i], above)};
+    }
+  }
+
+  /// Whether a number is fewer than 32 octaves below the maximum. All above it then are, too.
+  HWY_INLINE bool is_near(float x) const {
+    const VecF count = hn::NegMulAdd(hn::Set(F32(), x), scale_, origin_);
+    return hn::GetLane(hn::BitCast(U32(), count)) - kOrigin < kTileBits;
+  }
+
+  /// Whether all values weighed so far were numbers, fewer than 32 octaves below the maximum.
+  HWY_INLINE bool all_near() const {
+    const U32 u32;
+    const VecU32 others = hn::AndNot(hn::Set(u32, kOrigin | (kTileBits - 1)), seen_);
+    return hn::AllTrue(u32, hn::Eq(others, hn::Zero(u32)));
+  }
+
+ private:
+  static constexpr std::uint32_t kOrigin = 0x4b400000;  // the bits of kOctaveOrigin
+  static_assert(kOrigin == std::bit_cast<std::uint32_t>(kOctaveOrigin));
+
+  VecF scale_, origin_;
+  VecU32 seen_;
+};
+
+/// Whether to try a tile as a near one. Rows with far values have them in many tiles: one that
+/// turned out not to be near is followed by a few that are not tried.
+class NearTiles {
+ public:
+  HWY_INLINE bool tries() { return untried_ == 0 || untried_-- == 0; }
+  HWY_INLINE void missed() { untried_ = 7; }
+
+ private:
+  int untried_ = 0;
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace fairdraw::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif  // FAIRDRAW_TARGET
+
+#endif  // the toggle of targets

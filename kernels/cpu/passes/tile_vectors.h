@@ -1,0 +1,287 @@
+// Weights of tiles by vectors: common/tile_weights.h for as many values as a vector holds. What
+// tile_passes_simd.cpp, and whoever else weighs values in vectors, is written with.
+//
+// Included as vectors.h is.
+//
+// A rule (FloatLogits, DoubleLogits, Probabilities) is made for a tile's maximum and gives m and
+// the octaves below it; weights_of turns these into v. No value is compared with a range: counts of
+// 64 and more, those of -inf and of values far below, shift to 0, whatever their m is.
+#if defined(FAIRDRAW_CPU_TILE_VECTORS_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef FAIRDRAW_CPU_TILE_VECTORS_H
+#undef FAIRDRAW_CPU_TILE_VECTORS_H
+#else
+#define FAIRDRAW_CPU_TILE_VECTORS_H
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/tile_weights.h"
+#include "cpu/passes/vectors.h"
+
+#ifdef FAIRDRAW_TARGET
+
+HWY_BEFORE_NAMESPACE();
+namespace fairdraw::cpu {
+namespace HWY_NAMESPACE {
+
+static_assert(kTileSize % (2 * kMaxLanes) == 0);
+
+/// Vectors that are weighed side by side, as far as registers reach: each is a chain of ten
+/// instructions that wait for each other, and the processor looks no further ahead than two or
+/// three such chains.
+constexpr std::size_t kChains = HWY_TARGET == HWY_AVX3 ? 4 : 4;
+
+/// m of values, and how many octaves they are below their tile's maximum: m means nothing from 64.
+/// Constructors of structs of vectors are spelled out: those that g++ makes itself are not compiled
+/// for the target, and its NEON vectors cannot be made there.
+struct RelativeOctaves {
+  HWY_INLINE RelativeOctaves() : significand(hn::Zero(U32())), below(hn::Zero(U32())) {}
+  HWY_INLINE RelativeOctaves(VecU32 m, VecU32 octaves) : significand(m), below(octaves) {}
+
+  VecU32 significand, below;
+};
+
+/// exp2_significand of several vectors, step by step.
+template <std::size_t kCount>
+HWY_INLINE void significands_of(const VecF (&fraction)[kCount], VecU32 (&significand)[kCount]) {
+  const F32 f32;
+  VecF q[kCount];
+  for (VecF& each : q) each = hn::Set(f32, 0x1.5bda58p-10F);
+  const auto step = [&](float coefficient) HWY_ATTR {
+    for (std::size_t i = 0; i < kCount; ++i) {
+      q[i] = hn::MulAdd(q[i], fraction[i], hn::Set(f32, coefficient));
+    }
+  };
+  step(0x1.3ce8aep-7F);
+  step(0x1.c6b6d8p-5F);
+  step(0x1.ebf9c2p-3F);
+  step(0x1.62e42ap-1F);
+  step(1.5F);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    significand[i] = hn::Sub(hn::BitCast(U32(), q[i]), hn::Set(U32(), 0x3f400000U));
+  }
+}
+
+/// Logits where float_octaves_are_exact.
+class FloatLogits {
+ public:
+  HWY_INLINE FloatLogits(float maximum, float scale)
+      : scale_(hn::Set(F32(), scale)), top_(origin_of(hn::Set(F32(), maximum))) {}
+
+  /// Of several vectors, step by step.
+  template <std::size_t kCount>
+  HWY_INLINE void octaves(const VecF (&x)[kCount], RelativeOctaves (&out)[kCount]) const {
+    VecF origin[kCount], fraction[kCount];
+    VecU32 significand[kCount];
+    for (std::size_t i = 0; i < kCount; ++i) origin[i] = origin_of(x[i]);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      fraction[i] = hn::MulSub(x[i], scale_, hn::Sub(origin[i], hn::Set(F32(), kOctaveOrigin)));
+    }
+    significands_of(fraction, significand);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      out[i] = {significand[i], hn::Sub(hn::BitCast(U32(), top_), hn::BitCast(U32(), origin[i]))};
+    }
+  }
+
+ private:
+  HWY_INLINE VecF origin_of(VecF x) const {
+    return hn::MulAdd(x, scale_, hn::Set(F32(), kOctaveOrigin));
+  }
+
+  VecF scale_, top_;
+};
+
+/// Logits of any size.
+class DoubleLogits {
+ public:
+  HWY_INLINE DoubleLogits(float maximum, float scale)
+      : scale_(hn::Set(F64(), static_cast<double>(scale))),
+        top_(hn::Round(hn::Mul(hn::Set(F64(), static_cast<double>(maximum)), scale_))) {}
+
+  template <std::size_t kCount>
+  HWY_INLINE void octaves(const VecF (&x)[kCount], RelativeOctaves (&out)[kCount]) const {
+    for (std::size_t i = 0; i < kCount; ++i) out[i] = octaves_of_vector(x[i]);
+  }
+
+ private:
+  HWY_INLINE RelativeOctaves octaves_of_vector(VecF x) const {
+    const HalfF32 half;
+    const Half low = octaves_of_half(hn::PromoteTo(F64(), hn::LowerHalf(half, x)));
+    const Half high = octaves_of_half(hn::PromoteTo(F64(), hn::UpperHalf(half, x)));
+    const VecF fraction[1] = {hn::Combine(F32(), high.fraction, low.fraction)};
+    VecU32 significand[1];
+    significands_of(fraction, significand);
+    const hn::RebindToSigned<F32> i32;
+    return {significand[0], hn::BitCast(U32(), hn::Combine(i32, high.below, low.below))};
+  }
+
+  struct Half {
+    hn::Vec<HalfF32> fraction;
+    hn::Vec<HalfI32> below;
+  };
+
+  HWY_INLINE Half octaves_of_half(VecF64 x) const {
+    const VecF64 y = hn::Mul(x, scale_);
+    const VecF64 whole = hn::Round(y);
+    const VecF64 most = hn::Set(F64(), static_cast<double>(kTileOctaves));
+    return {hn::DemoteTo(HalfF32(), hn::Sub(y, whole)),
+            hn::DemoteTo(HalfI32(), hn::Min(hn::Sub(top_, whole), most))};
+  }
+
+  VecF64 scale_, top_;
+};
+
+/// Probabilities: their own significands and exponents.
+class Probabilities {
+ public:
+  HWY_INLINE explicit Probabilities(float maximum) : top_(exponent_of(hn::Set(F32(), maximum))) {}
+
+  template <std::size_t kCount>
+  HWY_INLINE void octaves(const VecF (&x)[kCount], RelativeOctaves (&out)[kCount]) const {
+    for (std::size_t i = 0; i < kCount; ++i) out[i] = octaves_of_vector(x[i]);
+  }
+
+ private:
+  HWY_INLINE RelativeOctaves octaves_of_vector(VecF x) const {
+    const U32 u32;
+    const VecU32 exponent = exponent_of(x);
+    // bits = exponent 2^23 + fraction: all but 2^23, the leading one, goes. Nothing of subnormals.
+    const VecU32 excess = hn::ShiftLeft<23>(hn::Sub(exponent, hn::Set(u32, 1)));
+    return {hn::Sub(hn::BitCast(u32, x), excess), hn::Sub(top_, exponent)};
+  }
+
+  /// That of subnormal numbers is 1.
+  static HWY_INLINE VecU32 exponent_of(VecF x) {
+    const U32 u32;
+    return hn::Max(hn::ShiftRight<23>(hn::BitCast(u32, x)), hn::Set(u32, 1));
+  }
+
+  VecU32 top_;
+};
+
+/// v of 2 * Lanes(U64) values: those at even places, and those at odd ones.
+struct Weights {
+  HWY_INLINE Weights() : even(hn::Zero(U64())), odd(hn::Zero(U64())) {}
+  HWY_INLINE Weights(VecU64 even_places, VecU64 odd_places) : even(even_places), odd(odd_places) {}
+
+  VecU64 even, odd;
+};
+
+/// Adds lanes. Unsigned: g++ adds those of SumOfLanes with AVX-512 as signed integers, whose
+/// overflow from 2^63 on a sanitizer reports.
+template <class D>
+HWY_INLINE std::uint64_t sum_of_lanes(D d, hn::Vec<D> lanes) {
+  if constexpr (hn::MaxLanes(d) == 2) {
+    return hn::GetLane(lanes) + hn::ExtractLane(lanes, 1);
+  } else {
+    const hn::Half<D> half;
+    return sum_of_lanes(half, hn::Add(hn::LowerHalf(half, lanes), hn::UpperHalf(half, lanes)));
+  }
+}
+
+/// A sum of weights, an accumulator each for even and odd lanes.
+class WeightSum {
+ public:
+  HWY_INLINE WeightSum() : sums_{hn::Zero(U64()), hn::Zero(U64())} {}
+
+  HWY_INLINE void add(const Weights& weights) {
+    sums_ = {hn::Add(sums_.even, weights.even), hn::Add(sums_.odd, weights.odd)};
+  }
+  HWY_INLINE void add_where(hn::Mask<F32> mask, const Weights& weights) {
+#if HWY_TARGET == HWY_AVX3
+    // Masks are bits: those of even and of odd lanes.
+    const std::uint32_t bits = mask.raw;
+    const auto even = static_cast<__mmask8>(_pext_u32(bits, 0x5555U));
+    const auto odd = static_cast<__mmask8>(_pext_u32(bits, 0xaaaaU));
+    sums_.even.raw = _mm512_mask_add_epi64(sums_.even.raw, even, sums_.even.raw, weights.even.raw);
+    sums_.odd.raw = _mm512_mask_add_epi64(sums_.odd.raw, odd, sums_.odd.raw, weights.odd.raw);
+#else
+    const U64 u64;
+    // Each 64-bit lane gets the mask of one of its two values.
+    const auto wide = hn::VecFromMask(F32(), mask);
+    add({hn::And(weights.even, hn::BitCast(u64, hn::DupEven(wide))),
+         hn::And(weights.odd, hn::BitCast(u64, hn::DupOdd(wide)))});
+#endif
+  }
+
+  /// Lanes whose sum is that of the weights.
+  HWY_INLINE VecU64 total() const { return hn::Add(sums_.even, sums_.odd); }
+
+ private:
+  Weights sums_;
+};
+
+/// Right shift, to 0 from 64 on (NEON: to 127).
+HWY_INLINE VecU64 shift_right(VecU64 value, VecU64 count) {
+#if HWY_ARCH_ARM_A64
+  // Highway asks for counts below 64.
+  return VecU64{vshlq_u64(value.raw, vnegq_s64(vreinterpretq_s64_u64(count.raw)))};
+#else
+  return hn::Shr(value, count);
+#endif
+}
+
+/// tile_weight.
+HWY_INLINE Weights weights_of(const RelativeOctaves& value) {
+  const U64 u64;
+#if HWY_ARCH_ARM_A64
+  // The shift reads the count's low byte. 64 gives 0; 63 would give the highest bit of an m that
+  // means nothing.
+  const VecU32 below = hn::Min(value.below, hn::Set(U32(), kTileOctaves));
+#else
+  const VecU32 below = value.below;
+#endif
+  const VecU32 zero = hn::Zero(U32());
+  // m 2^32 is m in the upper half of 64 bits.
+  static_assert(kTileBits == 32);
+  const VecU64 even = hn::ShiftLeft<kTileBits>(hn::BitCast(u64, value.significand));
+  const VecU64 odd = hn::BitCast(u64, hn::OddEven(value.significand, zero));
+  return {shift_right(even, hn::BitCast(u64, hn::OddEven(zero, below))),
+          shift_right(odd, hn::ShiftRight<32>(hn::BitCast(u64, below)))};
+}
+
+/// A rule as NearLogits of near_sums.h is one: it gives what its sums add up.
+template <class Rule>
+class WideTerms {
+ public:
+  using Term = Weights;
+  using Sum = WeightSum;
+
+  HWY_INLINE explicit WideTerms(const Rule& rule) : rule_(rule) {}
+
+  template <std::size_t kCount>
+  HWY_INLINE void weigh(const VecF (&x)[kCount], Term (&out)[kCount]) const {
+    RelativeOctaves octaves[kCount];
+    rule_.octaves(x, octaves);
+    for (std::size_t i = 0; i < kCount; ++i) out[i] = weights_of(octaves[i]);
+  }
+
+ private:
+  Rule rule_;
+};
+
+/// One vector's.
+template <class Rule>
+HWY_INLINE RelativeOctaves octaves_by(const Rule& rule, VecF x) {
+  const VecF values[1] = {x};
+  RelativeOctaves octaves[1];
+  rule.octaves(values, octaves);
+  return octaves[0];
+}
+
+/// Weights, 0 where x < low.
+template <class Rule>
+HWY_INLINE Weights weights_from(VecF x, const Rule& rule, VecF low) {
+  RelativeOctaves value = octaves_by(rule, x);
+  value.significand = hn::IfThenElseZero(hn::RebindMask(U32(), hn::Ge(x, low)), value.significand);
+  return weights_of(value);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace fairdraw::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif  // FAIRDRAW_TARGET
+
+#endif  // the toggle of targets

@@ -1,0 +1,265 @@
+// verify_tree and verify_chain (fairdraw/speculative.h): a tree of drafted tokens against the
+// target's logits, in integers. A chain is a tree of one child a node.
+//
+// Contract and semantics: see the header. Node by node down one path:
+//   - the distribution of the draft unknown, or the request greedy: the target's token is drawn
+//     from the row after the node, with the word of purpose draw. Where a child has that token the
+//     path goes on there; else it ends, and the token is emitted all the same. That is the
+//     distribution of trying the children one by one, each a point mass, against what the earlier
+//     ones left of the target: child x is accepted with probability P(x) either way, and what is
+//     drawn where none is accepted is the target without them. Tokens are those of `sample`,
+//     whatever the tree.
+//   - the distribution known: two filtered rows and their weights; sibling_residual.h tests the
+//     children one by one, or draws from what they leave. Filters are part of both distributions:
+//     P is what `sample` would draw from, Q what it drew from. A greedy draft is a point mass at
+//     its largest logit.
+//
+// Cost: a filtered row and a draw for each token that is emitted; rows off the path are never read.
+// Looking for children is linear in the nodes of a request, once along the whole path, because a
+// child comes after its parent; in a chain it is the next token. The second rule adds, a node, the
+// draft's row and two passes that write weights; a child that stands costs no pass, one that does
+// not one over the tokens that have something left.
+//
+// Randomness: depth d uses offset + d; draw, accept (a word a child), recover and bonus are
+// purposes of their own, so that no two decisions share bits, at one depth or at two.
+// Determinism: integers throughout, no dependence on order, thread or instruction set.
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "fairdraw/speculative.h"
+#include "serving/drafts/drafted_requests.h"
+#include "serving/drafts/kept_sets.h"
+#include "serving/drafts/sibling_residual.h"
+#include "serving/rules/kept_arguments.h"
+#include "serving/rules/speculative_arguments.h"
+
+namespace fairdraw {
+namespace {
+
+using cpu::Worker;
+
+/// What a thread keeps between requests.
+struct Distributions {
+  cpu::DistributionWeights target, draft;
+  cpu::SiblingResidual residual;
+};
+
+class Trees {
+ public:
+  /// sets: null, or those of all places for tokens.
+  Trees(const DraftedCall& call, cpu::Survivors* sets)
+      : is_chain_(call.is_chain),
+        request_(call.request),
+        result_(call.result),
+        sets_(sets),
+        requests_(request_.target, request_.max_draft, request_.draft_tokens,
+                  request_.draft_lengths),
+        drafts_(request_.draft_law, request_.draft, request_.draft_filters) {}
+
+  void run(std::int64_t b, Worker& worker) const {
+    const std::int64_t depth = request_.max_depth;
+    std::int32_t* const tokens = result_.tokens.data + b * (depth + 1);
+    std::int32_t* const nodes = result_.nodes.given() ? result_.nodes.data + b * depth : nullptr;
+    const auto clear = [&] {
+      std::fill_n(tokens, depth + 1, -1);
+      if (nodes != nullptr) std::fill_n(nodes, depth, -1);
+    };
+    clear();
+    std::int32_t accepted = 0;
+    DraftedRequest request;
+    RowStatus status = requests_.find(b, request);
+    if (status == RowStatus::ok && !is_chain_) {
+      status = cpu::check_tree(request_.parents.data + request.place, request.drafts,
+                               request_.max_depth, request_.draft_law != DraftLaw::none);
+    }
+    if (status == RowStatus::ok) {
+      const bool by_distribution =
+          request_.draft_law != DraftLaw::none && request.drafts > 0 && !requests_.is_greedy(b);
+      status = by_distribution ? walk_by_distribution(b, request, worker, tokens, nodes, accepted)
+                               : walk_by_draw(b, request, worker, tokens, nodes, accepted);
+    }
+    if (status != RowStatus::ok) {
+      clear();
+      for (std::int64_t i = 0; sets_ != nullptr && i <= depth; ++i) set_of(b, i).clear();
+      accepted = 0;
+    }
+    if (result_.accepted.given()) result_.accepted.data[b] = accepted;
+    if (result_.statuses.given()) result_.statuses.data[b] = status;
+  }
+
+ private:
+  std::vector<std::int32_t>& set_of(std::int64_t b, std::int64_t i) const {
+    return (*sets_)[static_cast<std::size_t>(b * (request_.max_depth + 1) + i)];
+  }
+  /// The set of a place, whose row the worker's sampler has.
+  void keep(std::int64_t b, std::int64_t i, Worker& worker) const {
+    if (sets_ != nullptr) worker.sampler.list_survivors(set_of(b, i));
+  }
+
+  // The first child of `node` from node `from` on; the number of nodes where there is none.
+  std::int64_t child_of(const DraftedRequest& request, std::int64_t node, std::int64_t from) const {
+    if (is_chain_) return from == node + 1 ? from : request.drafts;
+    const std::int32_t* const parents = request_.parents.data + request.place;
+    while (from < request.drafts && parents[from] != node) ++from;
+    return from;
+  }
+
+  RowStatus walk_by_draw(std::int64_t b, const DraftedRequest& request, Worker& worker,
+                         std::int32_t* tokens, std::int32_t* nodes, std::int32_t& accepted) const {
+    const std::int32_t* const drafted = requests_.tokens(request);
+    for (std::int64_t node = -1;; ++accepted) {
+      const RowStatus status = requests_.filter(b, request, node + 1, worker);
+      if (status != RowStatus::ok) return status;
+      const std::int32_t token = worker.sampler.draw(requests_.word(b, accepted, Purpose::draw));
+      tokens[accepted] = token;
+      keep(b, accepted, worker);
+      std::int64_t child = child_of(request, node, node + 1);
+      while (child < request.drafts && drafted[child] != token) {
+        child = child_of(request, node, child + 1);
+      }
+      if (child == request.drafts) return RowStatus::ok;
+      if (nodes != nullptr) nodes[accepted] = static_cast<std::int32_t>(child);
+      node = child;
+    }
+  }
+
+  RowStatus walk_by_distribution(std::int64_t b, const DraftedRequest& request, Worker& worker,
+                                 std::int32_t* tokens, std::int32_t* nodes,
+                                 std::int32_t& accepted) const {
+    const std::int32_t* const drafted = requests_.tokens(request);
+    for (std::int64_t node = -1;; ++accepted) {
+      const RowStatus status = requests_.filter(b, request, node + 1, worker);
+      if (status != RowStatus::ok) return status;
+      keep(b, accepted, worker);
+      std::int64_t child = child_of(request, node, node + 1);
+      if (child == request.drafts) {
+        thread_local cpu::DistributionWeights target;
+        cpu::take_weights(worker, requests_.vocab(), target);
+        tokens[accepted] = cpu::draw(target, requests_.word(b, accepted, Purpose::bonus));
+        return RowStatus::ok;
+      }
+      const RowStatus found = test_children(b, request, node, accepted, worker, child, tokens);
+      if (found != RowStatus::ok || child == request.drafts) return found;
+      tokens[accepted] = drafted[child];
+      if (nodes != nullptr) nodes[accepted] = static_cast<std::int32_t>(child);
+      node = child;
+    }
+  }
+
+  // The worker's sampler has the target's distribution after `node`. From the first child on:
+  // `child` is the accepted one, or the number of nodes where none is: then the token that
+  // comes instead is written.
+  RowStatus test_children(std::int64_t b, const DraftedRequest& request, std::int64_t node,
+                          std::int32_t depth, Worker& worker, std::int64_t& child,
+                          std::int32_t* tokens) const {
+    thread_local Distributions distributions;
+    const std::int32_t* const drafted = requests_.tokens(request);
+    cpu::take_weights(worker, requests_.vocab(), distributions.target);
+    const std::int64_t row = (is_chain_ ? request.place : request.row) + node + 1;
+    const RowStatus status = drafts_.weigh(b, row, worker, distributions.draft);
+    if (status != RowStatus::ok) return status;
+    distributions.residual.start(distributions.target, distributions.draft,
+                                 static_cast<std::size_t>(requests_.vocab()));
+    for (std::uint32_t sibling = 0; child < request.drafts; ++sibling) {
+      const std::int32_t token = drafted[child];
+      if (distributions.draft.weight[static_cast<std::size_t>(token)] == 0) {
+        return RowStatus::impossible_draft;
+      }
+      const std::uint64_t word = requests_.word(b, depth, Purpose::accept, sibling);
+      if (distributions.residual.accepts(token, word)) return RowStatus::ok;
+      distributions.residual.reject(token, request_.siblings);
+      child = child_of(request, node, child + 1);
+    }
+    tokens[depth] = distributions.residual.recover(requests_.word(b, depth, Purpose::recover));
+    return RowStatus::ok;
+  }
+
+  bool is_chain_;
+  const VerifyTreeRequest& request_;
+  const VerifyTreeResult& result_;
+  cpu::Survivors* sets_;
+  cpu::DraftedRequests requests_;
+  cpu::DraftDistributions drafts_;
+};
+
+/// kept: null, or where sets go.
+Error verify(const DraftedCall& call, const KeptSets* kept, const Execution& execution) {
+  if (Error error = cpu::check_execution(execution)) return error;
+  if (Error error = check_drafted_call(call)) return error;
+  cpu::Survivors sets;
+  const std::int64_t places = product_of(call.request.target.batch, call.width());
+  if (kept != nullptr) {
+    if (Error error = check_kept(*kept, places, call.width_text())) return error;
+    sets.resize(static_cast<std::size_t>(places));
+  }
+  const Trees trees(call, kept != nullptr ? &sets : nullptr);
+  cpu::for_each_row(call.request.target.batch, execution,
+                    [&trees](std::int64_t b, Worker& worker) { trees.run(b, worker); });
+  if (kept == nullptr) return {};
+  cpu::pack_sets(places, [&](std::int64_t i) { return &sets[static_cast<std::size_t>(i)]; }, *kept);
+  return {};
+}
+
+}  // namespace
+
+Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
+                   const Execution& execution) {
+  return verify(DraftedCall(request, result), nullptr, execution);
+}
+
+Error verify_chain_with_kept_sets(const VerifyChainRequest& request,
+                                  const VerifyChainResult& result, const KeptSets& kept,
+                                  const Execution& execution) {
+  return verify(DraftedCall(request, result), &kept, execution);
+}
+
+Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+                  const Execution& execution) {
+  return verify(DraftedCall(request, result), nullptr, execution);
+}
+
+Error verify_tree_with_kept_sets(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+                                 const KeptSets& kept, const Execution& execution) {
+  return verify(DraftedCall(request, result), &kept, execution);
+}
+
+Error parents_from_links(View<const std::int32_t> next_token, View<const std::int32_t> next_sibling,
+                         std::int64_t batch, std::int64_t nodes, View<std::int32_t> parents) {
+  if (batch < 0 || batch > std::numeric_limits<std::int32_t>::max()) {
+    return out_of_range("batch", std::to_string(batch), "0 to 2^31 - 1");
+  }
+  if (nodes < 1 || nodes > kMaxVocab) {
+    return out_of_range("nodes", std::to_string(nodes), "1 to " + std::to_string(kMaxVocab));
+  }
+  if (Error e = check_needed(next_token, "next_token", batch * nodes, "batch * nodes")) return e;
+  if (Error e = check_needed(next_sibling, "next_sibling", batch * nodes, "batch * nodes")) {
+    return e;
+  }
+  if (Error e = check_needed(parents, "parents", batch * (nodes - 1), "batch * (nodes - 1)")) {
+    return e;
+  }
+  constexpr std::int32_t kNoLink = -2, kManyLinks = -3;  // verify_tree refuses both
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const std::int32_t* const children = next_token.data + b * nodes;
+    const std::int32_t* const siblings = next_sibling.data + b * nodes;
+    std::int32_t* const found = parents.data + b * (nodes - 1);  // of node j at j - 1
+    std::fill_n(found, nodes - 1, kNoLink);
+    const auto link = [&](std::int64_t from, std::int32_t to, std::int32_t parent) {
+      if (to == -1) return;
+      if (to > from && to < nodes) {
+        found[to - 1] = found[to - 1] == kNoLink ? parent : kManyLinks;
+      } else if (from > 0) {
+        found[from - 1] = kManyLinks;  // of the root: node 1 is left without a link then
+      }
+    };
+    for (std::int64_t node = 0; node < nodes; ++node) {
+      link(node, children[node], static_cast<std::int32_t>(node - 1));
+      // The root has no sibling; the parent of any other is known by now, links going up.
+      if (node > 0) link(node, siblings[node], found[node - 1]);
+    }
+  }
+  return {};
+}
+
+}  // namespace fairdraw

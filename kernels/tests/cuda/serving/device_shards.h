@@ -1,0 +1,122 @@
+// All shards of a call, in memory of one GPU.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "fairdraw/cuda_sharded.h"
+#include "tests/cuda/arrays.h"
+#include "tests/cuda/serving/device_shard.h"
+
+namespace fairdraw::suites {
+
+/// All shards of a call, on one GPU.
+class DeviceShards {
+ public:
+  void add(const ShardedRequest& host, bool wants_mask, const LogprobsResult& reports = {},
+           bool wants_tokens = true) {
+    shards_.push_back(std::make_unique<DeviceShard>(host, wants_mask, reports, wants_tokens));
+  }
+  Error begin(void* stream = nullptr) {
+    stream_ = static_cast<cudaStream_t>(stream);
+    for (const auto& shard : shards_) {
+      if (Error error = shard->begin(stream)) return error;
+    }
+    return {};
+  }
+  /// From here on, blocks go through memory that all shards address.
+  Error use_peers(std::int64_t most_rows) {
+    cuda::ShardedPeers& peers = peers_;
+    peers.most_rows = most_rows;
+    peers.bytes = cuda::peer_bytes(at(0).call, most_rows);
+    for (int shard = 0; shard < size(); ++shard) {
+      EXPECT_EQ(cuda::peer_bytes(at(shard).call, most_rows), peers.bytes);
+      peer_memory_.emplace_back(static_cast<std::size_t>(peers.bytes));
+      peers.memory[shard] = arrays_.out(peer_memory_.back());
+    }
+    return use_peers_of(*this);
+  }
+  /// The same, through the memory of another, larger call.
+  Error use_peers_of(const DeviceShards& other) {
+    shares_memory_ = true;
+    for (const auto& shard : shards_) {
+      if (Error error = cuda::use_peers(shard->call, other.peers_)) return error;
+    }
+    return {};
+  }
+  Error send(cuda::ShardedExchange exchange) {
+    for (const auto& shard : shards_) {
+      if (Error error = cuda::sharded_send(shard->call, exchange)) return error;
+    }
+    return {};
+  }
+  /// What NCCL's all-gather does; nothing where shards have written to each other.
+  void gather(cuda::ShardedExchange exchange) {
+    if (shares_memory_) return;
+    for (const auto& to : shards_) {
+      std::byte* at = to->call.receive(exchange);
+      for (const auto& from : shards_) {
+        const auto bytes = static_cast<std::size_t>(from->call.bytes(exchange));
+        require(cudaMemcpyAsync(at, from->call.send(exchange), bytes, cudaMemcpyDeviceToDevice,
+                                stream_),
+                "cudaMemcpyAsync");
+        at += bytes;
+      }
+    }
+  }
+  Error receive(cuda::ShardedExchange exchange) {
+    for (const auto& shard : shards_) {
+      if (Error error = cuda::sharded_receive(shard->call, exchange)) return error;
+    }
+    return {};
+  }
+  Error exchange(cuda::ShardedExchange exchange) {
+    if (Error error = send(exchange)) return error;
+    gather(exchange);
+    return receive(exchange);
+  }
+  /// The exchanges that every call has but ranks: a summary and tokens.
+  Error decide_by_candidates() {
+    if (Error error = exchange(cuda::ShardedExchange::summary)) return error;
+    return exchange(cuda::ShardedExchange::tokens);
+  }
+  /// What is left, by the number that undecided() gave.
+  Error go_on(std::int32_t undecided) {
+    for (std::int32_t left = at(0).call.gathers(undecided); left > 0; --left) {
+      if (Error error = exchange(cuda::ShardedExchange::gather)) return error;
+    }
+    return exchange(cuda::ShardedExchange::ranks);
+  }
+  /// All of a call.
+  Error run() {
+    if (Error error = decide_by_candidates()) return error;
+    return go_on(undecided());
+  }
+  DeviceShard& at(int shard) { return *shards_[static_cast<std::size_t>(shard)]; }
+  int size() const { return static_cast<int>(shards_.size()); }
+  /// The same on all shards.
+  std::int32_t undecided() {
+    const std::int32_t rows = at(0).undecided();
+    for (int shard = 1; shard < size(); ++shard) EXPECT_EQ(at(shard).undecided(), rows);
+    return rows;
+  }
+  void fetch() {
+    for (const auto& shard : shards_) shard->fetch();
+    arrays_.fetch();
+  }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  DeviceArrays arrays_;
+  std::deque<std::vector<std::byte>> peer_memory_;  ///< of each shard
+  cuda::ShardedPeers peers_;
+  bool shares_memory_ = false;  ///< else blocks are copied
+  std::vector<std::unique_ptr<DeviceShard>> shards_;
+};
+
+}  // namespace fairdraw::suites

@@ -1,0 +1,162 @@
+// Sharded calls on GPUs (fairdraw/cuda_sharded.h), for fairdraw/sharded.py.
+#include "python/bindings/serving/sharded_cuda.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "fairdraw/cuda_sharded.h"
+#include "python/bindings/processing_argument.h"
+#include "python/bindings/sample_arguments.h"
+
+namespace fairdraw::python {
+namespace {
+
+using Exchange = cuda::ShardedExchange;
+
+/// What `sample` does: a call whose exchanges go through memory of the ranks, or lie in the
+/// workspace, which the caller has as an array.
+class ShardedCudaCall {
+ public:
+  explicit ShardedCudaCall(const Named& given)
+      : arguments_(given),
+        processing_(given["processing"], arguments_.place()),
+        boundaries_(boundaries_of(given)),
+        place_(arguments_.place()) {
+    if (!place_.on_cuda()) throw_type_error("rows are in host memory; ShardedCall is for those");
+    ShardedRequest request;
+    request.rows = arguments_.request;
+    request.rows.processing = processing_.view;
+    request.input = given.as<TileInput>("input");
+    request.boundaries = {boundaries_.data(), static_cast<std::int64_t>(boundaries_.size())};
+    request.shard = given.as<std::int32_t>("shard");
+    given.expect_all_read();
+    bring_workspace(place_, given["workspace"], cuda::workspace_bytes(request, arguments_.result));
+    run_on_host(
+        [&] { return cuda::make_sharded_call(request, arguments_.result, place_.cuda, call_); });
+  }
+
+  void send(Exchange exchange) {
+    run_on_host([&] { return cuda::sharded_send(call_, exchange); });
+  }
+  void receive(Exchange exchange) {
+    run_on_host([&] { return cuda::sharded_receive(call_, exchange); });
+  }
+  /// `memory`: the address of each shard's, as this process has it.
+  void use_peers(const nb::list& memory, std::int64_t bytes, std::int64_t most_rows) {
+    cuda::ShardedPeers peers;
+    if (memory.size() > static_cast<std::size_t>(cuda::kMaxDeviceShards)) {
+      throw_value_error(fmt::format("memory has {} addresses; allowed: 1 to {}", memory.size(),
+                                    cuda::kMaxDeviceShards));
+    }
+    std::byte** next = peers.memory;
+    for (const nb::handle address : memory) {
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): Python has pointers as integers
+      *next++ = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(address));
+    }
+    peers.bytes = bytes;
+    peers.most_rows = most_rows;
+    run_on_host([&] { return cuda::use_peers(call_, peers); });
+  }
+  /// Through peers: what candidates decide, and rows that they do not.
+  void run() {
+    run_on_host([&] { return cuda::sample_sharded(call_, {}); });
+  }
+  void go_on(std::int32_t undecided) {
+    run_on_host([&] { return cuda::continue_sharded(call_, undecided); });
+  }
+  std::int32_t gathers(std::int32_t rows) const { return call_.gathers(rows); }
+  /// Bytes from the workspace's beginning on.
+  std::int64_t sent_at(Exchange exchange) const { return at(call_.send(exchange)); }
+  std::int64_t received_at(Exchange exchange) const { return at(call_.receive(exchange)); }
+  std::int64_t undecided_at() const { return at(call_.undecided()); }
+  std::int64_t block_bytes(Exchange exchange) const { return call_.bytes(exchange); }
+
+ private:
+  std::int64_t at(const void* address) const {
+    return static_cast<const std::byte*>(address) -
+           static_cast<const std::byte*>(place_.cuda.workspace);
+  }
+
+  SampleArguments arguments_;
+  Processing processing_;
+  std::vector<std::int64_t> boundaries_;
+  Place place_;
+  cuda::ShardedCall call_;
+};
+
+/// Returns the bytes of each rank's memory that calls of up to so many rows, samples and reported
+/// tokens take: of filtered rows, with the reports that take most, which are raw ones of masked
+/// rows. `most_logprobs`: -1 is no reports. The call is asked for its size alone; nothing of it
+/// runs, so its workspace serves as all of its arrays.
+std::int64_t most_peer_bytes(const Named& given) {
+  const std::vector<std::int64_t> boundaries = boundaries_of(given);
+  const auto shard = given.as<std::int32_t>("shard");
+  const auto most_rows = given.as<std::int64_t>("most_rows");
+  const auto most_samples = given.as<std::int32_t>("most_samples");
+  const auto most_logprobs = given.as<std::int32_t>("most_logprobs");
+  const std::int64_t columns = boundaries.at(static_cast<std::size_t>(shard) + 1) -
+                               boundaries[static_cast<std::size_t>(shard)];
+  const auto call_over = [&](void* memory) {
+    const std::int64_t tokens = most_rows * most_samples;
+    std::pair<ShardedRequest, SampleResult> call;
+    auto& [request, result] = call;
+    request.rows.logits = {memory, DType::float32, most_rows, columns, columns};
+    request.rows.top_p = 0.5F;
+    request.rows.seed = std::uint64_t{0};
+    request.rows.num_samples = most_samples;
+    request.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
+    request.shard = shard;
+    result.tokens = {static_cast<std::int32_t*>(memory), tokens};
+    if (most_logprobs >= 0) {
+      LogprobsResult& reports = result.logprobs;
+      const std::int64_t listed = most_rows * most_logprobs;
+      reports.mode = LogprobsMode::raw_logprobs;
+      reports.top_n = most_logprobs;
+      reports.values = {static_cast<float*>(memory), tokens};
+      reports.ranks = {static_cast<std::int32_t*>(memory), tokens};
+      request.rows.allowed = {static_cast<const std::uint32_t*>(memory), most_rows,
+                              std::max<std::int64_t>((columns + 31) / 32, 1)};
+      reports.top_ids = {static_cast<std::int32_t*>(memory), listed};
+      reports.top_values = {static_cast<float*>(memory), listed};
+    }
+    return call;
+  };
+  static float nothing;  // asks for the size alone
+  const auto sized = call_over(&nothing);
+  Place place;
+  place.device_type = nb::device::cuda::value;
+  bring_workspace(place, given["workspace"], cuda::workspace_bytes(sized.first, sized.second));
+  const auto made = call_over(place.cuda.workspace == nullptr ? &nothing : place.cuda.workspace);
+  cuda::ShardedCall call;
+  run_on_host([&] { return cuda::make_sharded_call(made.first, made.second, place.cuda, call); });
+  return cuda::peer_bytes(call, most_rows);
+}
+
+}  // namespace
+
+void bind_sharded_on_gpu(nb::module_& module) {
+  nb::enum_<Exchange>(module, "ShardedExchange")
+      .value("summary", Exchange::summary)
+      .value("tokens", Exchange::tokens)
+      .value("gather", Exchange::gather)
+      .value("ranks", Exchange::ranks);
+  nb::class_<ShardedCudaCall>(module, "ShardedCudaCall")
+      .def("send", &ShardedCudaCall::send)
+      .def("receive", &ShardedCudaCall::receive)
+      .def("use_peers", &ShardedCudaCall::use_peers)
+      .def("run", &ShardedCudaCall::run)
+      .def("go_on", &ShardedCudaCall::go_on)
+      .def("gathers", &ShardedCudaCall::gathers)
+      .def("sent_at", &ShardedCudaCall::sent_at)
+      .def("received_at", &ShardedCudaCall::received_at)
+      .def("block_bytes", &ShardedCudaCall::block_bytes)
+      .def_prop_ro("undecided_at", &ShardedCudaCall::undecided_at)
+      .def("__init__", [](ShardedCudaCall* self, const nb::dict& given) {
+        new (self) ShardedCudaCall(Named("ShardedCudaCall", given));
+      });
+  define(module, "sharded_peer_bytes", &most_peer_bytes);
+}
+
+}  // namespace fairdraw::python

@@ -1,0 +1,72 @@
+// The operations of fairdraw/speculative.h on both backends, as fairdraw/speculative.py needs them.
+#include "fairdraw/speculative.h"
+
+#include "fairdraw/cuda_kept_sets.h"
+#include "fairdraw/cuda_speculative.h"
+#include "python/bindings/arguments.h"
+#include "python/bindings/bindings.h"
+#include "python/bindings/serving/kept_sets_argument.h"
+#include "python/bindings/serving/speculation_arguments.h"
+
+namespace fairdraw::python {
+namespace {
+
+/// Runs a call where its target is, on a GPU with the workspace that it takes. make_sets: None; or
+/// the call has kept sets, one for each place of its tokens, and make_sets, called with their
+/// number, gives their arrays.
+template <class Request, class Result, class Verify, class VerifyWithSets>
+void verify(const Named& given, Place place, const Request& request, const Result& result,
+            const Verify& call, const VerifyWithSets& call_with_sets) {
+  if (!given.has("make_sets")) {
+    bring_workspace(place, given["workspace"], cuda::workspace_bytes(request));
+    run(given, place, [&](const auto& how) { return call(request, result, how); });
+    return;
+  }
+  const std::int64_t places = result.tokens.size;
+  const Named sets("sets", nb::object(given["make_sets"](places)));
+  const KeptSets kept = arrays_of(sets, places, place);
+  bring_workspace(place, given["workspace"], cuda::workspace_bytes(request, kept));
+  run(given, place, [&](const auto& how) { return call_with_sets(request, result, kept, how); });
+}
+
+void drafts(const Named& given) {
+  const DraftedArguments arguments(given);
+  if (arguments.is_chain) {
+    verify(
+        given, arguments.place(), arguments.chain_request(), arguments.chain_result(),
+        [](const auto&... x) { return verify_chain(x...); },
+        [](const auto&... x) { return verify_chain_with_kept_sets(x...); });
+  } else {
+    verify(
+        given, arguments.place(), arguments.request, arguments.result,
+        [](const auto&... x) { return verify_tree(x...); },
+        [](const auto&... x) { return verify_tree_with_kept_sets(x...); });
+  }
+}
+
+void links_to_parents(const nb::object& next_token, const nb::object& next_sibling,
+                      std::int64_t batch, std::int64_t nodes, const nb::object& parents) {
+  const Place host;
+  const Input<std::int32_t> children("retrieve_next_token", next_token, host);
+  const Input<std::int32_t> siblings("retrieve_next_sibling", next_sibling, host);
+  const Output<std::int32_t> out("parents", parents, batch * (nodes - 1), host);
+  run_on_host(
+      [&] { return parents_from_links(children.view, siblings.view, batch, nodes, out.view); });
+}
+
+void chain_rows(const Named& given) {
+  const ChainSamplingArguments arguments(given);
+  run(given, arguments.place(), [&](const auto& how) {
+    return chain_speculative_sampling(arguments.request, arguments.result, how);
+  });
+}
+
+}  // namespace
+
+void bind_speculative(nb::module_& module) {
+  define(module, "verify_drafts", &drafts);
+  define(module, "chain_speculative_sampling", &chain_rows);
+  module.def("parents_from_links", &links_to_parents);
+}
+
+}  // namespace fairdraw::python

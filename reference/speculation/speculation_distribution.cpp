@@ -1,0 +1,307 @@
+// Distributions of speculation by enumeration. A decision is a step function of its random word:
+// bisection finds where each step ends, so that the probability of a decision is a count of words
+// over 2^64.
+#include "reference/speculation/speculation_distribution.h"
+
+#include <algorithm>
+
+#include "reference/speculation/speculation_model.h"
+
+namespace fairdraw::reference {
+namespace {
+
+using boost::multiprecision::cpp_int;
+
+struct Step {
+  std::int32_t decision;
+  std::uint64_t word;  ///< one that leads to it
+  Probability probability;
+};
+
+// Steps of a decision, each over one interval of words.
+std::vector<Step> steps_of(const std::function<std::int32_t(std::uint64_t)>& decide) {
+  const std::uint64_t last = ~std::uint64_t{0};
+  const cpp_int all = cpp_int(1) << 64;
+  std::vector<Step> steps;
+  for (std::uint64_t begin = 0;;) {
+    const std::int32_t decision = decide(begin);
+    std::uint64_t low = begin, high = last;  // the last word of the step lies in [low, high]
+    while (low < high) {
+      const std::uint64_t middle = low + (high - low) / 2 + 1;
+      if (decide(middle) == decision) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    steps.push_back({decision, begin, Probability(cpp_int(low) - begin + 1, all)});
+    if (low == last) return steps;
+    begin = low + 1;
+  }
+}
+
+std::vector<Step> draws_of(const IntegerRow& row) {
+  return steps_of([&row](std::uint64_t word) { return row.speculation_token_for(word); });
+}
+
+std::vector<std::int32_t> with(std::vector<std::int32_t> tokens, std::int32_t token) {
+  tokens.push_back(token);
+  return tokens;
+}
+
+// One position of a chain, judged by the model.
+class Position {
+ public:
+  Position(const IntegerRow& target, const IntegerRow& draft, std::int32_t drafted)
+      : target_{target, target}, draft_{draft}, drafted_{drafted} {}
+
+  // The token that is redrawn, or -1: the draft is accepted.
+  std::int32_t decide(std::uint64_t accept, std::uint64_t recover) const {
+    const std::vector<PositionWords> words = {{0, accept, recover, 0}, {}};
+    const SpeculationOutcome outcome =
+        verify_chain_model(target_, draft_, drafted_, words, target_[0].mask.size(), false);
+    return outcome.accepted == 1 ? -1 : outcome.tokens.at(0);
+  }
+
+ private:
+  std::vector<IntegerRow> target_, draft_;
+  std::vector<std::int32_t> drafted_;
+};
+
+void extend_chain(const RowBehind& target, const RowBehind& draft, const RowBehind& drawn_from,
+                  std::size_t n, const std::vector<std::int32_t>& prefix,
+                  const Probability& probability, SequenceDistribution& distribution) {
+  const IntegerRow row = target(prefix);
+  if (prefix.size() == n) {
+    for (const Step& bonus : draws_of(row)) {
+      distribution[with(prefix, bonus.decision)] += probability * bonus.probability;
+    }
+    return;
+  }
+  const IntegerRow draft_row = draft(prefix);
+  for (const Step& drafted : draws_of(drawn_from(prefix))) {
+    const Position position(row, draft_row, drafted.decision);
+    const Probability drawn = probability * drafted.probability;
+    for (const Step& accept : steps_of(
+             [&position](std::uint64_t word) { return position.decide(word, 0) == -1 ? 1 : 0; })) {
+      const Probability reached = drawn * accept.probability;
+      if (accept.decision == 1) {
+        extend_chain(target, draft, drawn_from, n, with(prefix, drafted.decision), reached,
+                     distribution);
+        continue;
+      }
+      for (const Step& recover :
+           steps_of([&](std::uint64_t word) { return position.decide(accept.word, word); })) {
+        distribution[with(prefix, recover.decision)] += reached * recover.probability;
+      }
+    }
+  }
+}
+
+void extend_tree(const RowBehind& target, std::span<const std::int32_t> drafted,
+                 std::span<const std::int32_t> parents, std::int32_t node,
+                 const std::vector<std::int32_t>& prefix, const Probability& probability,
+                 SequenceDistribution& distribution) {
+  const IntegerRow row = target(prefix);
+  // The node's children as a tree of one level, judged by the model: the child that is accepted.
+  std::vector<std::int32_t> children, tokens, roots;
+  for (std::size_t j = 0; j < drafted.size(); ++j) {
+    if (parents[j] != node) continue;
+    children.push_back(static_cast<std::int32_t>(j));
+    tokens.push_back(drafted[j]);
+    roots.push_back(-1);
+  }
+  const std::vector<IntegerRow> rows(children.size() + 1, row);
+  const auto outcome_of = [&](std::uint64_t word) {
+    const std::vector<PositionWords> words = {{word, 0, 0, 0}, {}};
+    return verify_tree_model(rows, tokens, roots, words, row.mask.size(), 1);
+  };
+  for (const Step& step :
+       steps_of([&](std::uint64_t word) { return outcome_of(word).tokens.at(0); })) {
+    const SpeculationOutcome outcome = outcome_of(step.word);
+    const Probability reached = probability * step.probability;
+    if (outcome.nodes.empty()) {
+      distribution[with(prefix, step.decision)] += reached;
+    } else {
+      extend_tree(target, drafted, parents, children[static_cast<std::size_t>(outcome.nodes[0])],
+                  with(prefix, step.decision), reached, distribution);
+    }
+  }
+}
+
+// Trees of unknown tokens: the children of a node, one after the other.
+class SampledChildren {
+ public:
+  SampledChildren(const RowBehind& target, const RowBehind& draft, const SampledTree& tree,
+                  SequenceDistribution& distribution)
+      : target_(target), draft_(draft), tree_(tree), distribution_(distribution) {}
+
+  // A node that was reached with `probability`.
+  void extend(std::int32_t number, const std::vector<std::int32_t>& prefix,
+              const Probability& probability) {
+    Node node;
+    node.prefix = prefix;
+    for (std::size_t j = 0; j < tree_.parents.size(); ++j) {
+      if (tree_.parents[j] == number) node.children.push_back(static_cast<std::int32_t>(j));
+    }
+    const IntegerRow target = target_(prefix), draft = draft_(prefix);
+    if (node.children.empty()) {
+      for (const Step& bonus : draws_of(target)) {
+        distribution_[with(prefix, bonus.decision)] += probability * bonus.probability;
+      }
+      return;
+    }
+    node.target.assign(node.children.size() + 1, target);
+    node.draft.assign(node.children.size() + 1, draft);
+    std::vector<std::uint64_t> left;
+    for (std::size_t token = 0; token < draft.mask.size(); ++token) {
+      left.push_back(draft.mask[token] != 0 ? draft.speculation_weight[token] : 0);
+    }
+    draw_next(node, left, {}, {}, probability);
+  }
+
+ private:
+  struct Node {
+    std::vector<std::int32_t> prefix, children;
+    std::vector<IntegerRow> target, draft;  // its own rows, once for itself and for each child
+  };
+  using Words = std::vector<std::uint64_t>;
+
+  // The model on the children that are drawn so far, as a tree of one level.
+  SpeculationOutcome judge(const Node& node, const std::vector<std::int32_t>& drawn,
+                           const Words& accept, std::uint64_t recover) const {
+    const std::vector<std::int32_t> roots(drawn.size(), -1);
+    std::vector<PositionWords> words(2);
+    words[0].accept = accept.front();
+    words[0].accept_next.assign(accept.begin() + 1, accept.end());
+    words[0].recover = recover;
+    const std::span target(node.target), draft(node.draft);
+    return verify_tree_model(target.first(drawn.size() + 1), drawn, roots, words,
+                             node.target[0].mask.size(), 1,
+                             {draft.first(drawn.size() + 1), tree_.judged, false});
+  }
+
+  // The next child comes from the weights `left`; `drawn` are rejected, by these words of accept.
+  void draw_next(const Node& node, const std::vector<std::uint64_t>& left,
+                 const std::vector<std::int32_t>& drawn, const Words& accept,
+                 const Probability& probability) {
+    if (drawn.size() == node.children.size()) {
+      for (const Step& recover : steps_of(
+               [&](std::uint64_t word) { return judge(node, drawn, accept, word).tokens.at(0); })) {
+        distribution_[with(node.prefix, recover.decision)] += probability * recover.probability;
+      }
+      return;
+    }
+    cpp_int total = 0;
+    for (const std::uint64_t weight : left) total += weight;
+    for (std::size_t token = 0; token < left.size(); ++token) {
+      if (left[token] == 0) continue;
+      const Probability reached = probability * Probability(cpp_int(left[token]), total);
+      test(node, left, with(drawn, static_cast<std::int32_t>(token)), accept, reached);
+    }
+  }
+
+  // The last of `drawn` is tested.
+  void test(const Node& node, std::vector<std::uint64_t> left,
+            const std::vector<std::int32_t>& drawn, const Words& accept,
+            const Probability& probability) {
+    const auto words_with = [&accept](std::uint64_t word) {
+      Words words = accept;
+      words.push_back(word);
+      return words;
+    };
+    if (tree_.drawn == SiblingSampling::without_replacement) {
+      left[static_cast<std::size_t>(drawn.back())] = 0;
+    }
+    for (const Step& step : steps_of([&](std::uint64_t word) {
+           return judge(node, drawn, words_with(word), 0).accepted;
+         })) {
+      const Probability reached = probability * step.probability;
+      if (step.decision == 1) {
+        extend(node.children[drawn.size() - 1], with(node.prefix, drawn.back()), reached);
+      } else {
+        draw_next(node, left, drawn, words_with(step.word), reached);
+      }
+    }
+  }
+
+  const RowBehind& target_;
+  const RowBehind& draft_;
+  const SampledTree& tree_;
+  SequenceDistribution& distribution_;
+};
+
+}  // namespace
+
+SequenceDistribution chain_distribution(const RowBehind& target, const RowBehind& draft,
+                                        const RowBehind& drawn_from, std::size_t n) {
+  SequenceDistribution distribution;
+  extend_chain(target, draft, drawn_from, n, {}, 1, distribution);
+  return distribution;
+}
+
+SequenceDistribution given_chain_distribution(const RowBehind& target,
+                                              std::span<const std::int32_t> drafted) {
+  std::vector<std::int32_t> parents;
+  for (std::size_t i = 0; i < drafted.size(); ++i) {
+    parents.push_back(static_cast<std::int32_t>(i) - 1);
+  }
+  return tree_distribution(target, drafted, parents);
+}
+
+SequenceDistribution tree_distribution(const RowBehind& target,
+                                       std::span<const std::int32_t> drafted,
+                                       std::span<const std::int32_t> parents) {
+  SequenceDistribution distribution;
+  extend_tree(target, drafted, parents, -1, {}, 1, distribution);
+  return distribution;
+}
+
+SequenceDistribution sampled_tree_distribution(const RowBehind& target, const RowBehind& draft,
+                                               const SampledTree& tree) {
+  SequenceDistribution distribution;
+  SampledChildren(target, draft, tree, distribution).extend(-1, {}, 1);
+  return distribution;
+}
+
+SequenceDistribution completed(const SequenceDistribution& distribution, const RowBehind& target,
+                               std::size_t length) {
+  SequenceDistribution whole;
+  const std::function<void(const std::vector<std::int32_t>&, const Probability&)> extend =
+      [&](const std::vector<std::int32_t>& prefix, const Probability& probability) {
+        if (prefix.size() >= length) {
+          whole[{prefix.begin(), prefix.begin() + static_cast<std::ptrdiff_t>(length)}] +=
+              probability;
+          return;
+        }
+        const IntegerRow row = target(prefix);
+        for (std::size_t token = 0; token < row.mask.size(); ++token) {
+          const std::uint64_t weight = row.mask[token] != 0 ? row.speculation_weight[token] : 0;
+          if (weight == 0) continue;
+          const Probability share = Probability(cpp_int(weight), cpp_int(row.speculation_total()));
+          extend(with(prefix, static_cast<std::int32_t>(token)), probability * share);
+        }
+      };
+  for (const auto& [tokens, probability] : distribution) extend(tokens, probability);
+  return whole;
+}
+
+SequenceDistribution sequences_of(const RowBehind& target, std::size_t length) {
+  return completed({{{}, Probability(1)}}, target, length);
+}
+
+Probability total_variation(const SequenceDistribution& a, const SequenceDistribution& b) {
+  Probability sum = 0;
+  for (const auto& [tokens, probability] : a) {
+    const auto other = b.find(tokens);
+    const Probability difference =
+        other == b.end() ? probability : Probability(probability - other->second);
+    sum += abs(difference);
+  }
+  for (const auto& [tokens, probability] : b) {
+    if (a.find(tokens) == a.end()) sum += probability;
+  }
+  return sum / 2;
+}
+
+}  // namespace fairdraw::reference

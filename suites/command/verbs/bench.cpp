@@ -1,0 +1,89 @@
+// bench: the speed of samplers, measured by suites/benchmarks.
+#include <memory>
+
+#include "reports/report.h"
+#include "suites/benchmarks/benchmarks.h"
+#include "suites/command/captured_files.h"
+#include "suites/command/options.h"
+#include "suites/command/output.h"
+#include "suites/command/output_file.h"
+#include "suites/command/samplers.h"
+#include "suites/command/verbs/verbs.h"
+
+namespace fairdraw::cli {
+namespace {
+
+constexpr int kExitFailed = 1;
+
+int bench(const suites::BenchmarkOptions& options, const std::string& json) {
+  const OutputFile file("--json", json);
+  std::vector<std::string> failures;
+  const std::vector<harness::BenchmarkRecord> rows = suites::run_benchmarks(options, failures);
+  print("{}", reports::to_text_table(rows));
+  if (!failures.empty()) {  // times of wrong tokens are no baseline: no file
+    for (const std::string& failure : failures) print_error("fairdraw: {}\n", safe_text(failure));
+    return kExitFailed;
+  }
+  file.write(reports::to_json(rows));
+  return 0;
+}
+
+void add_options(CLI::App& app, suites::BenchmarkOptions& options) {
+  add_option(app, "--backend", options.backends, "TEXT",
+             "Samplers by name (cpu, cuda, ...), peer:sort, peer:softmax (default: cpu); "
+             "plugin:PATH: what a call of a plugin costs on top of its own time",
+             {.commas = true});
+  add_option(app, "--operation", options.operations, "TEXT",
+             "Operations, e.g. top_k_50+top_p_0.9 (default: those of the README); beam_4 and "
+             "beam_4/logprobs: a step of beam search, --batch requests of 4 beams; "
+             "tile_index and tile_index/masked: the index of tiles; "
+             "step/top_k_50: on a GPU, a step of FusedSamplingProcessor relative to `sample`; "
+             "there too from_probs/top_k_50: the operation that takes probabilities, "
+             "kept/top_p_0.95: `sample` with kept sets relative to `sample`, "
+             "logprobs/MODE/N+top_k_50, verify_chain_N[/probs|/logits], "
+             "verify_tree_N[/probs|/logits] and chain_speculative_sampling_N",
+             {.commas = true});
+  add_option(app, "--vocab", options.vocabs, "N",
+             "Tokens a row (default: 131072; on a GPU 32000,128256,262144)",
+             {.commas = true, .least = 1, .most = kMaxVocab});
+  add_option(app, "--batch", options.batches, "N", "Rows a call (default: 1; on a GPU 1,8,64,256)",
+             {.commas = true, .least = 1, .most = 65536});
+  add_option(app, "--dtype", options.dtypes, "TEXT",
+             "float32, float16, bfloat16 (default: float32; on a GPU float32,bfloat16)",
+             {.commas = true});
+  add_option(app, "--logits", options.logits, "TEXT",
+             "peaked, flat, equal, captured (default: peaked,flat)", {.commas = true});
+  add_option(app, "--processing", options.processing, "TEXT",
+             "Logits processing of all rows: none, penalties, bias, bitmask, bans, allowed, "
+             "all, mixed",
+             {.commas = true});
+  add_option(app, "--threads", options.threads, "N", "On the CPU: rows in parallel",
+             {.commas = true, .least = 1, .most = 1024});
+  add_option(app, "--logprobs", options.logprobs, "TEXT",
+             "On the CPU: log-probabilities as MODE/N, e.g. raw_logprobs/20, relative to the plain "
+             "call",
+             {.commas = true});
+  add_option(app, "--milliseconds", options.milliseconds, "NUMBER",
+             "On the CPU: time to spend on each row of the table", {.least = 1e-3, .most = 1e7});
+  add_option(app, "--parameters", options.parameters, "TEXT",
+             "On a GPU: every parameter, seed and offset as an array in device memory, one "
+             "value a row (array), or one a call (scalar)");
+}
+
+}  // namespace
+
+Verb add_bench(CLI::App& app) {
+  const auto options = std::make_shared<suites::BenchmarkOptions>();
+  options->data_directory = data_folder();
+  const auto json = std::make_shared<std::string>();
+  add_options(app, *options);
+  add_json(app, *json, "Write the rows");
+  return [options, json] {
+    harness::plugin::Options loading;
+    loading.trusted = true;  // plugins are measured in this process, too
+    return with_plugins(loading, options->backends,
+                        [options, json] { return bench(*options, *json); });
+  };
+}
+
+}  // namespace fairdraw::cli

@@ -1,0 +1,77 @@
+// merge: the shards of a run, the parts of its cases, or a sequence of runs as one record and one
+// report.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "harness/run/parallel.h"
+#include "reports/report.h"
+#include "suites/command/options.h"
+#include "suites/command/output.h"
+#include "suites/command/record_files.h"
+#include "suites/command/recorded_options.h"
+#include "suites/command/run_options.h"
+#include "suites/command/verbs/verbs.h"
+#include "suites/gate/run/accumulate.h"
+#include "suites/gate/run/complete_record.h"
+#include "suites/gate/run/merge_parts.h"
+
+namespace fairdraw::cli {
+namespace {
+
+struct MergeOptions {
+  std::vector<std::string> files;
+  std::string report = "fairdraw-report";
+  std::string run_id;
+  RequiredCoverage required;
+  bool across_seeds = false;
+  bool github = false;
+};
+
+harness::RunRecord merged(const MergeOptions& options,
+                          const std::vector<suites::NamedRecord>& records) {
+  if (options.across_seeds) return suites::accumulate_nights(records);
+  const suites::NamedRecord& first = records.front();
+  if (first.record.case_part.empty()) return suites::merge_shards(records);
+  return suites::merge_parts(records, recorded_options(first.name, first.record),
+                             harness::threads_of(0));
+}
+
+int merge(const MergeOptions& options) {
+  expect_coverage(options.required);
+  withdraw_report(options.report, options.files);
+  std::vector<suites::NamedRecord> shards;
+  for (const std::string& file : options.files) {
+    shards.push_back({file, read_record(file)});
+    expect_run_id(shards.back().record, file, options.run_id);
+  }
+  harness::RunRecord record = merged(options, shards);
+  require(options.required, record);
+  write_report(options.report, record);
+  print_outcome(record);
+  if (options.github) publish_to_github(record);
+  print("{} records, {} cases, report in {}\n", shards.size(), record.cases.size(), options.report);
+  return record.exit_code();
+}
+
+}  // namespace
+
+Verb add_merge(CLI::App& app) {
+  const auto options = std::make_shared<MergeOptions>();
+  add_option(app, "files", options->files, "FILE",
+             "The report.json of every shard, of every part (--case-part), in any order, or of "
+             "every night (--across-seeds), in theirs",
+             {.required = true});
+  add_flag(app, "--across-seeds", options->across_seeds,
+           "The files are whole runs with different seeds, in the order in which they were made: "
+           "nights, whose evidence is accumulated");
+  add_required_coverage(app, options->required);
+  add_option(app, "--report", options->report, "DIR",
+             "Folder for report.json, index.html and the others");
+  add_option(app, "--require-run-id", options->run_id, "TEXT",
+             "Refuse a shard of another run than the one that --run-id of verify named so");
+  add_flag(app, "--github", options->github, "Annotations and step summary of GitHub Actions");
+  return [options] { return merge(*options); };
+}
+
+}  // namespace fairdraw::cli

@@ -1,0 +1,104 @@
+// replay: one case again, from the line that a report prints, or from a capsule of the fuzzer. It
+// takes its sampler from the command line, and loads nothing that a report or a capsule names.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "harness/contract/sampler.h"
+#include "harness/contract/usage_error.h"
+#include "suites/command/options.h"
+#include "suites/command/output.h"
+#include "suites/command/run_options.h"
+#include "suites/command/verbs/verbs.h"
+#include "suites/gate/fuzz/capsule_files.h"
+#include "suites/gate/identify/profile_sampler.h"
+#include "suites/gate/identify/seen_definitions.h"
+
+namespace fairdraw::cli {
+namespace {
+
+struct ReplayOptions {
+  RunOptions run;
+  std::string id;
+  std::uint64_t statistical_cases = suites::kStatisticalCases;
+  std::string sampled;
+};
+
+// 0: the property holds. 1: it fails, as the capsule says. 3: it says nothing about this sampler.
+int replay_capsule(const ReplayOptions& options) {
+  if (options.run.samplers.size() != 1) {
+    throw harness::UsageError(
+        "--sampler: name the sampler that the capsule is replayed on; a file cannot choose it");
+  }
+  if (!options.sampled.empty()) {
+    throw harness::UsageError("--sampled: a capsule holds all of its values itself");
+  }
+  const suites::fuzz::Capsule capsule = suites::fuzz::load_capsule(options.id);
+  const auto sampler = sampler_maker(options.run.plugins)(options.run.samplers.front());
+  const reference::Semantics semantics =
+      semantics_of(options.run.semantics, sampler->description());
+  suites::fuzz::Judgement judgement;
+  try {
+    judgement = suites::fuzz::replay(capsule, *sampler, semantics);
+  } catch (const harness::UsageError& error) {
+    throw harness::UsageError(fmt::format("{}: {}", options.id, error.what()));
+  }
+  const std::string name = fmt::format("{} on {}", capsule.property, sampler->description().name);
+  switch (judgement.outcome) {
+    case suites::fuzz::Outcome::holds:
+      print("passed: {}\n", name);
+      return 0;
+    case suites::fuzz::Outcome::fails:
+      print("failed: {}: {}\n", name, judgement.message);
+      return 1;
+    case suites::fuzz::Outcome::not_applicable:
+      print("skipped: {}: {}\n", name, judgement.message);
+      return 3;
+  }
+  return 3;
+}
+
+int replay(const ReplayOptions& options) {
+  if (suites::fuzz::is_capsule(options.id)) return replay_capsule(options);
+  suites::PlanOptions planned = plan_options(options.run);
+  planned.suite = suites::Suite::nightly;  // holds all the others
+  planned.case_glob = options.id;
+  planned.statistical_cases = options.statistical_cases;
+  if (!options.sampled.empty()) planned.sampled = options.sampled;
+  const suites::Plan plan = suites::make_plan(planned);
+  harness::RunRecord record = suites::run_plan(plan, planned, 1, {});
+  if (!planned.against) suites::note_seen_definitions(planned.make_sampler, record);
+  for (const harness::CaseRecord& result : record.cases) {
+    if (result.verdict == harness::Verdict::passed) {
+      print("{}: {}\n", result.id, result.message);
+    }
+    for (const auto& [name, value] : result.measures) {
+      print("    {} = {:.9g}\n", name, value);
+    }
+  }
+  print_outcome(record);
+  return record.exit_code();
+}
+
+}  // namespace
+
+Verb add_replay(CLI::App& app) {
+  const auto options = std::make_shared<ReplayOptions>();
+  add_option(app, "case", options->id, "CASE|FILE.json",
+             "Id of the case, or a capsule that `fairdraw fuzz` saved; a capsule is replayed on "
+             "the one --sampler given",
+             {.required = true});
+  add_run_options(app, options->run);
+  add_option(app, "--statistical-cases", options->statistical_cases, "N",
+             "Cases that the error budget is shared out to, where the replay line says so",
+             {.least = 1, .most = std::uint64_t{1} << 40});
+  add_option(app, "--sampled", options->sampled, "NAME=VALUE,...",
+             "What the run's seed chose for the case, as the replay line says it: vocabulary, "
+             "parameters, rows");
+  return [options] {
+    return with_plugins(options->run.plugins, samplers_of(options->run),
+                        [options] { return replay(*options); });
+  };
+}
+
+}  // namespace fairdraw::cli

@@ -1,0 +1,228 @@
+// verify: run a suite, write the report, end with its exit code.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <atomic>
+#include <exception>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+
+#include "harness/contract/usage_error.h"
+#include "harness/run/parallel.h"
+#include "reports/report.h"
+#include "suites/command/options.h"
+#include "suites/command/output.h"
+#include "suites/command/progress.h"
+#include "suites/command/record_files.h"
+#include "suites/command/rerun_failed.h"
+#include "suites/command/run_options.h"
+#include "suites/command/signals.h"
+#include "suites/command/stoppable_run.h"
+#include "suites/command/verbs/verbs.h"
+#include "suites/gate/identify/seen_definitions.h"
+#include "suites/gate/run/complete_record.h"
+
+namespace fairdraw::cli {
+namespace {
+
+constexpr int kExitUsage = 2;
+constexpr const char* kUsualSuite = "gate";
+
+struct VerifyOptions {
+  RunOptions run;
+  std::optional<std::string> suite;
+  std::string shard = "1/1";
+  std::string times;
+  std::string case_part;
+  bool second_look = false;
+  std::string report = "fairdraw-report";
+  std::string history;
+  std::string case_glob;
+  std::vector<std::string> exclude;
+  std::string run_id;
+  int jobs = 0;
+  double run_seconds = 0;
+  bool github = false;
+  bool fail_fast = false;
+  std::string rerun_failed;
+  RequiredCoverage required;
+  Verbosity verbosity;
+};
+
+std::string name_of(const harness::CaseRecord& record) {
+  return fmt::format("{} on {}", record.id, record.sampler);
+}
+
+std::map<std::string, double> expected_by_name(const suites::Plan& plan) {
+  std::map<std::string, double> expected;
+  for (std::size_t i = 0; i < plan.jobs.size(); ++i) {
+    expected[name_of(plan.jobs[i].record)] = plan.seconds[i];
+  }
+  return expected;
+}
+
+bool has_failed(const harness::CaseRecord& record) {
+  return record.verdict == harness::Verdict::failed || record.verdict == harness::Verdict::error;
+}
+
+// "not run: 31 cases: mask 20, tokens 11": of a run that ended early.
+void print_not_run(const harness::RunRecord& record, const suites::Plan& plan) {
+  std::map<std::string, std::size_t> left;  // by check
+  for (const harness::Job& job : plan.jobs) ++left[job.record.check];
+  std::size_t all = plan.jobs.size();
+  for (const harness::CaseRecord& one : record.cases) {
+    --left[one.check];
+    --all;
+  }
+  std::vector<std::string> texts;
+  for (const auto& [check, count] : left) {
+    if (count > 0) texts.push_back(fmt::format("{} {}", check, count));
+  }
+  const std::string list = fmt::format("{}", fmt::join(texts, ", "));
+  print("not run: {} case{}: {}\n", all, all == 1 ? "" : "s", list);
+}
+
+void publish(const VerifyOptions& options, const harness::RunRecord& record,
+             const suites::Plan& plan, const reports::ReportExtras& extras) {
+  write_report(options.report, record, extras);
+  print_outcome(record, options.verbosity);
+  if (options.github) publish_to_github(record);
+  if (options.verbosity.quiet) return;
+  if (!record.incomplete.empty()) print_not_run(record, plan);
+  print("{:.1f} s, {} draws, report in {}\n", record.seconds, record.draws, options.report);
+}
+
+int verify(const VerifyOptions& options) {
+  expect_one_verbosity(options.verbosity);
+  const StopSignals stoppable;
+  // Before anything is wrong with the call, or a plugin is loaded, and can end this process.
+  std::optional<harness::RunRecord> before;
+  std::vector<std::string> inputs;
+  for (const std::string& file : {options.rerun_failed, options.times}) {
+    if (!file.empty()) inputs.push_back(file);
+  }
+  withdraw_report(options.report, inputs);
+  if (!options.rerun_failed.empty()) before = read_record(options.rerun_failed);
+  reports::ReportExtras extras;
+  if (!options.history.empty()) extras.history = read_history(options.history, options.report);
+  const std::string suite = options.suite.value_or(before ? before->suite : kUsualSuite);
+  const suites::Suite known_suite = suites::suite_from_name(suite);
+  suites::PlanOptions planned = plan_options(options.run);
+  planned.suite = known_suite;
+  if (before) plan_rerun(options.rerun_failed, *before, options.run, planned);
+  planned.run_seconds = options.run_seconds;
+  const harness::CasePart shard = parse_part("--shard", options.shard);
+  planned.shard = shard.part;
+  planned.shards = shard.parts;
+  if (!options.times.empty()) planned.times = suites::CaseTimes(read_record(options.times));
+  if (!options.case_part.empty()) planned.part = parse_part("--case-part", options.case_part);
+  if (options.second_look && !planned.part) {
+    throw harness::UsageError("--second-look: --case-part is missing, which it goes with");
+  }
+  planned.second_look = options.second_look;
+  expect_coverage(options.required, planned.shards > 1 ? "--shard"
+                                    : planned.part     ? "--case-part"
+                                                       : "");
+  if (!options.case_glob.empty()) planned.case_glob = options.case_glob;
+  planned.exclude = options.exclude;
+  const suites::Plan plan = suites::make_plan(planned);
+  if (before) {
+    expect_same_options(options.rerun_failed, *before, suites::begin_record(plan, planned).options);
+  }
+
+  const unsigned threads = harness::threads_of(static_cast<unsigned>(options.jobs));
+  if (!options.verbosity.quiet) {
+    print("fairdraw {}: suite {}, {} cases, seed {} ({})\n", FAIRDRAW_VERSION, suite,
+          plan.jobs.size(), planned.seed, planned.seed_source);
+    flush_out();
+  }
+  // Threads that are left over use it too.
+  const double expected_in_all = std::reduce(plan.seconds.begin(), plan.seconds.end());
+  const auto progress = std::make_shared<RunProgress>(
+      plan.jobs.size(), suites::TimeLeft(expected_in_all, threads), options.verbosity, "failed");
+  planned.begun = [progress, expected = expected_by_name(plan)](const harness::CaseRecord& record) {
+    progress->begun(name_of(record), expected.at(name_of(record)));
+  };
+  const auto failed = std::make_shared<std::atomic<bool>>(false);
+  if (options.fail_fast) {
+    planned.stop = [failed] { return *failed ? std::string("stopped by --fail-fast") : ""; };
+  }
+  const auto ended = [progress, failed](const harness::CaseRecord& record, std::size_t,
+                                        std::size_t) {
+    if (has_failed(record)) *failed = true;
+    progress->ended(name_of(record), reports::terminal_line(record), has_failed(record));
+  };
+  StoppableRun run = run_until_signal(plan, planned, threads, ended);
+  progress->close();
+  require(options.required, run.record);
+  if (!options.run_id.empty()) run.record.environment[suites::kRunId] = options.run_id;
+  if (!run.threads_left) {
+    if (stop_reason().empty() && !planned.against) {
+      suites::note_seen_definitions(planned.make_sampler, run.record);
+    }
+    publish(options, run.record, plan, extras);
+    return run.record.exit_code();
+  }
+  // Nothing may return or throw from here on: threads use the plan.
+  try {
+    publish(options, run.record, plan, extras);
+  } catch (const std::exception& error) {
+    print_error("fairdraw: {}\n", safe_text(error.what()));
+    end_process(kExitUsage);
+  }
+  end_process(run.record.exit_code());
+}
+
+}  // namespace
+
+Verb add_verify(CLI::App& app) {
+  const auto options = std::make_shared<VerifyOptions>();
+  add_run_options(app, options->run);
+  add_option(app, "--suite", options->suite, "SUITE",
+             "smoke (seconds), gate (a minute), nightly (hours) (default: gate, or that of "
+             "the report of --rerun-failed)");
+  add_option(app, "--case", options->case_glob, "GLOB",
+             "Only the cases whose id matches; * and ? match any characters");
+  add_option(app, "--exclude", options->exclude, "GLOB",
+             "Leave out the cases whose id matches; repeatable. The report says so",
+             {.repeated = true});
+  add_option(app, "--rerun-failed", options->rerun_failed, "REPORT.json",
+             "Run the cases that failed in this report, or could not be run, with its seed and "
+             "on its samplers where none are given");
+  add_flag(app, "--fail-fast", options->fail_fast,
+           "Begin no further case after the first that fails; the report says what was not run");
+  add_required_coverage(app, options->required);
+  add_option(app, "--shard", options->shard, "I/N",
+             "Part I of N of the run; the parts make the whole, and take equally long");
+  add_option(app, "--times", options->times, "REPORT.json",
+             "Share the shards out by what cases took in this report, the same for all of them "
+             "(default: by a table)");
+  add_option(app, "--case-part", options->case_part, "I/N",
+             "Part I of N of the draws of each case of chi_squared, bets and binomial, which "
+             "`merge` judges; all other cases are run whole by part 1");
+  add_flag(app, "--second-look", options->second_look,
+           "With --case-part: the draws of a second look, where `merge` asks for them");
+  add_option(app, "--report", options->report, "DIR",
+             "Folder for report.json, index.html and the others");
+  add_option(app, "--history", options->history, "DIR",
+             "Folder of earlier reports (report.json, at any depth): index.html shows how these "
+             "runs ended, and what changed from one to the next");
+  add_option(app, "--run-id", options->run_id, "TEXT",
+             "Name of this run, for `report` and `merge --require-run-id`: a CI system's number");
+  add_option(app, "--jobs", options->jobs, "N", "Cases at a time (default: one a core)",
+             {.least = 1, .most = 1024});
+  add_option(app, "--run-timeout", options->run_seconds, "N",
+             "Seconds that the cases may take together; what is left then is reported as not "
+             "run, which is an error (default: no limit)",
+             {.least = 1e-3, .most = 1e9});
+  add_flag(app, "--github", options->github, "Annotations and step summary of GitHub Actions");
+  add_verbosity(app, options->verbosity, "case");
+  return [options] {
+    return with_plugins(options->run.plugins, samplers_of(options->run),
+                        [options] { return verify(*options); });
+  };
+}
+
+}  // namespace fairdraw::cli
