@@ -27,8 +27,8 @@ def linked_files(root, path):
             yield linked
 
 
-def main():
-    root, folder = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+def staged_files(root):
+    """Pages, and what they link to, directly or through a linked page."""
     staged, ahead = set(), [path for path in pages.markdown_files(root) if is_page(path, root)]
     while ahead:
         path = ahead.pop()
@@ -37,8 +37,13 @@ def main():
         staged.add(path)
         if path.suffix == ".md":
             ahead += linked_files(root, path)
+    return staged
+
+
+def main():
+    root, folder = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
     shutil.rmtree(folder, ignore_errors=True)
-    for path in sorted(staged):
+    for path in sorted(staged_files(root)):
         copy = folder / path.relative_to(root)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
