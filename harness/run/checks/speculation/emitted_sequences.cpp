@@ -121,10 +121,21 @@ void EmittedSequences::count(std::span<const std::int32_t> emitted, std::uint64_
   }
 }
 
+namespace {
+
+// float32 has r_1 and the sum s to 2^-22 in all, so it has h_1 = s / (s + 1 - r_1) to 2^-22 over
+// the denominator. From this denominator on that is at most 2^-10, which moves a cell of
+// probability p, counted in n draws, by 2^-10 sqrt(p n) standard errors: less than one up to n =
+// 2^20. Below it nothing is known of h_1.
+constexpr double kDecided = 0x1p-12;
+
+}  // namespace
+
 BlockAcceptance::BlockAcceptance(const std::string& name, const Distribution& p0,
                                  const RowAfter& row_after, const Distribution& q0,
                                  const Distribution& q1)
-    : table_(name, std::max<std::size_t>(p0.size(), EmittedSequences::kLength)) {
+    : table_(name, std::max<std::size_t>(p0.size(), EmittedSequences::kLength)),
+      undecided_(q0.size(), 0) {
   for (std::size_t x = 0; x < q0.size(); ++x) {
     if (q0[x] == 0) continue;
     const double r1 = std::min(1.0, p0[x] / q0[x]);
@@ -133,14 +144,13 @@ BlockAcceptance::BlockAcceptance(const std::string& name, const Distribution& p0
     for (std::size_t y = 0; y < q1.size(); ++y) left += std::max(r1 * p1[y] - q1[y], 0.0);
     // Where nothing is left and r_1 is 1 both rows are equal, and the second draft is accepted.
     const double h1 = left > 0 ? left / (left + (1 - r1)) : 0;
-    // A sampler that works in float32 has h_1 to a few units in the last place of 1 - r_1: 2^-22.
-    const double rounding = left > 0 ? std::min(0x1p-22 / left, 0x1p-6) : 0;
+    undecided_[x] = left > 0 && left + (1 - r1) < kDecided ? 1 : 0;
     for (std::size_t y = 0; y < q1.size(); ++y) {
       if (q1[y] == 0) continue;
       const double drafted = q0[x] * q1[y], h2 = std::min(1.0, r1 * p1[y] / q1[y]);
       table_.expect(table_.pair(2, x), drafted * h2);
-      table_.expect(table_.pair(1, x), drafted * (1 - h2) * std::max(h1, rounding));
-      table_.expect(table_.pair(0, x), drafted * (1 - h2) * std::max(1 - h1, rounding));
+      table_.expect(cell(1, x), drafted * (1 - h2) * h1);
+      table_.expect(cell(0, x), drafted * (1 - h2) * (1 - h1));
     }
   }
 }

@@ -64,7 +64,8 @@ class EmittedSequences {
 /// The table of a chain of two drafts under block verification (Sun et al. 2024, Algorithm 2): how
 /// many are accepted, 0 to 2, and which token was drafted first. With r_1 = min(1, p_0(x) / q_0(x))
 /// and r_2 = min(1, r_1 p_1(y) / q_1(y)) both are accepted with probability r_2, else the first
-/// with probability s / (s + 1 - r_1), s = sum over z of max(r_1 p_1(z) - q_1(z), 0).
+/// with probability s / (s + 1 - r_1), s = sum over z of max(r_1 p_1(z) - q_1(z), 0). First drafts
+/// after which float32 cannot tell that probability have one cell for none and one accepted.
 class BlockAcceptance {
  public:
   /// The target's row after the first draft; empty where that is never accepted.
@@ -72,12 +73,17 @@ class BlockAcceptance {
   BlockAcceptance(const std::string& name, const Distribution& p0, const RowAfter& row_after,
                   const Distribution& q0, const Distribution& q1);
   void count(std::size_t accepted, std::int32_t drafted) {
-    table_.count(table_.pair(accepted, static_cast<std::size_t>(drafted)));
+    table_.count(cell(accepted, static_cast<std::size_t>(drafted)));
   }
   const Table& table() const { return table_; }
 
  private:
+  std::size_t cell(std::size_t accepted, std::size_t drafted) const {
+    return table_.pair(accepted == 1 && undecided_[drafted] != 0 ? 0 : accepted, drafted);
+  }
+
   Table table_;
+  std::vector<std::uint8_t> undecided_;  ///< by the first draft
 };
 
 }  // namespace fairdraw::harness
