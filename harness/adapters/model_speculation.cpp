@@ -5,7 +5,7 @@
 #include "harness/adapters/default_float_environment.h"
 #include "harness/adapters/model_sampler.h"
 #include "harness/adapters/sample_view.h"
-#include "harness/contract/draft_arrays.h"
+#include "harness/contract/serving_arrays.h"
 
 namespace fairdraw::harness {
 namespace {

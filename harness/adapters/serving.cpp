@@ -10,7 +10,7 @@
 #include "harness/adapters/sharded.h"
 #include "harness/adapters/speculation_view.h"
 #include "harness/adapters/statuses.h"
-#include "harness/contract/draft_arrays.h"
+#include "harness/contract/serving_arrays.h"
 
 namespace fairdraw::harness {
 namespace {

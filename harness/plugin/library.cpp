@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "harness/adapters/device_arrays.h"
-#include "harness/contract/draft_arrays.h"
+#include "harness/contract/serving_arrays.h"
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/one_line.h"
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "harness/contract/call_arrays.h"
-#include "harness/contract/draft_arrays.h"
 #include "harness/contract/interruptible.h"
+#include "harness/contract/serving_arrays.h"
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/float_traps.h"
 

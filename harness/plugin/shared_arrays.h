@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "harness/contract/call_arrays.h"
-#include "harness/contract/draft_arrays.h"
+#include "harness/contract/serving_arrays.h"
 #include "harness/run/calls/array_slots.h"
 
 namespace fairdraw::harness::plugin {

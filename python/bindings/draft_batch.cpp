@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "harness/contract/call_arrays.h"
-#include "harness/contract/draft_arrays.h"
+#include "harness/contract/serving_arrays.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/lent_call.h"
 #include "python/bindings/token_ids.h"

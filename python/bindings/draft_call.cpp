@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "harness/contract/call_arrays.h"
-#include "harness/contract/draft_arrays.h"
+#include "harness/contract/serving_arrays.h"
 
 namespace fairdraw::python {
 namespace {

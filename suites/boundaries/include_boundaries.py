@@ -156,7 +156,8 @@ SERVING = (
         f"python/bindings/{name}"
         for name in ("draft_", "python_sampler.cpp", "serving/")
     ),
-    "harness/contract/draft",
+    "harness/contract/drafts.h",
+    "harness/contract/serving",
     "harness/contract/plugin.h",  # what plugins are built from, of both rings
     "harness/contract/tests/call_arrays_test.cpp",
 )

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "harness/adapters/device_arrays.h"
-#include "harness/contract/draft_arrays.h"
+#include "harness/contract/serving_arrays.h"
 #include "harness/run/calls/operation_call.h"
 #include "harness/run/calls/request.h"
 #include "harness/run/calls/request_arrays.h"

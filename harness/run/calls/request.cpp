@@ -1,6 +1,6 @@
 #include "harness/run/calls/request.h"
 
-#include "harness/contract/draft_arrays.h"
+#include "harness/contract/serving_arrays.h"
 #include "harness/run/calls/lack.h"
 #include "harness/run/calls/request_arrays.h"
 

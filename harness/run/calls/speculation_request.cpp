@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "harness/contract/draft_arrays.h"
+#include "harness/contract/serving_arrays.h"
 #include "harness/run/calls/kept_answers.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/run/calls/request_arrays.h"
