@@ -183,7 +183,9 @@ FOR_USERS_OF = {"kernels/include/fairdraw/sharded_nccl.h": "nccl.h"}
 INCLUDE_ROOTS = ("", "kernels/include", "kernels")
 
 # Installed side by side: C headers that a plugin's author includes without this tree.
-INCLUDES_ITS_NEIGHBOUR = {f"harness/contract/{name}.h" for name in ("drafts", "plugin", "sequence")}
+INCLUDES_ITS_NEIGHBOUR = {
+    f"harness/contract/{name}.h" for name in ("drafts", "plugin", "plugin_abi", "sequence")
+}
 
 # Distributions beside the package use its public names; nothing else of the tree knows theirs.
 SATELLITES = ("python/audit/", "python/cluster/", "python/engines/")

@@ -1,0 +1,179 @@
+/* What every plugin exports, whatever calls it takes: plugin.h, which includes this, says which. */
+#ifndef FAIRDRAW_PLUGIN_ABI_H
+#define FAIRDRAW_PLUGIN_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "batch.h"
+#include "operation.h"
+
+/* Changes when the meaning or the layout of anything in these headers does. Fields added at the
+   end of a struct change neither: struct_size says how many there are, and an ability who reads
+   them. */
+#define FAIRDRAW_PLUGIN_ABI 1u
+
+#if defined(__GNUC__)
+#define FAIRDRAW_PLUGIN_EXPORT __attribute__((visibility("default")))
+#else
+#define FAIRDRAW_PLUGIN_EXPORT
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Abilities: a check that needs one which is not declared is skipped, with that reason. One that is
+   declared is judged. */
+#define FAIRDRAW_CAN_TOP_K (UINT64_C(1) << 0)
+#define FAIRDRAW_CAN_TOP_P (UINT64_C(1) << 1)
+#define FAIRDRAW_CAN_MIN_P (UINT64_C(1) << 2)
+#define FAIRDRAW_CAN_ALLOWED_MASK (UINT64_C(1) << 3) /* fairdraw_batch.allowed */
+#define FAIRDRAW_CAN_ACTIVE_ROWS (UINT64_C(1) << 4)  /* fairdraw_batch.active */
+#define FAIRDRAW_CAN_INDICES (UINT64_C(1) << 5)      /* fairdraw_batch.indices */
+#define FAIRDRAW_CAN_NUM_SAMPLES (UINT64_C(1) << 6)  /* num_samples above 1 */
+#define FAIRDRAW_CAN_FLOAT16 (UINT64_C(1) << 7)
+#define FAIRDRAW_CAN_BFLOAT16 (UINT64_C(1) << 8)
+#define FAIRDRAW_CAN_LOWEST_ID_TIES (UINT64_C(1) << 9) /* tie_rule 1 */
+#define FAIRDRAW_CAN_JOINT_ORDER (UINT64_C(1) << 10)   /* filter_order 1 */
+#define FAIRDRAW_CAN_FROM_PROBS (UINT64_C(1) << 11)    /* input 1 */
+/* there min_p together with top_k or top_p too */
+#define FAIRDRAW_CAN_FROM_PROBS_ALL_FILTERS (UINT64_C(1) << 12)
+#define FAIRDRAW_CAN_CHAINS (UINT64_C(1) << 13) /* verifies drafted chains */
+/* given random words: the token is the first one whose prefix sum exceeds floor(word * total /
+   2^64) */
+#define FAIRDRAW_CAN_SCRIPTED_WORDS (UINT64_C(1) << 14)
+#define FAIRDRAW_REPORTS_STATUS (UINT64_C(1) << 15)
+#define FAIRDRAW_REPORTS_SUPPORT (UINT64_C(1) << 16)
+#define FAIRDRAW_REPORTS_MASK (UINT64_C(1) << 17)
+#define FAIRDRAW_REPORTS_PROBS (UINT64_C(1) << 18)
+#define FAIRDRAW_REPORTS_LOGPROBS (UINT64_C(1) << 19)
+/* a token is a function of its row, parameters, seed and offset, and of nothing else */
+#define FAIRDRAW_PER_REQUEST_SEEDS (UINT64_C(1) << 20)
+/* the integer arithmetic of fairdraw's specification: tokens are compared bit for bit, and drafts
+   are accepted token-wise */
+#define FAIRDRAW_EXACT_INTEGER (UINT64_C(1) << 21)
+#define FAIRDRAW_CAN_PROCESSING (UINT64_C(1) << 22)  /* fairdraw_batch.processing; host memory */
+#define FAIRDRAW_CAN_VERIFY (UINT64_C(1) << 24)      /* verifies requests with drafts */
+#define FAIRDRAW_CAN_DRAFT_TREES (UINT64_C(1) << 25) /* there, parents */
+/* there, of trees a draft_law that is not 0, and siblings */
+#define FAIRDRAW_CAN_DRAFT_TREE_LAWS (UINT64_C(1) << 26)
+/* there, processing; host memory */
+#define FAIRDRAW_CAN_VERIFY_PROCESSING (UINT64_C(1) << 27)
+/* By which rule drafts are accepted: at most one of these. Token-wise: each draft by a test of its
+   own, min(1, p / q). Block: a chain as a whole (Sun et al. 2024, Algorithm 2). Without either,
+   what is emitted must have the target's distribution, whichever drafts are accepted. */
+#define FAIRDRAW_ACCEPTS_TOKEN_WISE (UINT64_C(1) << 28)
+#define FAIRDRAW_ACCEPTS_BLOCK (UINT64_C(1) << 29)
+#define FAIRDRAW_KEEPS_STATE (UINT64_C(1) << 30) /* keeps the requests of a running batch */
+/* fairdraw_batch.report_*: modes 0 and 1, modes 2 and 3, and which ranks */
+#define FAIRDRAW_REPORTS_RAW (UINT64_C(1) << 40)
+#define FAIRDRAW_REPORTS_PROCESSED (UINT64_C(1) << 41)
+#define FAIRDRAW_RANKS_POSITION (UINT64_C(1) << 42)
+#define FAIRDRAW_RANKS_AT_LEAST (UINT64_C(1) << 43)
+/* fairdraw_plugin_run_operation of operation.h, each kind by itself */
+#define FAIRDRAW_CAN_SOFTMAX (UINT64_C(1) << 44)
+#define FAIRDRAW_CAN_LOG_SOFTMAX (UINT64_C(1) << 45)
+#define FAIRDRAW_CAN_TOP_K_MASK_LOGITS (UINT64_C(1) << 46)
+#define FAIRDRAW_CAN_MIN_P_MASK_LOGITS (UINT64_C(1) << 47)
+#define FAIRDRAW_CAN_TOP_K_RENORM_PROBS (UINT64_C(1) << 48)
+#define FAIRDRAW_CAN_TOP_P_RENORM_PROBS (UINT64_C(1) << 49)
+/* result and values the same memory: of masks of logits, and of the other kinds */
+#define FAIRDRAW_MASKS_IN_PLACE (UINT64_C(1) << 50)
+#define FAIRDRAW_OPERATES_IN_PLACE (UINT64_C(1) << 51)
+/* results of all kinds have the dtype of their rows; without it float32, but for masked logits */
+#define FAIRDRAW_OPERATIONS_KEEP_DTYPE (UINT64_C(1) << 52)
+
+/* The randomness contract: what is promised of random bits. Where a promise is not made, neither is
+   tested. */
+#define FAIRDRAW_SEEDS_INDEPENDENT (UINT64_C(1) << 0)   /* different seeds, neighbours too */
+#define FAIRDRAW_OFFSETS_INDEPENDENT (UINT64_C(1) << 1) /* different offsets of one seed */
+#define FAIRDRAW_OUTPUTS_INDEPENDENT (UINT64_C(1) << 2) /* outputs of a call with a scalar seed */
+#define FAIRDRAW_SAMPLES_INDEPENDENT (UINT64_C(1) << 3) /* samples of one output */
+/* acceptance, recovery and bonus of a chain */
+#define FAIRDRAW_PURPOSES_INDEPENDENT (UINT64_C(1) << 4)
+#define FAIRDRAW_REPLAYS_EQUAL (UINT64_C(1) << 5) /* the same seeds and offsets again */
+
+/* NOLINTBEGIN(readability-identifier-naming): names as C has them */
+/* fairdraw_batch.statuses, under the semantics fairdraw: why a row has no token. Where several
+ * apply, the first of these counts:
+ *   1. index_out_of_range, of an output whose index is none: no row is read
+ *   2. inactive
+ *   3. parameters: temperature, top_k, top_p, min_p, then penalties, then min_tokens; whether a
+ *      list makes use of them or not
+ *   4. values of the row as it came, all of them, banned or not: nan_input, then infinite_input,
+ *      then of rows of probabilities negative_probability
+ *   5. lists of processing: invalid_history (prompt, output, output_counts, output_lengths), then
+ *      invalid_logit_bias (ids and values, of an id that is listed again later too), then
+ *      invalid_min_tokens (a stop id), invalid_bad_words, invalid_allowed_ids
+ *   6. processing_overflow
+ *   7. no_allowed_token
+ * drafts.h says what statuses drafts have. A bad row hurts no other row. */
+enum fairdraw_row_status {
+  FAIRDRAW_ROW_OK = 0,
+  FAIRDRAW_ROW_INACTIVE = 1,
+  FAIRDRAW_ROW_NAN_INPUT = 2,      /* NaN somewhere in the row, at a banned id too */
+  FAIRDRAW_ROW_INFINITE_INPUT = 3, /* +inf somewhere, likewise */
+  FAIRDRAW_ROW_NEGATIVE_PROBABILITY = 4,
+  FAIRDRAW_ROW_NO_ALLOWED_TOKEN = 5,    /* everything is -inf, banned, or of probability zero */
+  FAIRDRAW_ROW_INVALID_TEMPERATURE = 6, /* not 0 and not in [2^-126, 2^64] */
+  FAIRDRAW_ROW_INVALID_TOP_K = 7,       /* below -1 */
+  FAIRDRAW_ROW_INVALID_TOP_P = 8,       /* not in [0, 1] */
+  FAIRDRAW_ROW_INVALID_MIN_P = 9,       /* not in [0, 1] */
+  FAIRDRAW_ROW_INDEX_OUT_OF_RANGE = 10,
+  FAIRDRAW_ROW_INVALID_HISTORY = 11,
+  FAIRDRAW_ROW_INVALID_PENALTY = 12,
+  FAIRDRAW_ROW_INVALID_LOGIT_BIAS = 13,
+  FAIRDRAW_ROW_INVALID_MIN_TOKENS = 14,
+  FAIRDRAW_ROW_INVALID_BAD_WORDS = 15,
+  FAIRDRAW_ROW_INVALID_ALLOWED_IDS = 16,
+  FAIRDRAW_ROW_PROCESSING_OVERFLOW = 17,
+  FAIRDRAW_ROW_INVALID_DRAFT_LENGTH = 18,
+  FAIRDRAW_ROW_IMPOSSIBLE_DRAFT = 19,
+  FAIRDRAW_ROW_INVALID_DRAFT_TREE = 20
+};
+
+/* Where the arrays of a call lie: in host memory, or on CUDA device 0, and then the call returns
+   when its results are there. The structs themselves are host memory. */
+#define FAIRDRAW_HOST_POINTERS 0u
+#define FAIRDRAW_DEVICE_POINTERS 1u
+
+typedef struct fairdraw_plugin_description {
+  uint32_t struct_size; /* of the caller: write no field beyond it */
+  uint32_t pointers;    /* FAIRDRAW_HOST_POINTERS or FAIRDRAW_DEVICE_POINTERS */
+  /* text of the plugin, valid until it is unloaded */
+  const char* name;
+  const char* version;
+  const char* semantics; /* a profile: `fairdraw list profiles` */
+  const char* overrides; /* where it differs: "top_k_ties=any_k,greedy_below=1e-5"; NULL: nowhere */
+  uint64_t abilities;
+  uint64_t randomness;
+} fairdraw_plugin_description;
+
+/* FAIRDRAW_PLUGIN_ABI at the time of the build. */
+extern FAIRDRAW_PLUGIN_EXPORT const uint32_t fairdraw_plugin_abi;
+/* NOLINTEND(readability-identifier-naming) */
+
+/* All of them return 0, or something else after they wrote a message, with its 0, into
+   message[0 ... message_size). */
+
+/* Fills the description, which comes zeroed except for struct_size. */
+FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description,
+                                                        char* message, size_t message_size);
+
+/* Samples one batch. Arrays are aligned to their type and no more, the logits not even that. Writes
+   the results that are not NULL; a row that has no token gets -1 and a status. Not 0: the whole
+   call is refused. */
+FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run(const fairdraw_batch* batch, char* message,
+                                                   size_t message_size);
+
+/* Computes one operation on rows. Only with one of FAIRDRAW_CAN_SOFTMAX and its neighbours. A
+   plugin that has operations and no fairdraw_plugin_run is judged by these alone. */
+FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_operation(const fairdraw_operation* operation,
+                                                             char* message, size_t message_size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
