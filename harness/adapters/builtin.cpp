@@ -2,7 +2,6 @@
 // those of the GPU.
 #include "harness/adapters/cuda.h"
 #include "harness/adapters/describe.h"
-#include "harness/adapters/model_sampler.h"
 #include "harness/adapters/operation_view.h"
 #include "harness/adapters/probs_operation.h"
 #include "harness/adapters/sample_view.h"
@@ -106,7 +105,7 @@ std::unique_ptr<Sampler> make_builtin_sampler(const std::string& name) {
     const Execution execution{builtin.target, 1};
     return with_serving(std::make_unique<CpuSampler>(name, execution), execution);
   }
-  if (name == "model") return std::make_unique<ModelSampler>();
+  if (name == "model") return make_model_sampler();
   if (std::unique_ptr<Sampler> sampler = make_cuda_sampler(name)) return sampler;
   if (std::unique_ptr<Sampler> sampler = make_serving_sampler(name)) return sampler;
   throw UsageError(unknown_name_message("sampler", name, builtin_sampler_names()));

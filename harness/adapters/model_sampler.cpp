@@ -8,7 +8,6 @@
 #include "harness/adapters/decode.h"
 #include "harness/adapters/default_float_environment.h"
 #include "harness/adapters/sample_view.h"
-#include "harness/contract/drafts.h"
 #include "harness/run/calls/random_words.h"
 
 namespace fairdraw::harness {
@@ -31,10 +30,7 @@ ModelSampler::ModelSampler() {
   description_.allowed_mask = description_.active_rows = description_.indices = true;
   description_.processing = true;
   description_.from_probs = description_.from_probs_all_filters = true;
-  description_.chains = description_.scripted_words = true;
-  description_.speculation = description_.draft_trees = description_.draft_tree_laws = true;
-  description_.speculation_processing = description_.keeps_state = true;
-  description_.acceptance_rule = AcceptanceRule::token_wise;
+  description_.scripted_words = true;
   description_.num_samples = description_.lowest_id_ties = description_.joint_order = true;
   description_.reports_status = description_.reports_support = true;
   description_.reports_mask = description_.reports_probs = description_.reports_logprobs = true;
@@ -69,21 +65,6 @@ std::uint64_t ModelSampler::decisive_word(const fairdraw_batch& batch, std::int6
   const std::int64_t s = seed_index(batch, output);
   const std::int64_t index = batch.seed_is_scalar != 0 ? at : sample;
   return word(batch.seed[s], batch.offset[s], static_cast<std::uint32_t>(index));
-}
-
-std::uint64_t ModelSampler::chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
-                                       std::uint32_t index) {
-  return random_word(seed, offset, purpose, index);
-}
-
-reference::ChainOutcome ModelSampler::verify(std::span<const float> draft_probs,
-                                             std::span<const std::int32_t> draft_tokens,
-                                             std::span<const float> target_probs, std::size_t vocab,
-                                             std::span<const std::uint64_t> accept_words,
-                                             std::span<const std::uint64_t> recover_words,
-                                             std::uint64_t bonus_word) {
-  return reference::chain_speculative_model(draft_probs, draft_tokens, target_probs, vocab,
-                                            accept_words, recover_words, bonus_word);
 }
 
 std::int32_t ModelSampler::choose(const reference::IntegerRow& row, std::uint64_t word) {
@@ -186,43 +167,6 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
     }
   }
   report(batch, given, rows);
-}
-
-std::string ModelSampler::run_chain(const fairdraw_chain& chain) {
-  const DefaultFloatEnvironment scope;
-  const auto n = static_cast<std::size_t>(chain.num_draft_tokens);
-  const auto vocab = static_cast<std::size_t>(chain.vocab);
-  const auto decoded = [&chain, vocab](const void* values, std::size_t first, std::size_t rows) {
-    std::vector<float> result(rows * vocab);
-    for (std::size_t i = 0; i < result.size(); ++i) {
-      result[i] = decode(values, chain.dtype, static_cast<std::int64_t>(first * vocab + i));
-    }
-    return result;
-  };
-  for (std::size_t b = 0; b < static_cast<std::size_t>(chain.batch); ++b) {
-    const std::vector<float> draft = decoded(chain.draft_probs, b * n, n);
-    const std::vector<float> target = decoded(chain.target_probs, b * (n + 1), n + 1);
-    const std::size_t s = chain.seed_is_scalar != 0 ? 0 : b;
-    const auto index = static_cast<std::uint32_t>(chain.seed_is_scalar != 0 ? b : 0);
-    const auto word = [&](const std::uint64_t* given, std::size_t at, std::size_t position,
-                          Purpose purpose) {
-      if (given != nullptr) return given[at];
-      return chain_word(chain.seed[s], chain.offset[s] + position, purpose, index);
-    };
-    std::vector<std::uint64_t> accept(n), recover(n);
-    for (std::size_t i = 0; i < n; ++i) {
-      accept[i] = word(chain.accept_words, b * n + i, i, Purpose::accept);
-      recover[i] = word(chain.recover_words, b * n + i, i, Purpose::recover);
-    }
-    const reference::ChainOutcome outcome =
-        verify(draft, std::span(chain.draft_tokens + b * n, n), target, vocab, accept, recover,
-               word(chain.bonus_words, b, n, Purpose::bonus));
-    std::copy(outcome.tokens.begin(), outcome.tokens.end(), chain.tokens + b * (n + 1));
-    if (chain.accepted != nullptr) chain.accepted[b] = outcome.accepted;
-    if (chain.emitted != nullptr) chain.emitted[b] = outcome.emitted;
-    if (chain.statuses != nullptr) chain.statuses[b] = report_status(outcome.status);
-  }
-  return {};
 }
 
 }  // namespace fairdraw::harness

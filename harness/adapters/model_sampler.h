@@ -4,12 +4,10 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "harness/contract/sampler.h"
-#include "harness/run/calls/speculation_request.h"
 #include "reference/integer_model.h"
 #include "reference/log_probabilities.h"
 #include "reference/processing_model.h"
@@ -21,19 +19,8 @@ class ModelSampler : public Sampler {
   ModelSampler();
   const SamplerDescription& description() const override { return description_; }
   std::string run(const fairdraw_batch& batch) override;
-  std::string run_chain(const fairdraw_chain& chain) override;
-  std::string run_speculation(const fairdraw_verification& speculation) override;
-  std::string run_event(const fairdraw_event& event) override;
 
  protected:
-  /// A request of a running batch, as it was given, and what steps have made of it since.
-  struct KeptRequest {
-    reference::RowParameters parameters;
-    std::uint64_t seed = 0, offset = 0;
-    std::optional<reference::RowProcessing> processing;
-  };
-  std::vector<std::optional<KeptRequest>> kept_;  ///< by slot
-
   /// The row of logits and the parameters that output `row` is computed from.
   struct Row {
     std::vector<float> logits;  ///< or probabilities
@@ -59,25 +46,12 @@ class ModelSampler : public Sampler {
   /// Values and order of a row's tokens.
   virtual reference::RealLogprobs report_values(const Row& row, const reference::IntegerRow& result,
                                                 LogprobsMode mode);
-  /// Random words of a chain, in the purposes accept, recover and bonus.
-  virtual std::uint64_t chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
-                                   std::uint32_t index);
-  /// One chain of the batch.
-  virtual reference::ChainOutcome verify(std::span<const float> draft_probs,
-                                         std::span<const std::int32_t> draft_tokens,
-                                         std::span<const float> target_probs, std::size_t vocab,
-                                         std::span<const std::uint64_t> accept_words,
-                                         std::span<const std::uint64_t> recover_words,
-                                         std::uint64_t bonus_word);
-  /// One request of a speculation call, which it may change.
-  virtual reference::SpeculationOutcome verify_request(DraftedTokens& request);
   virtual void finish(const fairdraw_batch&) {}  ///< in the caller's float environment
 
   SamplerDescription description_;
 
  private:
   void sample(const fairdraw_batch& batch);
-  std::string step(const fairdraw_event& event);
   void report(const fairdraw_batch& batch, const std::vector<Row>& rows,
               const std::vector<reference::IntegerRow>& results);
 

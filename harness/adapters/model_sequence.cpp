@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include "harness/adapters/decode.h"
-#include "harness/adapters/model_sampler.h"
 #include "harness/adapters/sample_view.h"
+#include "harness/adapters/serving_model.h"
 #include "harness/run/calls/request.h"
 
 namespace fairdraw::harness {
 
-std::string ModelSampler::run_event(const fairdraw_event& event) {
+std::string ServingModel::run_event(const fairdraw_event& event) {
   if (event.kind == FAIRDRAW_EVENT_BEGIN) {
     kept_.assign(static_cast<std::size_t>(event.slots), std::nullopt);
     return {};
@@ -43,7 +43,7 @@ std::string ModelSampler::run_event(const fairdraw_event& event) {
   return event.kind == FAIRDRAW_EVENT_STEP ? step(event) : std::string();
 }
 
-std::string ModelSampler::step(const fairdraw_event& event) {
+std::string ServingModel::step(const fairdraw_event& event) {
   Request request;
   request.dtype = static_cast<DType>(event.dtype);
   request.rows = event.rows;

@@ -10,13 +10,14 @@
 #include "harness/adapters/sharded.h"
 #include "harness/adapters/speculation_view.h"
 #include "harness/adapters/statuses.h"
+#include "harness/contract/serving.h"
 #include "harness/contract/serving_arrays.h"
 
 namespace fairdraw::harness {
 namespace {
 
 /// A sampler of rows and what is added to it.
-class ServingSampler : public Sampler {
+class ServingSampler : public Serves<> {
  public:
   explicit ServingSampler(std::unique_ptr<Sampler> rows)
       : rows_(std::move(rows)), description_(rows_->description()) {

@@ -16,6 +16,10 @@ std::unique_ptr<Sampler> with_serving(std::unique_ptr<Sampler> rows, const Execu
 /// The same on a GPU, without running batches.
 std::unique_ptr<Sampler> with_serving(std::unique_ptr<Sampler> rows, cuda::Path path);
 
+/// The sampler "model", which verifies drafts and keeps batches in every build: it is the
+/// reference, and needs no library.
+std::unique_ptr<Sampler> make_model_sampler();
+
 /// The sampler "sharded:N" or "cuda:sharded:N"; null for another name. Throws UsageError for a
 /// wrong N, or with the reason where it cannot run here.
 std::unique_ptr<Sampler> make_serving_sampler(const std::string& name);

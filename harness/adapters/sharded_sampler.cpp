@@ -10,6 +10,7 @@
 #include "harness/adapters/operation_view.h"
 #include "harness/adapters/sample_view.h"
 #include "harness/adapters/sharded.h"
+#include "harness/contract/serving.h"
 #include "harness/contract/usage_error.h"
 
 namespace fairdraw::harness {
@@ -23,7 +24,7 @@ std::uint32_t minus_infinity_of(DType dtype) {
   return dtype == DType::float16 ? 0xfc00U : 0xff80U;
 }
 
-class ShardedSampler final : public Sampler {
+class ShardedSampler final : public Serves<> {
  public:
   ShardedSampler(std::string name, int shards, ShardFaults faults)
       : description_(describe(std::move(name))), shards_(shards), faults_(std::move(faults)) {

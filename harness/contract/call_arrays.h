@@ -12,7 +12,6 @@
 
 #include "harness/contract/batch.h"
 #include "harness/contract/operation.h"
-#include "harness/contract/sequence.h"
 
 namespace fairdraw::harness {
 
@@ -196,28 +195,6 @@ struct CallArrays<fairdraw_batch> {
     arrays.optional(FAIRDRAW_FIELD(report_top_ids), entries);
     arrays.optional(FAIRDRAW_FIELD(report_top_values), entries);
     arrays.optional_rows(FAIRDRAW_FIELD(report_all), rows, vocab, call.report_all_stride);
-  }
-};
-
-template <>
-struct CallArrays<fairdraw_event> {
-  template <class Visit>
-  static constexpr void each(const fairdraw_event& call, const Visit& visit) {
-    const std::int64_t rows = call.rows;
-    const ArrayDescriber arrays(call, visit);
-    // Which arrays an event has is decided by its kind: all of them are optional.
-    arrays.optional(FAIRDRAW_FIELD(slot), rows);
-    arrays.optional(FAIRDRAW_FIELD(temperature), rows);
-    arrays.optional(FAIRDRAW_FIELD(top_k), rows);
-    arrays.optional(FAIRDRAW_FIELD(top_p), rows);
-    arrays.optional(FAIRDRAW_FIELD(min_p), rows);
-    arrays.optional(FAIRDRAW_FIELD(seed), rows);
-    arrays.optional(FAIRDRAW_FIELD(offset), rows);
-    CallArrays<fairdraw_processing>::each_of(call, visit);
-    arrays.optional(FAIRDRAW_FIELD(logits), rows * call.vocab);
-    arrays.optional(FAIRDRAW_FIELD(allowed), rows * words_for(call.vocab));
-    arrays.optional(FAIRDRAW_FIELD(tokens), rows);
-    arrays.optional(FAIRDRAW_FIELD(statuses), rows);
   }
 };
 

@@ -8,13 +8,10 @@
 
 #include "harness/contract/batch.h"
 #include "harness/contract/operation.h"
-#include "harness/contract/sequence.h"
-
-// Of harness/contract/drafts.h, for samplers that verify drafts.
-struct fairdraw_chain;
-struct fairdraw_verification;
 
 namespace fairdraw::harness {
+
+struct ServingCall;  // harness/contract/serving.h
 
 /// Which draws must be independent of each other, and which equal: what a sampler promises of its
 /// random bits. Where a promise is not made, neither is tested.
@@ -40,13 +37,13 @@ enum class AcceptanceRule {
 /// What a sampler that verifies drafts takes and gives: all of it, unless it says otherwise, which
 /// callables of Python can. What it does not take it is not asked for.
 struct DraftContract {
-  /// What is known of the distribution of run_speculation()'s drafts.
+  /// What is known of the distribution of drafts that are verified against logits.
   bool unknown = true, probs = true, logits = true;
   /// Requests with a fault: rows that are no distribution, ids outside of the vocabulary, drafts
   /// that their own distribution never gives, lengths that do not fit.
   bool faults = true;
-  /// Of a chain under the token-wise rule all positions that pass their test, fairdraw_chain's
-  /// `accepted`; else no more than those before the first that does not.
+  /// Of a chain under the token-wise rule all positions that pass their test; else no more than
+  /// those before the first that does not.
   bool counts_all = true;
 };
 
@@ -61,7 +58,7 @@ struct SamplerDescription {
   bool float16 = false, bfloat16 = false;
   bool from_probs = false;              ///< takes rows of probabilities
   bool from_probs_all_filters = false;  ///< there min_p together with top_k or top_p too
-  bool chains = false;                  ///< verifies drafted chains: run_chain()
+  bool chains = false;                  ///< verifies drafted chains
   bool scripted_words = false;  ///< draws with given random words, as the specification does: t =
                                 ///< floor(word * total / 2^64), first prefix sum above t
   RandomnessContract randomness;
@@ -73,11 +70,11 @@ struct SamplerDescription {
   bool reports_probs = false, reports_logprobs = false;
   bool reports_raw = false, reports_processed = false;  ///< fairdraw_batch.report_*, by mode
   bool ranks_position = false, ranks_at_least = false;  ///< and the ranks in it, by rule
-  bool speculation = false;      ///< verifies drafts of requests against logits: run_speculation()
-  bool draft_trees = false;      ///< there, trees of drafts too
-  bool draft_tree_laws = false;  ///< and trees whose drafts have a distribution
+  bool speculation = false;             ///< verifies drafts of requests against logits
+  bool draft_trees = false;             ///< there, trees of drafts too
+  bool draft_tree_laws = false;         ///< and trees whose drafts have a distribution
   bool speculation_processing = false;  ///< there, processing of the target's rows
-  bool keeps_state = false;             ///< keeps the requests of a running batch: run_event()
+  bool keeps_state = false;             ///< keeps the requests of a running batch
   AcceptanceRule acceptance_rule = AcceptanceRule::none_stated;  ///< of chains and trees of drafts
   DraftContract drafts;
   bool samples = true;  ///< false: it has operations or verifies drafts, and run() refuses batches
@@ -99,19 +96,11 @@ class Sampler {
   /// Runs one batch. Returns an empty string, or why the whole call was refused.
   virtual std::string run(const fairdraw_batch& batch) = 0;
 
-  /// Verifies drafted chains; the same return value. Only where description().chains.
-  virtual std::string run_chain(const fairdraw_chain& chain);
-
-  /// Verifies requests with drafted tokens; the same return value. Only where
-  /// description().speculation.
-  virtual std::string run_speculation(const fairdraw_verification& speculation);
-
-  /// Is told what happens to the requests of a running batch; the same return value. Only where
-  /// description().keeps_state.
-  virtual std::string run_event(const fairdraw_event& event);
-
   /// Computes an operation on rows; the same return value. Only of kinds that description() has.
   virtual std::string run_operation(const fairdraw_operation& operation);
+
+  /// Takes a call of serving; the same return value. Only of kinds that description() has.
+  virtual std::string run_serving(const ServingCall& call);
 
   /// Memory that the arrays of a call are to lie in. A sampler in another process has its own, and
   /// gets no copies of arrays then.

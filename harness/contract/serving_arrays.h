@@ -1,10 +1,11 @@
-// The arrays of calls with drafted tokens, as call_arrays.h has those of the others.
+// The arrays of the calls of serving, as call_arrays.h has those of the others.
 #pragma once
 
 #include <cstdint>
 
 #include "harness/contract/call_arrays.h"
 #include "harness/contract/drafts.h"
+#include "harness/contract/sequence.h"
 
 namespace fairdraw::harness {
 
@@ -63,6 +64,28 @@ struct CallArrays<fairdraw_verification> {
     arrays.optional(FAIRDRAW_FIELD(accepted), batch);
     arrays.optional(FAIRDRAW_FIELD(statuses), batch);
     CallArrays<fairdraw_processing>::each_of(call, visit);
+  }
+};
+
+template <>
+struct CallArrays<fairdraw_event> {
+  template <class Visit>
+  static constexpr void each(const fairdraw_event& call, const Visit& visit) {
+    const std::int64_t rows = call.rows;
+    const ArrayDescriber arrays(call, visit);
+    // Which arrays an event has is decided by its kind: all of them are optional.
+    arrays.optional(FAIRDRAW_FIELD(slot), rows);
+    arrays.optional(FAIRDRAW_FIELD(temperature), rows);
+    arrays.optional(FAIRDRAW_FIELD(top_k), rows);
+    arrays.optional(FAIRDRAW_FIELD(top_p), rows);
+    arrays.optional(FAIRDRAW_FIELD(min_p), rows);
+    arrays.optional(FAIRDRAW_FIELD(seed), rows);
+    arrays.optional(FAIRDRAW_FIELD(offset), rows);
+    CallArrays<fairdraw_processing>::each_of(call, visit);
+    arrays.optional(FAIRDRAW_FIELD(logits), rows * call.vocab);
+    arrays.optional(FAIRDRAW_FIELD(allowed), rows * words_for(call.vocab));
+    arrays.optional(FAIRDRAW_FIELD(tokens), rows);
+    arrays.optional(FAIRDRAW_FIELD(statuses), rows);
   }
 };
 

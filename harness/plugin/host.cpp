@@ -14,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "harness/plugin/call_kind.h"
 #include "harness/plugin/keeper.h"
 #include "harness/plugin/library.h"
 #include "harness/plugin/message.h"
@@ -121,23 +122,7 @@ Answer execute(Library& library, const Command& command) {
   std::fegetenv(&own);
   std::fesetenv(&command.environment);
   try {
-    switch (command.kind) {
-      case CommandKind::run:
-        refused = library.run(command.batch);
-        break;
-      case CommandKind::run_chain:
-        refused = library.run_chain(command.chain);
-        break;
-      case CommandKind::run_speculation:
-        refused = library.run_speculation(command.speculation);
-        break;
-      case CommandKind::run_event:
-        refused = library.run_event(command.event);
-        break;
-      case CommandKind::run_operation:
-        refused = library.run_operation(command.operation);
-        break;
-    }
+    refused = library.run({command.kind, command.call});
     std::fegetenv(&answer.environment);
     std::fesetenv(&own);
   } catch (const std::exception& error) {

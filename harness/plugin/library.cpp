@@ -3,31 +3,16 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <array>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
-#include "harness/adapters/device_arrays.h"
-#include "harness/contract/serving_arrays.h"
 #include "harness/contract/usage_error.h"
+#include "harness/plugin/call_kind.h"
 #include "harness/plugin/one_line.h"
 
 namespace fairdraw::harness::plugin {
 namespace {
-
-constexpr std::size_t kMessageBytes = 1024;
-using Message = std::array<char, kMessageBytes>;
-
-// What a plugin wrote, up to its 0 or the end of the buffer.
-std::string text_of(const Message& message) {
-  return on_one_line({message.data(), strnlen(message.data(), message.size())});
-}
-
-// Never empty: an empty string is what a call gives that ran.
-std::string refusal(const std::string& text) {
-  return text.empty() ? "the plugin gives no reason" : text;
-}
 
 std::string bounded(const char* text) {
   constexpr std::size_t kMaxBytes = 400;  // four of them fit into one message to the judge
@@ -35,12 +20,26 @@ std::string bounded(const char* text) {
   return on_one_line({text, strnlen(text, kMaxBytes)}).substr(0, kMaxBytes);
 }
 
-template <class Function>
-Function* as_function(void* symbol) {
-  return reinterpret_cast<Function*>(symbol);
-}
+constexpr CallKind kCore[kCoreKinds] = {
+    kind_of<fairdraw_operation>("fairdraw_plugin_run_operation", "has no operations on rows",
+                                has_operations),
+    kind_of<fairdraw_batch>("fairdraw_plugin_run", "draws no tokens",
+                            [](const SamplerDescription& it) { return !has_operations(it); }),
+};
 
 }  // namespace
+
+std::uint32_t call_kinds() {
+  return kCoreKinds + static_cast<std::uint32_t>(serving_kinds().size());
+}
+
+const CallKind& call_kind(std::uint32_t number) {
+  return number < kCoreKinds ? kCore[number] : serving_kinds()[number - kCoreKinds];
+}
+
+std::string text_of(const Message& message) {
+  return on_one_line({message.data(), strnlen(message.data(), message.size())});
+}
 
 void expect_file(const std::string& path) {
   std::error_code error;
@@ -78,27 +77,13 @@ Library::Library(const std::string& path) : path_(path) {
     describe();
     // Refuses what it cannot mean.
     const SamplerDescription sampler = to_sampler_description(description_, path);
-    if (has_operations(sampler)) {
-      run_operation_ = as_function<decltype(fairdraw_plugin_run_operation)>(
-          needed_symbol("fairdraw_plugin_run_operation"));
+    for (std::uint32_t kind = 0; kind < call_kinds(); ++kind) {
+      const CallKind& of = call_kind(kind);
+      functions_.push_back(of.declared(sampler) ? needed_symbol(of.symbol) : nullptr);
     }
     // One that has operations may have nothing else.
-    void* const run = run_operation_ != nullptr ? symbol("fairdraw_plugin_run")
-                                                : needed_symbol("fairdraw_plugin_run");
-    run_ = as_function<decltype(fairdraw_plugin_run)>(run);
-    description_.samples = run_ != nullptr;
-    if ((description_.abilities & FAIRDRAW_CAN_CHAINS) != 0) {
-      run_chain_ = as_function<decltype(fairdraw_plugin_run_chain)>(
-          needed_symbol("fairdraw_plugin_run_chain"));
-    }
-    if ((description_.abilities & FAIRDRAW_CAN_VERIFY) != 0) {
-      run_speculation_ = as_function<decltype(fairdraw_plugin_run_verification)>(
-          needed_symbol("fairdraw_plugin_run_verification"));
-    }
-    if ((description_.abilities & FAIRDRAW_KEEPS_STATE) != 0) {
-      run_event_ = as_function<decltype(fairdraw_plugin_run_event)>(
-          needed_symbol("fairdraw_plugin_run_event"));
-    }
+    if (has_operations(sampler)) functions_[kBatch] = symbol("fairdraw_plugin_run");
+    description_.samples = functions_[kBatch] != nullptr;
   } catch (...) {
     dlclose(handle_);
     throw;
@@ -115,8 +100,8 @@ void* Library::needed_symbol(const char* name) const {
 }
 
 void Library::describe() {
-  const auto function =
-      as_function<decltype(fairdraw_plugin_describe)>(needed_symbol("fairdraw_plugin_describe"));
+  auto* const function = reinterpret_cast<decltype(fairdraw_plugin_describe)*>(
+      needed_symbol("fairdraw_plugin_describe"));
   fairdraw_plugin_description raw{};
   raw.struct_size = sizeof(raw);
   Message message{};
@@ -129,49 +114,11 @@ void Library::describe() {
       raw.abilities,     raw.randomness,       raw.pointers,           true};
 }
 
-std::string Library::run(const fairdraw_batch& batch) {
-  if (run_ == nullptr) return "draws no tokens";
-  return ask(run_, batch);
-}
-
-std::string Library::run_chain(const fairdraw_chain& chain) {
-  if (run_chain_ == nullptr) return "verifies no drafted chains";
-  return ask(run_chain_, chain);
-}
-
-std::string Library::run_speculation(const fairdraw_verification& speculation) {
-  if (run_speculation_ == nullptr) return "verifies no requests";
-  return ask(run_speculation_, speculation);
-}
-
-std::string Library::run_event(const fairdraw_event& event) {
-  if (run_event_ == nullptr) return "keeps no requests";
-  return ask(run_event_, event);
-}
-
-std::string Library::run_operation(const fairdraw_operation& operation) {
-  if (run_operation_ == nullptr) return "has no operations on rows";
-  return ask(run_operation_, operation);
-}
-
-template <class Call>
-std::string Library::ask(PluginFunction<Call>* function, const Call& call) const {
-  const auto refused_by = [function](const Call& asked) -> std::string {
-    Message message{};
-    if (function(&asked, message.data(), message.size()) == 0) return {};
-    return refusal(text_of(message));
-  };
-  if (description_.pointers != FAIRDRAW_DEVICE_POINTERS) return refused_by(call);
-  std::string refused;
-  const std::string trouble = on_device([&](DeviceState& state) -> Error {
-    DeviceCall<Call> there(call);
-    if (Error error = there.upload(state)) return error;
-    keep_in_place(call, there.call());
-    if (Error error = state.stream.synchronise()) return error;
-    refused = refused_by(there.call());  // which is no error of the device
-    return there.download(state);
-  });
-  return refused.empty() ? trouble : refused;
+std::string Library::run(const PluginCall& call) const {
+  const CallKind& kind = call_kind(call.kind);
+  void* const function = functions_[call.kind];
+  if (function == nullptr) return kind.lacking;
+  return kind.ask(function, call.call, description_.pointers == FAIRDRAW_DEVICE_POINTERS);
 }
 
 }  // namespace fairdraw::harness::plugin

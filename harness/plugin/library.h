@@ -4,11 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
-#include "harness/contract/plugin.h"
+#include "harness/contract/plugin_abi.h"
 #include "harness/contract/sampler.h"
 
 namespace fairdraw::harness::plugin {
+
+struct PluginCall;  // call_kind.h
 
 /// What a plugin says of itself: its texts each on one line (one_line.h).
 struct Description {
@@ -46,29 +49,16 @@ class Library {
 
   /// Returns an empty string, or why the call was refused. Arrays are host memory; where the plugin
   /// takes device pointers they are copied there and back.
-  std::string run(const fairdraw_batch& batch);
-  std::string run_chain(const fairdraw_chain& chain);
-  std::string run_speculation(const fairdraw_verification& speculation);
-  std::string run_event(const fairdraw_event& event);
-  std::string run_operation(const fairdraw_operation& operation);
+  std::string run(const PluginCall& call) const;
 
  private:
-  template <class Call>
-  using PluginFunction = std::int32_t(const Call*, char*, std::size_t);
-
-  template <class Call>
-  std::string ask(PluginFunction<Call>* function, const Call& call) const;
   void* symbol(const char* name) const;  ///< null where there is none
   void* needed_symbol(const char* name) const;
   void describe();
 
   std::string path_;
   void* handle_ = nullptr;
-  PluginFunction<fairdraw_batch>* run_ = nullptr;
-  PluginFunction<fairdraw_chain>* run_chain_ = nullptr;
-  PluginFunction<fairdraw_verification>* run_speculation_ = nullptr;
-  PluginFunction<fairdraw_event>* run_event_ = nullptr;
-  PluginFunction<fairdraw_operation>* run_operation_ = nullptr;
+  std::vector<void*> functions_;  ///< by kind of call; null: it has none
   Description description_;
 };
 

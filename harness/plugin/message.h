@@ -7,11 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "harness/contract/batch.h"
-#include "harness/contract/drafts.h"
-#include "harness/contract/operation.h"
-#include "harness/contract/sequence.h"
-
 namespace fairdraw::harness::plugin {
 
 // Open in the child when it starts.
@@ -19,24 +14,12 @@ inline constexpr int kSocketFile = 3;
 inline constexpr int kArraysFile = 4;
 inline constexpr int kLeashFile = 5;  // of its keeper, a stream (keeper.h)
 
-enum class CommandKind : std::uint32_t {
-  run,
-  run_chain,
-  run_speculation,
-  run_event,
-  run_operation
-};
-
 struct Command {
-  CommandKind kind = CommandKind::run;
+  std::uint32_t kind = 0;     ///< of the call (call_kind.h)
   std::uint32_t number = 0;   ///< of the call, from 1 on
   std::int32_t threads = 1;   ///< OpenMP threads that the call may use
   std::fenv_t environment{};  ///< of the caller: rounding mode, flush to zero
-  fairdraw_batch batch{};
-  fairdraw_chain chain{};
-  fairdraw_verification speculation{};
-  fairdraw_event event{};
-  fairdraw_operation operation{};
+  alignas(std::max_align_t) std::byte call[1024] = {};
 };
 
 enum class AnswerKind : std::uint32_t {

@@ -4,13 +4,13 @@
 #include <omp.h>
 
 #include <cfenv>
+#include <cstring>
 #include <optional>
 #include <utility>
 
-#include "harness/contract/call_arrays.h"
 #include "harness/contract/interruptible.h"
-#include "harness/contract/serving_arrays.h"
 #include "harness/contract/usage_error.h"
+#include "harness/plugin/call_kind.h"
 #include "harness/plugin/float_traps.h"
 
 namespace fairdraw::harness::plugin {
@@ -18,38 +18,40 @@ namespace {
 
 std::string path_of(const std::string& name) { return name.substr(std::string(kPrefix).size()); }
 
-/// Straight into the library.
-class TrustedSampler final : public Sampler {
+class PluginSampler : public Sampler {
  public:
-  TrustedSampler(const std::string& name, SamplerDescription description)
-      : library_(path_of(name)), description_(std::move(description)) {}
-
   const SamplerDescription& description() const override { return description_; }
-  std::string run(const fairdraw_batch& batch) override {
-    return ask([&] { return library_.run(batch); });
-  }
-  std::string run_chain(const fairdraw_chain& chain) override {
-    return ask([&] { return library_.run_chain(chain); });
-  }
-  std::string run_speculation(const fairdraw_verification& speculation) override {
-    return ask([&] { return library_.run_speculation(speculation); });
-  }
-  std::string run_event(const fairdraw_event& event) override {
-    return ask([&] { return library_.run_event(event); });
-  }
+  std::string run(const fairdraw_batch& batch) override { return ask({kBatch, &batch}); }
   std::string run_operation(const fairdraw_operation& operation) override {
-    return ask([&] { return library_.run_operation(operation); });
+    return ask({kOperation, &operation});
   }
+  std::string run_serving(const ServingCall& call) override { return ask(plugin_call(call)); }
 
   std::string broken() const override { return broken_; }
   void recover() override { broken_.clear(); }
 
+ protected:
+  explicit PluginSampler(SamplerDescription description) : description_(std::move(description)) {}
+
+  virtual std::string ask(const PluginCall& call) = 0;
+
+  std::string broken_;
+
  private:
-  template <class Call>
-  std::string ask(const Call& call) {
+  SamplerDescription description_;
+};
+
+/// Straight into the library.
+class TrustedSampler final : public PluginSampler {
+ public:
+  TrustedSampler(const std::string& name, SamplerDescription description)
+      : PluginSampler(std::move(description)), library_(path_of(name)) {}
+
+ private:
+  std::string ask(const PluginCall& call) override {
     if (!broken_.empty()) return broken_;
     const unsigned before = float_traps();
-    std::string refused = call();
+    std::string refused = library_.run(call);
     const std::string unmasked = mask_new_traps(before);
     if (unmasked.empty()) return refused;
     broken_ = "the plugin " + unmasked;
@@ -57,61 +59,19 @@ class TrustedSampler final : public Sampler {
   }
 
   Library library_;
-  SamplerDescription description_;
-  std::string broken_;
 };
 
 /// In a process of its own.
-class IsolatedSampler final : public Sampler, public Interruptible {
+class IsolatedSampler final : public PluginSampler, public Interruptible {
  public:
   IsolatedSampler(const std::string& name, Description said, SamplerDescription description,
                   Options options)
-      : path_(path_of(name)),
+      : PluginSampler(std::move(description)),
+        path_(path_of(name)),
         said_(std::move(said)),
-        description_(std::move(description)),
         options_(std::move(options)) {}
 
-  const SamplerDescription& description() const override { return description_; }
-
   std::pmr::memory_resource* memory() override { return &arrays(); }
-
-  std::string run(const fairdraw_batch& batch) override {
-    Command command;
-    command.kind = CommandKind::run;
-    command.batch = batch;
-    return ask(command, named_arrays(batch));
-  }
-
-  std::string run_chain(const fairdraw_chain& chain) override {
-    Command command;
-    command.kind = CommandKind::run_chain;
-    command.chain = chain;
-    return ask(command, named_arrays(chain));
-  }
-
-  std::string run_speculation(const fairdraw_verification& speculation) override {
-    Command command;
-    command.kind = CommandKind::run_speculation;
-    command.speculation = speculation;
-    return ask(command, named_arrays(speculation));
-  }
-
-  std::string run_event(const fairdraw_event& event) override {
-    Command command;
-    command.kind = CommandKind::run_event;
-    command.event = event;
-    return ask(command, named_arrays(event));
-  }
-
-  std::string run_operation(const fairdraw_operation& operation) override {
-    Command command;
-    command.kind = CommandKind::run_operation;
-    command.operation = operation;
-    return ask(command, named_arrays(operation));
-  }
-
-  std::string broken() const override { return broken_; }
-  void recover() override { broken_.clear(); }
 
   void end_calls_at(Process::Clock::time_point end) override { end_ = end; }
 
@@ -121,7 +81,7 @@ class IsolatedSampler final : public Sampler, public Interruptible {
     return *arrays_;
   }
 
-  std::string ask(Command& command, const std::vector<NamedArray>& named) {
+  std::string ask(const PluginCall& call) override {
     if (!broken_.empty()) return broken_;
     if (!process_) {
       try {
@@ -133,11 +93,16 @@ class IsolatedSampler final : public Sampler, public Interruptible {
         return give_up("describes itself in another way than before");
       }
     }
+    const CallKind& kind = call_kind(call.kind);
+    Command command;
+    command.kind = call.kind;
+    std::memcpy(command.call, call.call, kind.bytes);
     command.threads = omp_get_max_threads();
     std::fegetenv(&command.environment);
     const std::variant<Answer, Ended> outcome = process_->ask(command, end_);
     if (const Ended* const end = std::get_if<Ended>(&outcome)) {
-      const std::string place = end->address == 0 ? std::string() : place_of(end->address, named);
+      const std::string place =
+          end->address == 0 ? std::string() : place_of(end->address, kind.arrays(call.call));
       return give_up(end->how + place + end->printed);
     }
     const Answer& answer = std::get<Answer>(outcome);
@@ -176,12 +141,10 @@ class IsolatedSampler final : public Sampler, public Interruptible {
 
   std::string path_;
   Description said_;
-  SamplerDescription description_;
   Options options_;
   std::optional<SharedArrays> arrays_;
   std::optional<Process> process_;
   Process::Clock::time_point end_ = Process::Clock::time_point::max();
-  std::string broken_;
 };
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "python/bindings/batch_view.h"
+#include "python/bindings/callable.h"
 #include "python/bindings/draft_call.h"
-#include "python/bindings/running_batch.h"
 
 namespace fairdraw::python {
 

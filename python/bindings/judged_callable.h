@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "python/bindings/arguments.h"
-#include "python/bindings/running_batch.h"
+#include "python/bindings/callable.h"
 
 namespace fairdraw::python {
 

@@ -3,9 +3,11 @@
 #include <utility>
 
 #include "harness/adapters/default_float_environment.h"
+#include "harness/contract/serving.h"
 #include "python/bindings/draft_batch.h"
 #include "python/bindings/lent_call.h"
 #include "python/bindings/row_operation.h"
+#include "python/bindings/running_batch.h"
 #include "python/bindings/token_ids.h"
 
 namespace fairdraw::python {
@@ -77,23 +79,20 @@ std::string PythonSampler::run(const fairdraw_batch& batch) {
   });
 }
 
-std::string PythonSampler::run_chain(const fairdraw_chain& chain) {
-  return with_lock([&] { return call_verifier(*callable_, chain); });
-}
-
-std::string PythonSampler::run_speculation(const fairdraw_verification& speculation) {
-  return with_lock([&] { return call_verifier(*callable_, speculation); });
-}
-
-std::string PythonSampler::run_event(const fairdraw_event& event) {
-  return with_lock([&] {
-    if (running_ == nullptr) running_ = std::make_unique<RunningBatch>(*callable_);
-    return running_->run(event);
-  });
-}
-
 std::string PythonSampler::run_operation(const fairdraw_operation& operation) {
   return with_lock([&] { return call_row_operation(*callable_, operation); });
+}
+
+std::string PythonSampler::run_serving(const harness::ServingCall& call) {
+  const auto run = [this](const auto* of) {
+    if constexpr (std::is_same_v<decltype(of), const fairdraw_event*>) {
+      if (running_ == nullptr) running_ = std::make_unique<RunningBatch>(*callable_);
+      return running_->run(*of);
+    } else {
+      return call_verifier(*callable_, *of);
+    }
+  };
+  return with_lock([&] { return std::visit(run, call.call); });
 }
 
 }  // namespace fairdraw::python

@@ -7,9 +7,11 @@
 #include <string>
 
 #include "harness/contract/sampler.h"
-#include "python/bindings/running_batch.h"
+#include "python/bindings/callable.h"
 
 namespace fairdraw::python {
+
+class RunningBatch;  // running_batch.h
 
 /// Operations on rows go to the functions of theirs (row_operation.h), drafts to the one that
 /// verifies them (draft_batch.h).
@@ -35,10 +37,8 @@ class PythonSampler final : public harness::Sampler {
     return keeps_ == Keeps::requests ? callable_->kept_description : callable_->description;
   }
   std::string run(const fairdraw_batch& batch) override;
-  std::string run_chain(const fairdraw_chain& chain) override;
-  std::string run_speculation(const fairdraw_verification& speculation) override;
-  std::string run_event(const fairdraw_event& event) override;
   std::string run_operation(const fairdraw_operation& operation) override;
+  std::string run_serving(const harness::ServingCall& call) override;
 
  private:
   template <class Work>

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "harness/contract/operation.h"
-#include "python/bindings/running_batch.h"
+#include "python/bindings/callable.h"
 
 namespace fairdraw::python {
 

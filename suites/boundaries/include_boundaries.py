@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks every #include of the source tree against the dependency rules of its components, and every
-import of Python that crosses the edge of the package.
+"""Checks every #include of the source tree against the dependency rules of its components, the names
+that the core must not say, and every import of Python that crosses the edge of the package.
 
-Usage: include_boundaries.py ROOT. Prints one line for each forbidden include, and exits with 1 if
+Usage: include_boundaries.py ROOT. Prints one line for each that is forbidden, and exits with 1 if
 there is one; with 0 if there is none; with 2 if ROOT holds no source of some component.
 
 What it cannot see: an include that a macro computes, and code that is copied instead of included.
@@ -134,9 +134,9 @@ SERVING = (
         for name in (
             "cuda_sharded.cpp",
             "kept_batch.",
-            "model_sampler.cpp",
-            "model_speculation.cpp",
+            "model_sequence.cpp",
             "serving.cpp",
+            "serving_model.",
             "shard_columns.",
             "sharded",
             "speculation_view.h",
@@ -154,15 +154,65 @@ SERVING = (
     ),
     *(
         f"python/bindings/{name}"
-        for name in ("draft_", "python_sampler.cpp", "serving/")
+        for name in (
+            "draft_",
+            "no_serving.cpp",
+            "python_sampler.cpp",
+            "running_batch.h",
+            "serving/",
+        )
     ),
-    "harness/contract/drafts.h",
-    "harness/contract/serving",
-    "harness/contract/plugin.h",  # what plugins are built from, of both rings
-    "harness/contract/tests/call_arrays_test.cpp",
+    *(
+        f"harness/contract/{name}"
+        for name in (
+            "drafts.h",
+            "plugin.h",  # what plugins are built from, of both rings
+            "sequence.h",
+            "serving",
+            "tests/call_arrays_test.cpp",
+        )
+    ),
+    *(
+        f"harness/plugin/{name}"
+        for name in (
+            "serving.cpp",
+            "tests/bad_plugin.c",
+            "tests/plugin_test.cpp",
+            "tests/sequences_test.cpp",
+        )
+    ),
+    *(
+        f"harness/run/{name}"
+        for name in (
+            "calls/chain_request.",
+            "calls/sequence_event.",
+            "calls/speculation_request.",
+            "checks/exact/sequences.cpp",
+            "checks/speculation/",
+            "tests/chain_test.cpp",
+            "tests/mutants.cpp",
+            "tests/speculation_test.cpp",
+        )
+    ),
+    *(
+        f"suites/gate/cases/{name}_cases.cpp"
+        for name in ("narrow_speculation", "sequence", "speculation")
+    ),
 )
-# Where the rule holds; harness/run/, harness/plugin/ and suites/ have both rings in their headers.
-RINGED = ("kernels/", "reference/", "harness/adapters/", "harness/contract/", "python/bindings/")
+# Where the rule holds. A case of suites/gate/fuzz/ is of any kind, and suites/gate/mutants/ spoils
+# samplers of both rings.
+RINGED = (
+    "kernels/",
+    "reference/",
+    "harness/",
+    "python/bindings/",
+    "suites/command/",
+    *(f"suites/gate/{folder}/" for folder in ("calibration", "cases", "identify", "run", "tests")),
+)
+# What the core does not name either.
+SERVING_NAME = re.compile(
+    r"\bfairdraw_(?:chain|verification|event|plugin_run_(?:chain|verification|event))\b"
+)
 
 # Headers of others that a part must not see, as prefixes. The reference shares no random numbers
 # and no vector code with what it judges; the harness builds without the CUDA Toolkit; the public
@@ -251,9 +301,8 @@ def is_serving(path: str) -> bool:
     return path.startswith(SERVING)
 
 
-def leaves_the_core(file: str, target: str) -> bool:
-    """Whether `file` is of the core, and `target` of serving."""
-    return file.startswith(RINGED) and not is_serving(file) and is_serving(target)
+def is_core(path: str) -> bool:
+    return path.startswith(RINGED) and not is_serving(path)
 
 
 def spelling(target: str) -> str:
@@ -287,7 +336,7 @@ def violations(root: Path) -> list[Violation]:
                 reason = None
                 if target_part not in ALLOWED[part]:
                     reason = f"{part} must not include {target_part or 'what is outside the tree'}"
-                elif leaves_the_core(file, target):
+                elif is_core(file) and is_serving(target):
                     reason = "the core must not include serving"
                 elif is_above(file, target):
                     reason = f"{room_of(file)} must not include {room_of(target)}"
@@ -295,6 +344,9 @@ def violations(root: Path) -> list[Violation]:
                     reason = "an include is a path from an include root: " + spelling(target)
             if reason:
                 found.append(Violation(file, line, shown, reason))
+        for match in SERVING_NAME.finditer(text) if is_core(file) else ():
+            line = text.count("\n", 0, match.start()) + 1
+            found.append(Violation(file, line, match[0], "the core must not name serving's calls"))
     return found
 
 

@@ -24,6 +24,13 @@ TREE = {
     "kernels/common/fresh_seed.cpp": '#include "fairdraw/types.h"\n',
     "kernels/serving/batch_slots.h": '#include "fairdraw/sample.h"\n',
     "harness/adapters/sharded.cpp": '#include "fairdraw/sharded.h"\n',
+    "harness/contract/batch.h": "#include <stdint.h>\n",
+    "harness/contract/drafts.h": '#include "batch.h"\ntypedef struct fairdraw_chain {} fairdraw_chain;\n',
+    "harness/contract/sampler.h": '#include "harness/contract/batch.h"\nstruct ServingCall;\n',
+    "harness/contract/serving.h": '#include "harness/contract/drafts.h"\n#include "harness/contract/sampler.h"\n',
+    "suites/gate/cases/case.h": '#include "harness/run/checks/checks.h"\n',
+    "suites/gate/cases/speculation_cases.cpp": '#include "harness/run/checks/speculation/chain_rows.h"\n',
+    "harness/run/checks/speculation/chain_rows.h": '#include "harness/contract/serving.h"\n',
     "kernels/tests/sample/random_rows.h": '#include "reference/integer_model.h"\n',
     "kernels/tests/cuda/rows_test.cpp": (
         '#include "tests/sample/random_rows.h"\n#include "cpu/passes/passes.h"\n'
@@ -72,6 +79,10 @@ FORBIDDEN = [
     ("kernels/common/fresh_seed.cpp", '"serving/batch_slots.h"'),
     ("kernels/tests/sample/random_rows.h", '"serving/batch_slots.h"'),
     ("harness/adapters/cpu.cpp", '"fairdraw/sharded.h"'),
+    ("harness/contract/sampler.h", '"harness/contract/drafts.h"'),
+    ("harness/run/checks/checks.h", '"harness/contract/serving.h"'),
+    ("suites/command/main.cpp", '"harness/contract/serving.h"'),
+    ("suites/gate/cases/case.h", '"harness/run/checks/speculation/chain_rows.h"'),
     ("kernels/example/sample.cpp", '"kernels/common/philox.h"'),
     ("kernels/example/sample.cpp", "<Random123/philox.h>"),
     ("reference/integer_model.h", '"kernels/common/philox.h"'),
@@ -131,6 +142,15 @@ class IncludeBoundaries(unittest.TestCase):
                 self.assertEqual([(v.file, v.include) for v in found], [(file, include)])
                 # a comment, the lines that the file has, and then this one
                 self.assertEqual(found[0].line, TREE[file].count("\n") + 2)
+
+    def test_the_core_does_not_name_the_calls_of_serving(self):
+        for file in ("harness/contract/sampler.h", "suites/gate/cases/case.h"):
+            for name in ("fairdraw_chain", "fairdraw_event", "fairdraw_plugin_run_verification"):
+                with self.subTest(file=file, name=name), tempfile.TemporaryDirectory() as folder:
+                    write_tree(Path(folder))
+                    Path(folder, file).write_text(f"\nstruct {name};\n", encoding="utf-8")
+                    found = subject.violations(Path(folder))
+                    self.assertEqual([(v.file, v.line, v.include) for v in found], [(file, 2, name)])
 
     def test_every_pair_of_parts_is_allowed_or_forbidden_as_the_table_says(self):
         header_of = {subject.part_of(p): p for p in TREE if not subject.is_serving(p)}

@@ -11,7 +11,9 @@
 #include <string>
 
 #include "harness/adapters/device_arrays.h"
+#include "harness/contract/serving.h"
 #include "harness/contract/serving_arrays.h"
+#include "harness/run/calls/chain_request.h"
 #include "harness/run/calls/operation_call.h"
 #include "harness/run/calls/request.h"
 #include "harness/run/calls/request_arrays.h"
@@ -187,7 +189,7 @@ TEST(CallArrays, movesToADeviceFollowTheDescription) {
 // --- Every array of a real call ------------------------------------------------------------------
 
 /// Damages array `victim` of every call: changes an input, or writes after a result.
-class Vandal final : public Sampler {
+class Vandal final : public Serves<> {
  public:
   Vandal() { description_.reports_status = true; }
   const SamplerDescription& description() const override { return description_; }

@@ -20,17 +20,11 @@ class ForwardingSampler : public Sampler {
   std::string run(const fairdraw_batch& batch) override {
     return around([&] { return sampler_.run(batch); });
   }
-  std::string run_chain(const fairdraw_chain& chain) override {
-    return around([&] { return sampler_.run_chain(chain); });
-  }
-  std::string run_speculation(const fairdraw_verification& speculation) override {
-    return around([&] { return sampler_.run_speculation(speculation); });
-  }
-  std::string run_event(const fairdraw_event& event) override {
-    return around([&] { return sampler_.run_event(event); });
-  }
   std::string run_operation(const fairdraw_operation& operation) override {
     return around([&] { return sampler_.run_operation(operation); });
+  }
+  std::string run_serving(const ServingCall& call) override {
+    return around([&] { return sampler_.run_serving(call); });
   }
 
  protected:

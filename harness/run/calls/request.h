@@ -90,31 +90,6 @@ inline constexpr std::uint32_t kUnwrittenMask = 0xdeadbeefU;
 
 Response run_request(Sampler& sampler, const Request& request, const WantedResults& wanted);
 
-/// Owning form of fairdraw_chain. Probabilities are exactly values of dtype. Words: all empty, or
-/// [batch, n], [batch, n], [batch].
-struct ChainRequest {
-  DType dtype = DType::float32;
-  std::int64_t batch = 0, num_draft_tokens = 0, vocab = 0;
-  std::vector<float> draft_probs;          ///< [batch * n, vocab]
-  std::vector<std::int32_t> draft_tokens;  ///< [batch, n]
-  std::vector<float> target_probs;         ///< [batch * (n + 1), vocab]
-  bool seed_is_scalar = false;
-  std::vector<std::uint64_t> seed, offset;  ///< [batch], or [1]
-  std::vector<std::uint64_t> accept_words, recover_words, bonus_words;
-  bool counts = true;  ///< asks for counts and statuses, not for tokens alone
-};
-
-struct ChainResponse {
-  std::string refused, damage;  ///< as in Response
-  std::vector<std::int32_t> tokens, accepted, emitted, statuses;
-
-  bool ran() const { return refused.empty() && damage.empty(); }
-  std::string trouble() const { return refused.empty() ? damage : "call refused: " + refused; }
-};
-
-/// `statuses`: only where the sampler reports them.
-ChainResponse run_chain_request(Sampler& sampler, const ChainRequest& request);
-
 /// The ability that the request needs and the sampler does not declare, as a reason for a skip;
 /// empty when there is none.
 std::string missing_ability(const SamplerDescription& sampler, const Request& request);

@@ -1,5 +1,7 @@
 #include "harness/run/calls/sequence_event.h"
 
+#include "harness/contract/serving.h"
+#include "harness/contract/serving_arrays.h"
 #include "harness/run/calls/request_arrays.h"
 
 namespace fairdraw::harness {
@@ -38,7 +40,7 @@ SequenceAnswer run_event(Sampler& sampler, const SequenceEvent& event) {
   } room{is_step, is_step && sampler.description().reports_status};
   PlacedArrays arrays(sampler.memory());
   place_arrays(arrays, call, prepared, event, room, answer);
-  answer_call(sampler, arrays, answer, [&] { return sampler.run_event(call); });
+  answer_call(sampler, arrays, answer, [&] { return sampler.run_serving({&call}); });
   return answer;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/contract/sequence.h"
 #include "harness/run/calls/request.h"
 
 namespace fairdraw::harness {

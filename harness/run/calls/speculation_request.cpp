@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "harness/contract/serving.h"
 #include "harness/contract/serving_arrays.h"
 #include "harness/run/calls/kept_answers.h"
 #include "harness/run/calls/random_words.h"
@@ -206,7 +207,7 @@ SpeculationResponse run_speculation(Sampler& sampler, const SpeculationRequest& 
          request.counts && sampler.description().reports_status};
   PlacedArrays arrays(sampler.memory());
   place_arrays(arrays, call, prepared, request, room, response);
-  answer_call(sampler, arrays, response, [&] { return sampler.run_speculation(call); });
+  answer_call(sampler, arrays, response, [&] { return sampler.run_serving({&call}); });
   return response;
 }
 

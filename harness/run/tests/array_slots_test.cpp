@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "harness/adapters/model_sampler.h"
+#include "harness/run/calls/request.h"
 
 namespace fairdraw::harness {
 namespace {

@@ -7,8 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "harness/adapters/model_sampler.h"
-#include "harness/contract/drafts.h"
+#include "harness/adapters/serving_model.h"
 #include "harness/run/calls/logits_source.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/speculation/close_rows.h"
@@ -51,7 +50,7 @@ TEST(Chains, PassWhereTheyAreRight) {
 
 // Whoever takes no 16-bit rows is not asked for them.
 TEST(Chains, Of16BitsAreForSamplersThatTakeThem) {
-  struct Wide : ModelSampler {
+  struct Wide : ServingModel {
     Wide() { description_.float16 = description_.bfloat16 = false; }
   };
   Wide sampler;
@@ -98,11 +97,11 @@ TEST(Chains, CloseRowsHaveUnitsOfTheirDtype) {
 using Words = std::span<const std::uint64_t>;
 
 // One random word serves two purposes.
-struct SharedPurpose : ModelSampler {
+struct SharedPurpose : ServingModel {
   SharedPurpose(Purpose from, Purpose to) : from_(from), to_(to) {}
   std::uint64_t chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
                            std::uint32_t index) override {
-    return ModelSampler::chain_word(seed, offset, purpose == from_ ? to_ : purpose, index);
+    return ServingModel::chain_word(seed, offset, purpose == from_ ? to_ : purpose, index);
   }
 
  private:
@@ -110,26 +109,26 @@ struct SharedPurpose : ModelSampler {
 };
 
 // The bonus comes from the word that accepted the position before it.
-struct BonusSharesAcceptance : ModelSampler {
+struct BonusSharesAcceptance : ServingModel {
   reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
                                  std::span<const float> target, std::size_t vocab, Words accept,
                                  Words recover, std::uint64_t bonus) override {
-    return ModelSampler::verify(draft, tokens, target, vocab, accept, recover,
+    return ServingModel::verify(draft, tokens, target, vocab, accept, recover,
                                 accept.empty() ? bonus : accept.back());
   }
 };
 
-struct PositionsShareWords : ModelSampler {
+struct PositionsShareWords : ServingModel {
   reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
                                  std::span<const float> target, std::size_t vocab, Words accept,
                                  Words recover, std::uint64_t bonus) override {
     const std::vector<std::uint64_t> first(accept.size(), accept.empty() ? 0 : accept.front());
-    return ModelSampler::verify(draft, tokens, target, vocab, first, recover, bonus);
+    return ServingModel::verify(draft, tokens, target, vocab, first, recover, bonus);
   }
 };
 
 // Every second chain draws with the words of its neighbour; seeds of a call are ignored.
-struct NeighboursShareWords : ModelSampler {
+struct NeighboursShareWords : ServingModel {
   std::string run_chain(const fairdraw_chain& chain) override {
     std::vector<std::uint64_t> seed(static_cast<std::size_t>(chain.batch)), offset(seed.size());
     for (std::size_t b = 0; b < seed.size(); ++b) {
@@ -141,17 +140,17 @@ struct NeighboursShareWords : ModelSampler {
     changed.seed_is_scalar = 0;
     changed.seed = seed.data();
     changed.offset = offset.data();
-    return ModelSampler::run_chain(changed);
+    return ServingModel::run_chain(changed);
   }
 };
 
 // On rejection draws from the target, not from what the draft left of it.
-struct RecoversFromTarget : ModelSampler {
+struct RecoversFromTarget : ServingModel {
   reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
                                  std::span<const float> target, std::size_t vocab, Words accept,
                                  Words recover, std::uint64_t bonus) override {
     reference::ChainOutcome outcome =
-        ModelSampler::verify(draft, tokens, target, vocab, accept, recover, bonus);
+        ServingModel::verify(draft, tokens, target, vocab, accept, recover, bonus);
     const auto at = static_cast<std::size_t>(outcome.emitted);
     if (outcome.status != RowStatus::ok || at == tokens.size()) return outcome;
     outcome.tokens[at] = reference::integer_model_from_probs(target.subspan(at * vocab, vocab), {})
@@ -161,59 +160,59 @@ struct RecoversFromTarget : ModelSampler {
 };
 
 // Takes every drafted token that the target can give.
-struct AcceptsEverything : ModelSampler {
+struct AcceptsEverything : ServingModel {
   reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
                                  std::span<const float> target, std::size_t vocab, Words accept,
                                  Words recover, std::uint64_t bonus) override {
     const std::vector<std::uint64_t> zeros(accept.size(), 0);
-    return ModelSampler::verify(draft, tokens, target, vocab, zeros, recover, bonus);
+    return ServingModel::verify(draft, tokens, target, vocab, zeros, recover, bonus);
   }
 };
 
 // Off by one at the boundary of acceptance, one word in 2^64: only given words can show it.
-struct BoundaryOffByOne : ModelSampler {
+struct BoundaryOffByOne : ServingModel {
   reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
                                  std::span<const float> target, std::size_t vocab, Words accept,
                                  Words recover, std::uint64_t bonus) override {
     std::vector<std::uint64_t> below(accept.begin(), accept.end());
     for (std::uint64_t& word : below) word -= word > 0 ? 1 : 0;
-    return ModelSampler::verify(draft, tokens, target, vocab, below, recover, bonus);
+    return ServingModel::verify(draft, tokens, target, vocab, below, recover, bonus);
   }
 };
 
-struct RecoveryWordIsNeverZero : ModelSampler {
+struct RecoveryWordIsNeverZero : ServingModel {
   reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
                                  std::span<const float> target, std::size_t vocab, Words accept,
                                  Words recover, std::uint64_t bonus) override {
     std::vector<std::uint64_t> above(recover.begin(), recover.end());
     for (std::uint64_t& word : above) word += word < ~std::uint64_t{0} ? 1 : 0;
-    return ModelSampler::verify(draft, tokens, target, vocab, accept, above, bonus);
+    return ServingModel::verify(draft, tokens, target, vocab, accept, above, bonus);
   }
 };
 
-struct CountsStopAtTheFirstRejection : ModelSampler {
+struct CountsStopAtTheFirstRejection : ServingModel {
   reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
                                  std::span<const float> target, std::size_t vocab, Words accept,
                                  Words recover, std::uint64_t bonus) override {
     reference::ChainOutcome outcome =
-        ModelSampler::verify(draft, tokens, target, vocab, accept, recover, bonus);
+        ServingModel::verify(draft, tokens, target, vocab, accept, recover, bonus);
     outcome.accepted = outcome.emitted;
     return outcome;
   }
 };
 
-struct ChainStatusMissing : ModelSampler {
+struct ChainStatusMissing : ServingModel {
   std::int32_t report_status(RowStatus) override { return 0; }
 };
 
-struct BatchSizeMatters : ModelSampler {
+struct BatchSizeMatters : ServingModel {
   std::string run_chain(const fairdraw_chain& chain) override {
     batch_ = static_cast<std::uint64_t>(chain.batch);
-    return ModelSampler::run_chain(chain);
+    return ServingModel::run_chain(chain);
   }
   std::uint64_t chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
                            std::uint32_t index) override {
-    return ModelSampler::chain_word(seed + batch_, offset, purpose, index);
+    return ServingModel::chain_word(seed + batch_, offset, purpose, index);
   }
 
  private:
@@ -273,7 +272,7 @@ TEST_P(WrongChains, WithoutARuleAreJudgedByWhatTheyEmit) {
     }
     const SamplerDescription& description() const override { return said; }
     std::string run(const fairdraw_batch& batch) override { return inner->run(batch); }
-    std::string run_chain(const fairdraw_chain& chain) override { return inner->run_chain(chain); }
+    std::string run_serving(const ServingCall& call) override { return inner->run_serving(call); }
     std::unique_ptr<Sampler> inner;
     SamplerDescription said;
   };
@@ -290,16 +289,16 @@ INSTANTIATE_TEST_SUITE_P(Mutants, WrongChains, testing::ValuesIn(kWrong));
 
 // A sampler that claims neither arithmetic nor seeds is judged by its distribution alone.
 TEST(Chains, OfASamplerWithItsOwnGeneratorAreJudgedByTheirDistribution) {
-  struct Own : ModelSampler {
+  struct Own : ServingModel {
     Own() {
       description_.exact_integer = description_.per_request_seeds = false;
       description_.scripted_words = false;
     }
     std::uint64_t chain_word(std::uint64_t, std::uint64_t, Purpose, std::uint32_t) override {
-      return ModelSampler::chain_word(1, ++calls, Purpose::draw, 0);
+      return ServingModel::chain_word(1, ++calls, Purpose::draw, 0);
     }
     std::uint64_t word(std::uint64_t, std::uint64_t, std::uint32_t) override {
-      return ModelSampler::chain_word(1, ++calls, Purpose::draw, 0);
+      return ServingModel::chain_word(1, ++calls, Purpose::draw, 0);
     }
     std::uint64_t calls = 0;
   };

@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "harness/adapters/serving_model.h"
 #include "harness/run/calls/random_words.h"
 
 #if defined(__x86_64__)
@@ -168,10 +169,10 @@ struct FirstProcessingForAll : ModelSampler {
   std::optional<reference::RowProcessing> first_;
 };
 
-struct DraftsLeaveNoHistory : ModelSampler {
+struct DraftsLeaveNoHistory : ServingModel {
   reference::SpeculationOutcome verify_request(DraftedTokens& request) override {
     for (DistributionRow& row : request.target) row.processing = request.target.front().processing;
-    return ModelSampler::verify_request(request);
+    return ServingModel::verify_request(request);
   }
 };
 

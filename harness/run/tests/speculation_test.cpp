@@ -8,8 +8,7 @@
 #include <memory>
 #include <set>
 
-#include "harness/adapters/model_sampler.h"
-#include "harness/contract/drafts.h"
+#include "harness/adapters/serving_model.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/tests/case_share.h"
 
@@ -86,14 +85,14 @@ TEST(Speculation, ProcessedRequestsMeetItsStatuses) {
   }
 }
 
-struct Mutated : ModelSampler {
+struct Mutated : ServingModel {
   using Change = std::function<void(DraftedTokens&)>;
   Mutated(Change change, bool exact) : change_(std::move(change)) {
     description_.exact_integer = exact;
   }
   reference::SpeculationOutcome verify_request(DraftedTokens& request) override {
     change_(request);
-    return ModelSampler::verify_request(request);
+    return ServingModel::verify_request(request);
   }
 
  private:
@@ -173,13 +172,13 @@ INSTANTIATE_TEST_SUITE_P(Mutants, WrongProcessing, testing::ValuesIn(kWrongProce
 INSTANTIATE_TEST_SUITE_P(Mutants, WrongSpeculation, testing::ValuesIn(kWrong));
 
 TEST(Speculation, IsSkippedWhereThereIsNone) {
-  struct None : ModelSampler {
+  struct None : ServingModel {
     None() { description_.speculation = false; }
   } sampler;
   EXPECT_STREQ(to_string(judge(sampler, check_speculation).verdict), "skipped");
   EXPECT_STREQ(to_string(judge(sampler, check_speculation_distribution).verdict), "skipped");
   EXPECT_STREQ(to_string(judge(sampler, check_tree_distribution).verdict), "skipped");
-  struct ChainsAlone : ModelSampler {
+  struct ChainsAlone : ServingModel {
     ChainsAlone() { description_.draft_trees = description_.draft_tree_laws = false; }
   } chains;
   EXPECT_STREQ(to_string(judge(chains, check_speculation).verdict), "passed");
@@ -187,7 +186,7 @@ TEST(Speculation, IsSkippedWhereThereIsNone) {
 }
 
 // A sampler that takes drafts of two kinds, and no faults.
-struct Picky : ModelSampler {
+struct Picky : ServingModel {
   Picky() {
     description_.draft_trees = description_.draft_tree_laws = false;
     description_.drafts = {.unknown = true, .probs = false, .logits = true, .faults = false};
@@ -210,7 +209,7 @@ struct Picky : ModelSampler {
         EXPECT_GT(q, -INFINITY);  // a token that the draft gives
       }
     }
-    return ModelSampler::run_speculation(call);
+    return ServingModel::run_speculation(call);
   }
   std::set<std::uint32_t> asked;
 };

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/run/calls/chain_request.h"
 #include "harness/run/calls/request.h"
 #include "harness/run/calls/speculation_request.h"
 

@@ -41,7 +41,7 @@ std::string MutatedModel::run(const fairdraw_batch& batch) {
     if (std::string why = mutation_.refuse(call); !why.empty()) return why;
   }
   if (mutation_.call) mutation_.call(call, storage_);
-  return ModelSampler::run(call);
+  return ServingModel::run(call);
 }
 
 std::int64_t MutatedModel::parameters_row(const fairdraw_batch& batch, std::int64_t row) {
@@ -50,17 +50,17 @@ std::int64_t MutatedModel::parameters_row(const fairdraw_batch& batch, std::int6
 }
 
 reference::IntegerRow MutatedModel::model(const Row& row) {
-  if (!mutation_.row && !mutation_.result) return ModelSampler::model(row);
+  if (!mutation_.row && !mutation_.result) return ServingModel::model(row);
   Row changed = row;
   if (mutation_.row) mutation_.row(changed, place_);
-  reference::IntegerRow result = ModelSampler::model(changed);
+  reference::IntegerRow result = ServingModel::model(changed);
   if (mutation_.result) mutation_.result(result, changed, place_);
   return result;
 }
 
 std::int64_t MutatedModel::seed_index(const fairdraw_batch& batch, std::int64_t output) {
   if (batch.seed_is_scalar != 0 || !mutation_.seed_index) {
-    return ModelSampler::seed_index(batch, output);
+    return ServingModel::seed_index(batch, output);
   }
   return mutation_.seed_index(batch, output);
 }
@@ -68,14 +68,14 @@ std::int64_t MutatedModel::seed_index(const fairdraw_batch& batch, std::int64_t 
 std::uint64_t MutatedModel::word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) {
   if (claim_ == Claim::generator) seed = start_, offset = words_drawn_++, index = 0;
   return mutation_.word ? mutation_.word({seed, offset, index, output_, place_.call})
-                        : ModelSampler::word(seed, offset, index);
+                        : ServingModel::word(seed, offset, index);
 }
 
 std::uint64_t MutatedModel::decisive_word(const fairdraw_batch& batch, std::int64_t output,
                                           std::int32_t sample) {
   output_ = output;
   at_ = output * batch.num_samples + sample;
-  return ModelSampler::decisive_word(batch, output, sample);
+  return ServingModel::decisive_word(batch, output, sample);
 }
 
 std::int32_t MutatedModel::choose(const reference::IntegerRow& row, std::uint64_t word) {
@@ -99,38 +99,38 @@ std::int32_t MutatedModel::choose(const reference::IntegerRow& row, std::uint64_
 }
 
 std::int32_t MutatedModel::report_status(RowStatus status) {
-  return mutation_.status ? mutation_.status(status) : ModelSampler::report_status(status);
+  return mutation_.status ? mutation_.status(status) : ServingModel::report_status(status);
 }
 
 float MutatedModel::report_probability(const reference::IntegerRow& row, std::int32_t token) {
   return mutation_.probability ? mutation_.probability(row, token)
-                               : ModelSampler::report_probability(row, token);
+                               : ServingModel::report_probability(row, token);
 }
 
 std::string MutatedModel::run_chain(const fairdraw_chain& chain) {
   fairdraw_chain call = chain;
   storage_.clear();
   if (mutation_.chain_call) mutation_.chain_call(call, storage_);
-  return ModelSampler::run_chain(call);
+  return ServingModel::run_chain(call);
 }
 
 reference::RealLogprobs MutatedModel::report_values(const Row& row,
                                                     const reference::IntegerRow& result,
                                                     LogprobsMode mode) {
   return mutation_.report_values ? mutation_.report_values(row, result, mode)
-                                 : ModelSampler::report_values(row, result, mode);
+                                 : ServingModel::report_values(row, result, mode);
 }
 
 std::string MutatedModel::run_speculation(const fairdraw_verification& speculation) {
   fairdraw_verification call = speculation;
   storage_.clear();
   if (mutation_.speculation_call) mutation_.speculation_call(call, storage_);
-  return ModelSampler::run_speculation(call);
+  return ServingModel::run_speculation(call);
 }
 
 reference::SpeculationOutcome MutatedModel::verify_request(harness::DraftedTokens& request) {
   if (mutation_.drafted && request.status == RowStatus::ok) mutation_.drafted(request);
-  reference::SpeculationOutcome outcome = ModelSampler::verify_request(request);
+  reference::SpeculationOutcome outcome = ServingModel::verify_request(request);
   if (mutation_.verified) mutation_.verified(outcome, request);
   return outcome;
 }
@@ -138,7 +138,7 @@ reference::SpeculationOutcome MutatedModel::verify_request(harness::DraftedToken
 std::uint64_t MutatedModel::chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
                                        std::uint32_t index) {
   return mutation_.chain_word ? mutation_.chain_word(seed, offset, purpose, index)
-                              : ModelSampler::chain_word(seed, offset, purpose, index);
+                              : ServingModel::chain_word(seed, offset, purpose, index);
 }
 
 reference::ChainOutcome MutatedModel::verify(std::span<const float> draft_probs,
@@ -157,7 +157,7 @@ reference::ChainOutcome MutatedModel::verify(std::span<const float> draft_probs,
   chain.bonus_word = bonus_word;
   if (mutation_.chain) mutation_.chain(chain);
   reference::ChainOutcome outcome =
-      ModelSampler::verify(chain.draft_probs, chain.draft_tokens, chain.target_probs, vocab,
+      ServingModel::verify(chain.draft_probs, chain.draft_tokens, chain.target_probs, vocab,
                            chain.accept_words, chain.recover_words, chain.bonus_word);
   if (mutation_.chain_verified) mutation_.chain_verified(outcome, chain);
   return outcome;

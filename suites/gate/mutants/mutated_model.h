@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/adapters/model_sampler.h"
-#include "harness/contract/drafts.h"
+#include "harness/adapters/serving_model.h"
 
 namespace fairdraw::suites {
 
@@ -69,9 +68,9 @@ struct Chain {
   float* target_row(std::size_t i) { return target_probs.data() + i * vocab; }
 };
 
-class MutatedModel final : public harness::ModelSampler {
+class MutatedModel final : public harness::ServingModel {
  public:
-  using Row = harness::ModelSampler::Row;
+  using Row = harness::ServingModel::Row;
   using Result = reference::IntegerRow;
 
   /// The steps that may be wrong, in the order of a call. Empty: right.

@@ -95,7 +95,7 @@ RuleSampler::RuleSampler(harness::AcceptanceRule declared, Rules rules) : rules_
 
 std::string RuleSampler::run_chain(const fairdraw_chain& chain) {
   dtype_ = static_cast<DType>(chain.dtype);
-  return ModelSampler::run_chain(chain);
+  return ServingModel::run_chain(chain);
 }
 
 reference::ChainOutcome RuleSampler::verify(std::span<const float> draft_probs,
@@ -105,7 +105,7 @@ reference::ChainOutcome RuleSampler::verify(std::span<const float> draft_probs,
                                             std::span<const std::uint64_t> recover_words,
                                             std::uint64_t bonus_word) {
   const auto as_the_model = [&] {
-    return ModelSampler::verify(draft_probs, draft_tokens, target_probs, vocab, accept_words,
+    return ServingModel::verify(draft_probs, draft_tokens, target_probs, vocab, accept_words,
                                 recover_words, bonus_word);
   };
   const std::size_t n = draft_tokens.size();
@@ -144,7 +144,7 @@ reference::SpeculationOutcome RuleSampler::verify_request(harness::DraftedTokens
   const bool is_other = request.tree && rules_.with_replacement_only &&
                         request.siblings != SiblingSampling::with_replacement;
   if (!rule || is_plain || is_other || (request.draft.empty() && !rules_.unknown_too)) {
-    return ModelSampler::verify_request(request);
+    return ServingModel::verify_request(request);
   }
   Drafts drafts;
   drafts.tree = request.tree;
@@ -153,7 +153,7 @@ reference::SpeculationOutcome RuleSampler::verify_request(harness::DraftedTokens
        {std::pair(&request.target, &drafts.p), std::pair(&request.draft, &drafts.q)}) {
     for (const harness::DistributionRow& row : *from) {
       std::optional<Weights> weights = scaled(row.model());
-      if (!weights) return ModelSampler::verify_request(request);
+      if (!weights) return ServingModel::verify_request(request);
       to->push_back(std::move(*weights));
     }
   }
@@ -171,7 +171,7 @@ reference::SpeculationOutcome RuleSampler::verify_request(harness::DraftedTokens
       drafts.accept_next.back().push_back(uniform(word));
     }
   }
-  if (!well_formed(drafts)) return ModelSampler::verify_request(request);
+  if (!well_formed(drafts)) return ServingModel::verify_request(request);
   const Decision decision = rule(drafts);
   reference::SpeculationOutcome outcome;
   for (const std::size_t node : decision.nodes) {

@@ -9,8 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "harness/adapters/model_sampler.h"
-#include "harness/contract/drafts.h"
+#include "harness/adapters/serving_model.h"
 
 namespace fairdraw::suites {
 
@@ -49,7 +48,7 @@ std::size_t draw_from(const Weights& weights, double u);
 /// max(scale * p - q, 0), not scaled to any sum.
 Weights difference(const Weights& p, const Weights& q, double scale = 1);
 
-class RuleSampler final : public harness::ModelSampler {
+class RuleSampler final : public harness::ServingModel {
  public:
   /// Where `rule` is empty the model's own decides. Requests that fail, and greedy ones, are left
   /// to the model too, and so are chains of unknown distribution unless `unknown_too`.

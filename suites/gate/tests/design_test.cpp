@@ -5,7 +5,6 @@
 
 #include <filesystem>
 
-#include "harness/contract/drafts.h"
 #include "harness/contract/sampler.h"
 #include "harness/inputs/npy.h"
 #include "suites/gate/run/plan.h"
@@ -29,8 +28,7 @@ class Refusing : public harness::Sampler {
   }
   const harness::SamplerDescription& description() const override { return description_; }
   std::string run(const fairdraw_batch&) override { return "by design"; }
-  std::string run_chain(const fairdraw_chain&) override { return "by design"; }
-  std::string run_speculation(const fairdraw_verification&) override { return "by design"; }
+  std::string run_serving(const harness::ServingCall&) override { return "by design"; }
 
  private:
   harness::SamplerDescription description_;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/run/calls/chain_request.h"
 #include "harness/run/checks/check.h"
 
 namespace fairdraw::harness {

@@ -12,7 +12,7 @@ namespace fairdraw::suites {
 namespace {
 
 /// The model with its slots changed around events.
-class WrongKeeper final : public harness::ModelSampler {
+class WrongKeeper final : public harness::ServingModel {
  public:
   using Kept = KeptRequest;
   using Slots = std::vector<std::optional<Kept>>;
@@ -46,7 +46,7 @@ class WrongKeeper final : public harness::ModelSampler {
   std::string run_event(const fairdraw_event& event) override {
     const Slots were = kept_;
     if (changes_.before) changes_.before({event, kept_, were});
-    std::string refused = ModelSampler::run_event(event);
+    std::string refused = ServingModel::run_event(event);
     if (refused.empty() && changes_.after) changes_.after({event, kept_, were});
     return refused;
   }

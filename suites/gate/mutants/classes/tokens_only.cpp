@@ -26,11 +26,9 @@ class TokensOnly final : public harness::Sampler {
   }
   const harness::SamplerDescription& description() const override { return description_; }
   std::string run(const fairdraw_batch& batch) override { return sampler_->run(batch); }
-  std::string run_chain(const fairdraw_chain& chain) override { return sampler_->run_chain(chain); }
-  std::string run_speculation(const fairdraw_verification& speculation) override {
-    return sampler_->run_speculation(speculation);
+  std::string run_serving(const harness::ServingCall& call) override {
+    return sampler_->run_serving(call);
   }
-  std::string run_event(const fairdraw_event& event) override { return sampler_->run_event(event); }
 
  private:
   std::unique_ptr<harness::Sampler> sampler_;

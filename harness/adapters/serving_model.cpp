@@ -1,11 +1,14 @@
-// The model's speculation: the call as an owned request, taken apart, and put together again.
+#include "harness/adapters/serving_model.h"
+
 #include <algorithm>
 
 #include "harness/adapters/decode.h"
 #include "harness/adapters/default_float_environment.h"
-#include "harness/adapters/model_sampler.h"
+#include "harness/adapters/describe.h"
 #include "harness/adapters/sample_view.h"
+#include "harness/adapters/serving.h"
 #include "harness/contract/serving_arrays.h"
+#include "harness/run/calls/random_words.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -70,11 +73,70 @@ SpeculationRequest owned(const fairdraw_verification& call) {
 
 }  // namespace
 
-reference::SpeculationOutcome ModelSampler::verify_request(DraftedTokens& request) {
+std::unique_ptr<Sampler> make_model_sampler() { return std::make_unique<ServingModel>(); }
+
+ServingModel::ServingModel() {
+  declare_drafts(description_);
+  description_.keeps_state = true;
+}
+
+std::uint64_t ServingModel::chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
+                                       std::uint32_t index) {
+  return random_word(seed, offset, purpose, index);
+}
+
+reference::ChainOutcome ServingModel::verify(std::span<const float> draft_probs,
+                                             std::span<const std::int32_t> draft_tokens,
+                                             std::span<const float> target_probs, std::size_t vocab,
+                                             std::span<const std::uint64_t> accept_words,
+                                             std::span<const std::uint64_t> recover_words,
+                                             std::uint64_t bonus_word) {
+  return reference::chain_speculative_model(draft_probs, draft_tokens, target_probs, vocab,
+                                            accept_words, recover_words, bonus_word);
+}
+
+std::string ServingModel::run_chain(const fairdraw_chain& chain) {
+  const DefaultFloatEnvironment scope;
+  const auto n = static_cast<std::size_t>(chain.num_draft_tokens);
+  const auto vocab = static_cast<std::size_t>(chain.vocab);
+  const auto matrix = [&chain, vocab](const void* values, std::size_t first, std::size_t rows) {
+    std::vector<float> result(rows * vocab);
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      result[i] = decode(values, chain.dtype, static_cast<std::int64_t>(first * vocab + i));
+    }
+    return result;
+  };
+  for (std::size_t b = 0; b < static_cast<std::size_t>(chain.batch); ++b) {
+    const std::vector<float> draft = matrix(chain.draft_probs, b * n, n);
+    const std::vector<float> target = matrix(chain.target_probs, b * (n + 1), n + 1);
+    const std::size_t s = chain.seed_is_scalar != 0 ? 0 : b;
+    const auto index = static_cast<std::uint32_t>(chain.seed_is_scalar != 0 ? b : 0);
+    const auto word = [&](const std::uint64_t* given, std::size_t at, std::size_t position,
+                          Purpose purpose) {
+      if (given != nullptr) return given[at];
+      return chain_word(chain.seed[s], chain.offset[s] + position, purpose, index);
+    };
+    std::vector<std::uint64_t> accept(n), recover(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      accept[i] = word(chain.accept_words, b * n + i, i, Purpose::accept);
+      recover[i] = word(chain.recover_words, b * n + i, i, Purpose::recover);
+    }
+    const reference::ChainOutcome outcome =
+        verify(draft, std::span(chain.draft_tokens + b * n, n), target, vocab, accept, recover,
+               word(chain.bonus_words, b, n, Purpose::bonus));
+    std::copy(outcome.tokens.begin(), outcome.tokens.end(), chain.tokens + b * (n + 1));
+    if (chain.accepted != nullptr) chain.accepted[b] = outcome.accepted;
+    if (chain.emitted != nullptr) chain.emitted[b] = outcome.emitted;
+    if (chain.statuses != nullptr) chain.statuses[b] = report_status(outcome.status);
+  }
+  return {};
+}
+
+reference::SpeculationOutcome ServingModel::verify_request(DraftedTokens& request) {
   return outcome_of(request);
 }
 
-std::string ModelSampler::run_speculation(const fairdraw_verification& speculation) {
+std::string ServingModel::run_speculation(const fairdraw_verification& speculation) {
   const DefaultFloatEnvironment scope;
   const SpeculationRequest request = owned(speculation);
   const std::int64_t width = request.width();

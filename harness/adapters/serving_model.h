@@ -1,0 +1,50 @@
+// The model with what serving adds: drafts that are verified, and requests that are kept.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/adapters/model_sampler.h"
+#include "harness/contract/serving.h"
+#include "harness/run/calls/speculation_request.h"
+
+namespace fairdraw::harness {
+
+class ServingModel : public Serves<ModelSampler> {
+ public:
+  ServingModel();
+  std::string run_chain(const fairdraw_chain& chain) override;
+  std::string run_speculation(const fairdraw_verification& speculation) override;
+  std::string run_event(const fairdraw_event& event) override;
+
+ protected:
+  /// A request of a running batch, as it was given, and what steps have made of it since.
+  struct KeptRequest {
+    reference::RowParameters parameters;
+    std::uint64_t seed = 0, offset = 0;
+    std::optional<reference::RowProcessing> processing;
+  };
+  std::vector<std::optional<KeptRequest>> kept_;  ///< by slot
+
+  // Steps, as those of ModelSampler.
+  /// Random words of a chain, in the purposes accept, recover and bonus.
+  virtual std::uint64_t chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
+                                   std::uint32_t index);
+  /// One chain of the batch.
+  virtual reference::ChainOutcome verify(std::span<const float> draft_probs,
+                                         std::span<const std::int32_t> draft_tokens,
+                                         std::span<const float> target_probs, std::size_t vocab,
+                                         std::span<const std::uint64_t> accept_words,
+                                         std::span<const std::uint64_t> recover_words,
+                                         std::uint64_t bonus_word);
+  /// One request of a speculation call, which it may change.
+  virtual reference::SpeculationOutcome verify_request(DraftedTokens& request);
+
+ private:
+  std::string step(const fairdraw_event& event);
+};
+
+}  // namespace fairdraw::harness

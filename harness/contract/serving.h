@@ -1,0 +1,56 @@
+// The calls of serving, and what takes them. A sampler of the core has one function for all of
+// them, Sampler::run_serving(), so that it names none.
+#pragma once
+
+#include <string>
+#include <type_traits>
+#include <variant>
+
+#include "harness/contract/drafts.h"
+#include "harness/contract/sampler.h"
+#include "harness/contract/sequence.h"
+
+namespace fairdraw::harness {
+
+struct ServingCall {
+  std::variant<const fairdraw_chain*, const fairdraw_verification*, const fairdraw_event*> call;
+};
+
+/// A sampler `Rows` that takes calls of serving too. All return what run() does.
+template <class Rows = Sampler>
+class Serves : public Rows {
+ public:
+  using Rows::Rows;
+
+  std::string run_serving(const ServingCall& call) final {
+    return std::visit(
+        [this]<class Call>(const Call* of) {
+          if constexpr (std::is_same_v<Call, fairdraw_chain>) {
+            return run_chain(*of);
+          } else if constexpr (std::is_same_v<Call, fairdraw_verification>) {
+            return run_speculation(*of);
+          } else {
+            return run_event(*of);
+          }
+        },
+        call.call);
+  }
+
+  /// Verifies drafted chains. Only where description().chains.
+  virtual std::string run_chain(const fairdraw_chain& /*chain*/) {
+    return this->description().name + " verifies no drafted chains";
+  }
+
+  /// Verifies requests with drafted tokens. Only where description().speculation.
+  virtual std::string run_speculation(const fairdraw_verification& /*verification*/) {
+    return this->description().name + " verifies no requests";
+  }
+
+  /// Is told what happens to the requests of a running batch. Only where
+  /// description().keeps_state.
+  virtual std::string run_event(const fairdraw_event& /*event*/) {
+    return this->description().name + " keeps no requests";
+  }
+};
+
+}  // namespace fairdraw::harness
