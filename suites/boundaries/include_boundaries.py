@@ -83,121 +83,45 @@ ROOMS = {
 }
 
 # The ring of serving, a library of its own: nothing else of the product may include it. Prefixes of
-# paths; those that are no folder would lie in one, if a folder held one ring.
-SERVING = (
-    *(
-        f"kernels/include/fairdraw/{name}"
-        for name in (
-            "batch_state.h",
-            "beam_search.h",
-            "cuda_beam_",
-            "cuda_fused_",
-            "cuda_kept_sets.h",
-            "cuda_sharded.h",
-            "cuda_speculative.h",
-            "cuda_stop_criteria.h",
-            "fused_sampling_processor.h",
-            "kept_sets.h",
-            "parallel_sampling.h",
-            "sharded",
-            "speculative.h",
-            "stop_criteria.h",
-        )
-    ),
-    "kernels/serving/",
-    "kernels/sharded/",
-    "kernels/cuda/batch/",
-    "kernels/cuda/beams/",
-    "kernels/cuda/sharded/",
-    "kernels/cuda/speculation/",
-    "kernels/cuda/outputs/kept_sets.",
-    *(
-        f"kernels/cuda/calls/{name}"
-        for name in (
-            "beam_search.cpp",
-            "chain_speculative_sampling.cpp",
-            "kept_",
-            "no_cuda_serving.cpp",
-            "sharded",
-            "speculation.cpp",
-            "stop_criteria.cu",
-        )
-    ),
-    "kernels/tests/arguments/",
-    "kernels/tests/serving/",
-    "kernels/tests/sharded/",
-    "kernels/tests/speculation/",
-    "kernels/tests/sample/kept_",
-    "kernels/tests/cuda/serving/",
-    *(
-        f"harness/adapters/{name}"
-        for name in (
-            "cuda_sharded.cpp",
-            "kept_batch.",
-            "model_sequence.cpp",
-            "serving.cpp",
-            "serving_model.",
-            "shard_columns.",
-            "sharded",
-            "speculation_view.h",
-        )
-    ),
-    *(
-        f"reference/{name}"
-        for name in (
-            "beam_model.",
-            "speculation/",
-            "stop_model.",
-            "tests/speculation_",
-            "tests/speculative_model_test.cpp",
-        )
-    ),
-    *(
-        f"python/bindings/{name}"
-        for name in (
-            "draft_",
-            "no_serving.cpp",
-            "python_sampler.cpp",
-            "running_batch.h",
-            "serving/",
-        )
-    ),
-    *(
-        f"harness/contract/{name}"
-        for name in (
-            "drafts.h",
-            "plugin.h",  # what plugins are built from, of both rings
-            "sequence.h",
-            "serving",
-            "tests/call_arrays_test.cpp",
-        )
-    ),
-    *(
-        f"harness/plugin/{name}"
-        for name in (
-            "serving.cpp",
-            "tests/bad_plugin.c",
-            "tests/plugin_test.cpp",
-            "tests/sequences_test.cpp",
-        )
-    ),
-    *(
-        f"harness/run/{name}"
-        for name in (
-            "calls/chain_request.",
-            "calls/sequence_event.",
-            "calls/speculation_request.",
-            "checks/exact/sequences.cpp",
-            "checks/speculation/",
-            "tests/chain_test.cpp",
-            "tests/mutants.cpp",
-            "tests/speculation_test.cpp",
-        )
-    ),
-    *(
-        f"suites/gate/cases/{name}_cases.cpp"
-        for name in ("narrow_speculation", "sequence", "speculation")
-    ),
+# paths; those that are no folder would lie in one, if a folder held one ring. Plugins are built from
+# plugin.h, of both rings.
+SERVING = tuple(
+    folder + name
+    for folder, names in {
+        "kernels/include/fairdraw/": """
+            batch_state.h beam_search.h cuda_beam_ cuda_fused_ cuda_kept_sets.h cuda_sharded.h
+            cuda_speculative.h cuda_stop_criteria.h fused_sampling_processor.h kept_sets.h
+            parallel_sampling.h sharded speculative.h stop_criteria.h
+        """,
+        "kernels/": "serving/ sharded/",
+        "kernels/cuda/": "batch/ beams/ sharded/ speculation/ outputs/kept_sets.",
+        "kernels/cuda/calls/": """
+            beam_search.cpp chain_speculative_sampling.cpp kept_ no_cuda_serving.cpp sharded
+            speculation.cpp stop_criteria.cu
+        """,
+        "kernels/tests/": "arguments/ serving/ sharded/ speculation/ sample/kept_ cuda/serving/",
+        "harness/adapters/": """
+            cuda_sharded.cpp kept_batch. model_sequence.cpp serving.cpp serving_model.
+            shard_columns. sharded speculation_view.h
+        """,
+        "reference/": """
+            beam_model. speculation/ stop_model. tests/speculation_ tests/speculative_model_test.cpp
+        """,
+        "python/bindings/": "draft_ no_serving.cpp python_sampler.cpp running_batch.h serving/",
+        "harness/contract/": "drafts.h plugin.h sequence.h serving tests/call_arrays_test.cpp",
+        "harness/plugin/": """
+            serving.cpp tests/bad_plugin.c tests/plugin_test.cpp tests/sequences_test.cpp
+        """,
+        "harness/run/": """
+            calls/chain_request. calls/sequence_event. calls/speculation_request.
+            checks/exact/sequences.cpp checks/speculation/ tests/chain_test.cpp tests/mutants.cpp
+            tests/speculation_test.cpp
+        """,
+        "suites/gate/cases/": """
+            narrow_speculation_cases.cpp sequence_cases.cpp speculation_cases.cpp
+        """,
+    }.items()
+    for name in names.split()
 )
 # Where the rule holds. A case of suites/gate/fuzz/ is of any kind, and suites/gate/mutants/ spoils
 # samplers of both rings.
