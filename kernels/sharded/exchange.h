@@ -108,24 +108,24 @@ struct GatherRow {
   bool operator==(const GatherRow&) const = default;
 };
 
-/// Asks shards for the tokens at places among their allowed ones, of a row that drops none.
+/// Asks all shards for the first attempt of a draw (common/proposals.h) that has a survivor in
+/// their whole tiles. A row that drops nothing has one attempt.
 struct DrawTokens {
-  struct Place {
-    std::int32_t shard = 0;
-    Sum128 place;  ///< mass in front of it in the shard's whole tiles
-    bool operator==(const Place& other) const {
-      return shard == other.shard && place.value() == other.place.value();
-    }
+  struct Draw {
+    std::uint32_t token = 0;     ///< of the row
+    std::uint32_t attempts = 0;  ///< that are looked at
+    bool operator==(const Draw&) const = default;
   };
-  std::vector<Place> places;
+  std::vector<Draw> draws;
   bool operator==(const DrawTokens&) const = default;
 };
 struct DrawnToken {
-  std::int32_t id = -1;
+  std::uint32_t attempts = 0;  ///< up to its own; 0: none of this shard has a survivor
+  std::int32_t id = 0;
   std::uint32_t bits = 0;
   std::uint32_t raw_bits = 0;
 };
-static_assert(sizeof(DrawnToken) == 12);
+static_assert(sizeof(DrawnToken) == 16);
 
 /// Asks all shards how many of their columns are in front of tokens: an i32 each. Of the values
 /// that reports are of, here cut tiles count with the shard that has the column.
@@ -147,7 +147,7 @@ inline std::size_t answer_bytes(const Question& question) {
     return row->columns * sizeof(float) * (row->raw ? 2 : 1);
   }
   if (const auto* draws = std::get_if<DrawTokens>(&question)) {
-    return draws->places.size() * sizeof(DrawnToken);
+    return draws->draws.size() * sizeof(DrawnToken);
   }
   if (const auto* counts = std::get_if<CountInFront>(&question)) {
     return counts->tokens.size() * sizeof(std::int32_t);

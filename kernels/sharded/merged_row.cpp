@@ -38,7 +38,7 @@ std::vector<T> read_list(const std::byte* at, std::size_t n) {
 
 void MergedRow::merge(const CallRules& rules, const RowParameters& parameters,
                       const std::vector<const std::byte*>& summaries,
-                      std::vector<std::uint64_t> words) {
+                      std::vector<TokenWords> words) {
   rules_ = &rules;
   parameters_ = parameters;
   words_ = std::move(words);
@@ -266,6 +266,7 @@ void MergedRow::list_known(const std::vector<const std::byte*>& summaries,
 
 /// All of the row, by the columns of each shard.
 void MergedRow::know_all(const std::vector<const std::byte*>& columns) {
+  is_gathered_ = true;
   known_.clear();
   known_.reserve(static_cast<std::size_t>(rules_->partition.vocab()));
   left_key_ = kEmptyTileKey;
@@ -312,13 +313,19 @@ void MergedRow::order_parts() {
   parts_.clear();
   for (int shard = 0; shard < shards(); ++shard) {
     const Ids whole = rules_->partition.whole_tiles(shard);
-    if (!whole.empty()) parts_.push_back({whole.begin, shard, 0});
+    if (!whole.empty()) {
+      parts_.push_back({whole.begin, shard, 0, whole_[static_cast<std::size_t>(shard)].mass});
+    }
   }
   for (std::size_t i = 0; i < cut_tiles_.size(); ++i) {
-    parts_.push_back({cut_tiles_[i].ids.begin, -1, i});
+    const CutTile& tile = cut_tiles_[i];
+    const bool weighs = tile.key != kEmptyTileKey;
+    parts_.push_back(
+        {tile.ids.begin, -1, i, weighs ? row_weight(tile.sum, tile.shift) : uint128_t{0}});
   }
   std::sort(parts_.begin(), parts_.end(),
             [](const Part& a, const Part& b) { return a.begin < b.begin; });
+  for (std::size_t i = 1; i < parts_.size(); ++i) parts_[i].end += parts_[i - 1].end;
 }
 
 std::vector<KnownToken> MergedRow::largest(std::size_t n) const {
@@ -361,7 +368,7 @@ void MergedRow::take(const std::vector<const std::byte*>& answers) {
     known_.shrink_to_fit();
   } else if (const auto* draws = std::get_if<DrawTokens>(&answered)) {
     take_tokens(*draws, answers);
-    count_ranks();
+    if (std::holds_alternative<std::monostate>(question_)) count_ranks();
   } else if (const auto* counts = std::get_if<CountInFront>(&answered)) {
     take_ranks(*counts, answers);
   }

@@ -10,16 +10,22 @@
 // Every filter keeps the values at or above a threshold, and a threshold is the largest value at
 // which a measure of the row (a count, or a mass) reaches a target: a walk down the list. Where the
 // list ends before that, the row is gathered: then it is all known, and the walk is the same. Where
-// nothing is dropped, the token's place lies in a cut tile, or in a shard that is asked for it.
+// nothing is dropped, the token's place lies in a cut tile, or in a shard that is asked for it. So
+// do the places of attempts of rows that propose (common/proposals.h): all ranks know the places
+// and the threshold, and each shard answers with its first attempt that survives. Where min_p
+// drops tiles nobody knows the places, and where no attempt survives the survivors are drawn from:
+// such rows are gathered, too.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "common/float_order.h"
 #include "common/parameters.h"
+#include "common/proposals.h"
 #include "common/tile_weights.h"
 #include "cpu/passes/tile_passes.h"
 #include "fairdraw/log_probabilities.h"
@@ -67,6 +73,16 @@ struct CallRules {
   }
 };
 
+/// The random words of one token: of its seed, or one that the caller brought.
+struct TokenWords {
+  DrawWords of_seed{};
+  std::optional<std::uint64_t> brought = std::nullopt;
+
+  std::uint64_t of_attempt(std::uint32_t attempt) const {
+    return brought ? *brought : of_seed.of_attempt(attempt);
+  }
+};
+
 /// A token that all ranks know.
 struct KnownToken {
   std::int32_t id = -1;
@@ -76,9 +92,9 @@ struct KnownToken {
 
 class MergedRow {
  public:
-  /// `summaries`: one a shard. `words`: one random word a token.
+  /// `summaries`: one a shard. `words`: one a token.
   void merge(const CallRules& rules, const RowParameters& parameters,
-             const std::vector<const std::byte*>& summaries, std::vector<std::uint64_t> words);
+             const std::vector<const std::byte*>& summaries, std::vector<TokenWords> words);
 
   /// What is asked of all shards; nothing when the row is decided.
   const Question& question() const { return question_; }
@@ -95,6 +111,7 @@ class MergedRow {
   /// Survivors: values above low(), and those equal to it with an id below tie_end().
   float low() const { return low_; }
   std::int64_t tie_end() const { return tie_end_; }
+  bool survives(float x, std::int64_t id) const { return x > low_ || (x == low_ && id < tie_end_); }
   /// Nothing that is allowed was dropped.
   bool all_survive() const { return all_survive_; }
   std::int64_t support_size() const { return support_size_; }
@@ -115,6 +132,11 @@ class MergedRow {
     std::int32_t key = kEmptyTileKey;
   };
   TileMaximum cut_tile_of(std::int64_t id) const;
+
+  /// Where an attempt of a token lies in the shard's whole tiles, as the mass in front of it;
+  /// nothing where it does not lie there. Of rows that ask for tokens.
+  std::optional<uint128_t> place_in_shard(std::uint32_t token, std::uint32_t attempt,
+                                          int shard) const;
 
  private:
   struct CutTile {
@@ -155,6 +177,16 @@ class MergedRow {
     std::int64_t begin;
     int shard;  // -1: a cut tile
     std::size_t cut_tile;
+    uint128_t end;  // mass of the row up to here
+  };
+  struct Place {
+    const Part* part;
+    uint128_t rest;  // mass in front of it in the part
+  };
+  /// Known values in the order of ids, to draw from.
+  struct Pool {
+    std::vector<const KnownValue*> values;
+    std::vector<uint128_t> prefix;
   };
 
   // merged_row.cpp
@@ -175,6 +207,7 @@ class MergedRow {
 
   // merged_survivors.cpp
   void decide();
+  void ask_for_row();
   bool find_survivors();
   bool cut_to_nucleus(std::int32_t base, Survivors& survivors) const;
   void cut_ties(std::uint64_t wanted, Survivors& survivors) const;
@@ -183,9 +216,18 @@ class MergedRow {
   std::int32_t smallest_key() const { return order_key(rules_->smallest()); }
   Measure everything() const;
   uint128_t weight_in(const CutTile& tile, float x) const;
-  bool survives(float x, std::int64_t id) const { return x > low_ || (x == low_ && id < tie_end_); }
-  void draw_tokens();
+  bool proposes() const;
+  bool draw_tokens();
+  void draw_by_parts(std::uint32_t most);
   void draw_known();
+  void propose_known();
+  std::optional<Place> place_of(const TokenWords& words, std::uint32_t attempt) const;
+  template <class Passes>
+  Pool pool_of(const Passes& passes) const;
+  Pool survivors() const;
+  Pool tiles_kept() const;
+  static const KnownValue& drawn(const Pool& pool, std::uint64_t word);
+  static KnownToken token_of(const KnownValue& value) { return {value.id, value.x, value.raw}; }
   void take_tokens(const DrawTokens& question, const std::vector<const std::byte*>& answers);
   std::size_t place_in_cut_tile(const CutTile& tile, uint128_t place) const;
   void count_ranks();
@@ -213,17 +255,19 @@ class MergedRow {
   std::vector<KnownToken> raw_known_;
 
   // Found out by decide(), and by answers.
+  std::int32_t base_key_ = kEmptyTileKey;  // the smallest that min_p keeps
   float low_ = 0;
   std::int64_t tie_end_ = 0;
   bool all_survive_ = false;
+  bool is_gathered_ = false;
   std::int64_t support_size_ = 0;
   uint128_t survivors_weight_ = 0;
-  std::vector<std::uint64_t> words_;
+  std::vector<TokenWords> words_;
   std::vector<KnownToken> tokens_;
   std::vector<std::int32_t> ranks_;
 
   Question question_;
-  std::vector<std::size_t> asked_;  // tokens that the question is about
+  std::vector<std::size_t> asked_;  // tokens whose ranks the question is about
 };
 
 }  // namespace fairdraw::sharded

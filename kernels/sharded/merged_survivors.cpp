@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <utility>
+#include <variant>
 
 #include "common/float_order.h"
 #include "common/wide_integers.h"
@@ -25,14 +27,15 @@ void MergedRow::decide() {
     support_size_ = 1;
     survivors_weight_ = 0;
     tokens_.assign(words_.size(), first_at_max_);
-  } else {
-    if (!find_survivors()) {
-      question_ = GatherRow{rules_->layout.row_columns, rules_->layout.raw_bits};
-      return;
-    }
-    draw_tokens();
+  } else if (!find_survivors() || !draw_tokens()) {
+    ask_for_row();
   }
-  if (asked_.empty()) count_ranks();
+  if (std::holds_alternative<std::monostate>(question_)) count_ranks();
+}
+
+void MergedRow::ask_for_row() {
+  tokens_.clear();
+  question_ = GatherRow{rules_->layout.row_columns, rules_->layout.raw_bits};
 }
 
 // --- Survivors
@@ -44,6 +47,7 @@ bool MergedRow::find_survivors() {
   if (parameters_.min_p > 0.0F) {
     base = std::max(base, order_key(cpu::min_p_threshold(parameters_.min_p, max_, rule_)));
   }
+  base_key_ = base;
   const bool top_k = top_k_is_on(parameters_.top_k, rules_->partition.vocab());
   const auto k = static_cast<std::uint64_t>(top_k ? parameters_.top_k : 0);
   Survivors survivors;
@@ -137,79 +141,158 @@ bool MergedRow::measure(std::int32_t key, Threshold& found) const {
 // --- Tokens
 // ---------------------------------------------------------------------------------------
 
-/// Asks for those that lie in whole tiles of a row that drops nothing.
-void MergedRow::draw_tokens() {
-  if (words_.empty()) return;
+/// Whether tokens are drawn by attempts: words that are brought are of the survivors.
+bool MergedRow::proposes() const {
+  return !words_.front().brought &&
+         fairdraw::proposes(top_k_is_on(parameters_.top_k, rules_->partition.vocab()),
+                            parameters_.top_p);
+}
+
+/// False where the places of attempts are not known.
+bool MergedRow::draw_tokens() {
+  if (words_.empty()) return true;
   if (survivors_weight_ == 0) {  // of blocks that were not right: every row has a survivor
     tokens_.assign(words_.size(), {});
-    return;
+    return true;
   }
-  if (is_filtered() && left_key_ < order_key(low_)) {
-    draw_known();
-    return;
+  if (!proposes()) {
+    const bool known = is_filtered() && left_key_ < order_key(low_);
+    known ? draw_known() : draw_by_parts(1);
+    return true;
   }
-  std::vector<uint128_t> prefix;
-  uint128_t before = 0;
-  for (const Part& part : parts_) {
-    if (part.shard >= 0) {
-      before += whole_[static_cast<std::size_t>(part.shard)].mass;
-    } else if (const CutTile& tile = cut_tiles_[part.cut_tile]; tile.key != kEmptyTileKey) {
-      before += row_weight(tile.sum, tile.shift);
-    }
-    prefix.push_back(before);
+  if (is_gathered_) {
+    propose_known();
+    return true;
   }
+  if (base_key_ > smallest_key()) return false;
+  draw_by_parts(kAttempts);
+  return true;
+}
+
+std::optional<MergedRow::Place> MergedRow::place_of(const TokenWords& words,
+                                                    std::uint32_t attempt) const {
+  const uint128_t place = multiply_high(words.of_attempt(attempt), unfiltered_weight_);
+  const auto found =
+      std::upper_bound(parts_.begin(), parts_.end(), place,
+                       [](uint128_t value, const Part& part) { return value < part.end; });
+  if (found == parts_.end()) return std::nullopt;  // of blocks that were not right
+  return Place{&*found, place - (found == parts_.begin() ? uint128_t{0} : std::prev(found)->end)};
+}
+
+std::optional<uint128_t> MergedRow::place_in_shard(std::uint32_t token, std::uint32_t attempt,
+                                                   int shard) const {
+  const std::optional<Place> place = place_of(words_[token], attempt);
+  if (!place || place->part->shard != shard) return std::nullopt;
+  return place->rest;
+}
+
+/// Asks for what may lie in whole tiles in front of the first survivor of a cut tile.
+void MergedRow::draw_by_parts(std::uint32_t most) {
   tokens_.resize(words_.size());
   DrawTokens question;
   for (std::size_t t = 0; t < words_.size(); ++t) {
-    uint128_t place = multiply_high(words_[t], survivors_weight_);
-    const auto found = std::upper_bound(prefix.begin(), prefix.end(), place);
-    if (found == prefix.end()) continue;  // likewise: masses do not add up
-    const Part& part = parts_[static_cast<std::size_t>(found - prefix.begin())];
-    if (found != prefix.begin()) place -= *std::prev(found);
-    if (part.shard >= 0) {
-      question.places.push_back({part.shard, place});
-      asked_.push_back(t);
-      continue;
+    bool asks = false;
+    std::uint32_t attempt = 0;
+    for (; attempt < most; ++attempt) {
+      const std::optional<Place> place = place_of(words_[t], attempt);
+      if (!place) continue;
+      asks = asks || place->part->shard >= 0;
+      if (place->part->shard >= 0) continue;
+      const CutTile& tile = cut_tiles_[place->part->cut_tile];
+      const std::size_t i = place_in_cut_tile(tile, place->rest);
+      const auto id = static_cast<std::int32_t>(tile.ids.begin) + static_cast<std::int32_t>(i);
+      if (!survives(tile.x[i], id)) continue;
+      tokens_[t] = {id, tile.x[i], tile.raw[i]};
+      break;
     }
-    const CutTile& tile = cut_tiles_[part.cut_tile];
-    const std::size_t i = place_in_cut_tile(tile, place);
-    tokens_[t] = {static_cast<std::int32_t>(tile.ids.begin) + static_cast<std::int32_t>(i),
-                  tile.x[i], tile.raw[i]};
+    if (asks) question.draws.push_back({static_cast<std::uint32_t>(t), attempt});
   }
-  if (!asked_.empty()) question_ = std::move(question);
+  if (!question.draws.empty()) question_ = std::move(question);
 }
 
+/// The first attempt of all. A row of which one token has none is gathered.
 void MergedRow::take_tokens(const DrawTokens& question,
                             const std::vector<const std::byte*>& answers) {
-  for (std::size_t i = 0; i < asked_.size(); ++i) {
-    const auto shard = static_cast<std::size_t>(question.places[i].shard);
-    const auto drawn = read_at<DrawnToken>(answers[shard], i);
-    tokens_[asked_[i]] = {drawn.id, std::bit_cast<float>(drawn.bits),
-                          std::bit_cast<float>(drawn.raw_bits)};
+  for (std::size_t i = 0; i < question.draws.size(); ++i) {
+    const DrawTokens::Draw& draw = question.draws[i];
+    KnownToken& token = tokens_[draw.token];
+    std::uint32_t first = draw.attempts + 1;
+    for (const std::byte* answer : answers) {
+      const auto drawn = read_at<DrawnToken>(answer, i);
+      if (drawn.attempts == 0 || drawn.attempts >= first) continue;
+      first = drawn.attempts;
+      token = {drawn.id, std::bit_cast<float>(drawn.bits), std::bit_cast<float>(drawn.raw_bits)};
+    }
+    if (token.id < 0 && proposes()) {
+      ask_for_row();
+      return;
+    }
   }
-  asked_.clear();
+}
+
+/// Known values that pass, in the order of ids.
+template <class Passes>
+MergedRow::Pool MergedRow::pool_of(const Passes& passes) const {
+  Pool pool;
+  for (const KnownValue& value : known_) {
+    if (passes(value)) pool.values.push_back(&value);
+  }
+  std::sort(pool.values.begin(), pool.values.end(),
+            [](const KnownValue* a, const KnownValue* b) { return a->id < b->id; });
+  uint128_t before = 0;
+  for (const KnownValue* value : pool.values) pool.prefix.push_back(before += value->weight);
+  return pool;
+}
+
+MergedRow::Pool MergedRow::survivors() const {
+  return pool_of([this](const KnownValue& value) { return survives(value.x, value.id); });
+}
+
+/// Values of the tiles whose largest min_p keeps.
+MergedRow::Pool MergedRow::tiles_kept() const {
+  std::vector<bool> kept(static_cast<std::size_t>(tiles_of(rules_->partition.vocab())));
+  const auto tile_of = [](const KnownValue& value) {
+    return static_cast<std::size_t>(value.id / kTileSize);
+  };
+  for (const KnownValue& value : known_) {
+    if (value.key >= base_key_) kept[tile_of(value)] = true;
+  }
+  return pool_of([&](const KnownValue& value) { return kept[tile_of(value)]; });
+}
+
+const MergedRow::KnownValue& MergedRow::drawn(const Pool& pool, std::uint64_t word) {
+  const auto found = std::upper_bound(pool.prefix.begin(), pool.prefix.end(),
+                                      multiply_high(word, pool.prefix.back()));
+  return *pool.values[static_cast<std::size_t>(found - pool.prefix.begin())];
 }
 
 /// All survivors are known.
 void MergedRow::draw_known() {
-  std::vector<const KnownValue*> survivors;
-  for (const KnownValue& value : known_) {
-    if (survives(value.x, value.id)) survivors.push_back(&value);
-  }
-  std::sort(survivors.begin(), survivors.end(),
-            [](const KnownValue* a, const KnownValue* b) { return a->id < b->id; });
-  std::vector<uint128_t> prefix;
-  uint128_t before = 0;
-  for (const KnownValue* value : survivors) prefix.push_back(before += value->weight);
-  if (before == 0) {  // of blocks that were not right
+  const Pool pool = survivors();
+  if (pool.prefix.empty() || pool.prefix.back() == 0) {  // of blocks that were not right
     tokens_.assign(words_.size(), {});
     return;
   }
-  for (const std::uint64_t word : words_) {
-    const auto found =
-        std::upper_bound(prefix.begin(), prefix.end(), multiply_high(word, prefix.back()));
-    const KnownValue& value = *survivors[static_cast<std::size_t>(found - prefix.begin())];
-    tokens_.push_back({value.id, value.x, value.raw});
+  for (const TokenWords& words : words_) {
+    tokens_.push_back(token_of(drawn(pool, words.of_attempt(0))));
+  }
+}
+
+/// All of the row is known.
+void MergedRow::propose_known() {
+  const Pool all = survivors(), tiles = tiles_kept();
+  if (all.values.empty()) {  // of blocks that were not right
+    tokens_.assign(words_.size(), {});
+    return;
+  }
+  for (const TokenWords& words : words_) {
+    const KnownValue* token = nullptr;
+    for (std::uint32_t attempt = 0; attempt < kAttempts && token == nullptr; ++attempt) {
+      const KnownValue& proposed = drawn(tiles, words.of_attempt(attempt));
+      if (survives(proposed.x, proposed.id)) token = &proposed;
+    }
+    if (token == nullptr) token = &drawn(all, words.of_attempt(kAttempts));
+    tokens_.push_back(token_of(*token));
   }
 }
 

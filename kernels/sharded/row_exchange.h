@@ -17,7 +17,7 @@ namespace fairdraw::sharded {
 struct RowInCall {
   bool active = true;  ///< else it is padding: its part of a block is zeros
   RowParameters parameters;
-  std::vector<std::uint64_t> words;  ///< one a token
+  std::vector<TokenWords> words;  ///< one a token
 };
 
 class RowExchange {

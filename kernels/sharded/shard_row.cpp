@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <variant>
 
 #include "common/arguments.h"
@@ -270,7 +271,7 @@ DrawnToken ShardRow::draw(const MergedRow& row, std::size_t tile, std::uint64_t 
   for (; weights[place] <= rest; ++place) rest -= weights[place];
   const std::int64_t id = whole_.begin + static_cast<std::int64_t>(begin + place);
   const float raw = rules_.layout.raw_bits ? raw_values()[id - all_.begin] : x[place];
-  return {static_cast<std::int32_t>(id), std::bit_cast<std::uint32_t>(x[place]),
+  return {0, static_cast<std::int32_t>(id), std::bit_cast<std::uint32_t>(x[place]),
           std::bit_cast<std::uint32_t>(raw)};
 }
 
@@ -284,16 +285,23 @@ void ShardRow::answer_draws(const MergedRow& row, const DrawTokens& question, st
     }
     prefix.push_back(before);
   }
-  for (std::size_t i = 0; i < question.places.size(); ++i) {
-    if (question.places[i].shard != shard_) continue;
-    const uint128_t place = question.places[i].place.value();
-    const auto found = std::upper_bound(prefix.begin(), prefix.end(), place);
-    if (found == prefix.end()) continue;  // of blocks that were not right: there is no such token
-    const uint128_t in_front = found == prefix.begin() ? uint128_t{0} : *std::prev(found);
-    const auto tile = static_cast<std::size_t>(found - prefix.begin());
-    // Below the tile's sum, so it has 64 bits.
-    const auto rest = static_cast<std::uint64_t>((place - in_front) >> shift_of(row, tile));
-    write_at(part, draw(row, tile, rest), i);
+  for (std::size_t i = 0; i < question.draws.size(); ++i) {
+    const DrawTokens::Draw& asked = question.draws[i];
+    for (std::uint32_t attempt = 0; attempt < asked.attempts; ++attempt) {
+      const std::optional<uint128_t> place = row.place_in_shard(asked.token, attempt, shard_);
+      if (!place) continue;
+      const auto found = std::upper_bound(prefix.begin(), prefix.end(), *place);
+      if (found == prefix.end()) continue;  // of blocks that were not right: there is no such token
+      const uint128_t in_front = found == prefix.begin() ? uint128_t{0} : *std::prev(found);
+      const auto tile = static_cast<std::size_t>(found - prefix.begin());
+      // Below the tile's sum, so it has 64 bits.
+      const auto rest = static_cast<std::uint64_t>((*place - in_front) >> shift_of(row, tile));
+      DrawnToken drawn = draw(row, tile, rest);
+      if (!row.survives(std::bit_cast<float>(drawn.bits), drawn.id)) continue;
+      drawn.attempts = attempt + 1;
+      write_at(part, drawn, i);
+      break;
+    }
   }
 }
 

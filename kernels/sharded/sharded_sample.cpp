@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "common/arguments.h"
-#include "common/philox.h"
 #include "cpu/batch.h"
 #include "cpu/outputs_by_row.h"
 #include "fairdraw/sharded.h"
@@ -23,6 +22,7 @@ using sharded::MergedRow;
 using sharded::RowExchange;
 using sharded::RowInCall;
 using sharded::ShardRow;
+using sharded::TokenWords;
 
 class ShardedSample::Call {
  public:
@@ -38,7 +38,7 @@ class ShardedSample::Call {
     const View<const std::uint8_t>& active = request_.rows.active;
     return !active.given() || active.data[row] != 0;
   }
-  std::vector<std::uint64_t> words_of_row(std::int64_t row) const;
+  std::vector<TokenWords> words_of_row(std::int64_t row) const;
   void write_results();
 
   ShardedRequest request_;
@@ -76,21 +76,21 @@ Error ShardedSample::Call::begin(const ShardedRequest& request, const SampleResu
 }
 
 /// One a token that is wanted.
-std::vector<std::uint64_t> ShardedSample::Call::words_of_row(std::int64_t row) const {
+std::vector<TokenWords> ShardedSample::Call::words_of_row(std::int64_t row) const {
   const SampleRequest& request = request_.rows;
-  std::vector<std::uint64_t> words;
+  std::vector<TokenWords> words;
   if (!result_.tokens.given()) return words;
   for (std::int64_t i = 0; i < outputs_.count(row); ++i) {
     const std::int64_t output = outputs_.at(row, i);
     for (std::int64_t s = 0; s < request.num_samples; ++s) {
       const std::int64_t token = output * request.num_samples + s;
       if (request_.words.given()) {
-        words.push_back(request_.words.data[token]);
+        words.push_back({{}, request_.words.data[token]});
         continue;
       }
       const auto index = static_cast<std::uint32_t>(request.seed.is_array() ? s : token);
       words.push_back(
-          random_word(request.seed.at(output), request.offset.at(output), request.purpose, index));
+          {{request.seed.at(output), request.offset.at(output), request.purpose, index}});
     }
   }
   return words;

@@ -1,18 +1,19 @@
 // The tokens that rows ask a shard for (sharded/exchange.h).
 //
-// Contract. For each token that a row, which drops nothing, asks this shard for: the one at its
-// place in the shard's whole tiles, bit for bit the CPU's; zeros in place of the tokens that others
-// are asked for.
+// Contract. For each token that a row asks for: the first of its attempts (common/proposals.h) that
+// has a survivor in this shard's whole tiles, bit for bit the CPU's; zeros where there is none.
 //
 // Algorithm and cost. A block of 256 threads a row: a prefix sum over the tiles of the index, and
-// for each token one tile again, by a warp.
+// eight attempts at a time, each of which weighs one tile again, by a warp. A row that drops
+// nothing has one attempt, a nucleus of p seldom more than 1 / p.
 //
-// Randomness: none, places are given. Numerics: common/tile_weights.h. Determinism: integers.
+// Randomness: the words of attempts. Numerics: common/tile_weights.h. Determinism: integers.
 #pragma once
 
 #include <cstdint>
 
 #include "common/float_order.h"
+#include "common/wide_integers.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/sharded/row_outputs.cuh"
 #include "cuda/sharded/sharded_task.h"
@@ -26,8 +27,10 @@ namespace fairdraw::cuda {
 /// In dynamic shared memory.
 struct AnswerMemory {
   BlockMasses::Memory masses;
-  int drawn_tile;
-  std::uint64_t drawn_rest;
+  uint128_t place[kEndWarps];  ///< of attempts in the shard's whole tiles
+  std::uint64_t rest[kEndWarps];
+  int tile[kEndWarps];  ///< -1: in none of this shard's
+  sharded::DrawnToken drawn[kEndWarps];
 };
 
 /// Rarely used, so that its code is elsewhere.
@@ -54,50 +57,83 @@ class RowAnswerer {
     }
   }
 
-  /// The tokens that this shard is asked for, zeros in place of all others.
+  /// The tokens that this shard has, zeros in place of all others.
   __device__ void run() {
     const RowOutputs outputs(task_, number_);
-    const auto asked = [&](int t) -> const ShardedToken& { return task_.drawn[outputs.at(t)]; };
-    bool any = false;
 #pragma unroll 1
-    for (int t = 0; t < outputs.tokens(); ++t) {
-      any = any || asked(t).shard == task_.shard;
-      if (thread() == t % kEndThreads) *answer_at(outputs.at(t)) = {0, 0, 0};
+    for (int t = thread(); t < outputs.tokens(); t += kEndThreads) {
+      *answer_at(outputs.at(t)) = {0, 0, 0, 0};
     }
-    __syncthreads();
-    if (!any || tiles_ == 0) return;
+    if (tiles_ == 0) return;
     const int share = (tiles_ + kEndThreads - 1) / kEndThreads;
-    const int begin = ::min(thread() * share, tiles_);
-    const int end = ::min(begin + share, tiles_);
-    uint128_t mine = 0;
+    TileRange mine{::min(thread() * share, tiles_), 0, 0, 0};
+    mine.end = ::min(mine.begin + share, tiles_);
 #pragma unroll 1
-    for (int tile = begin; tile < end; ++tile) mine += weight_of_tile(tile);
-    const uint128_t before = BlockMasses(shared_.masses).prefix(mine).before;
+    for (int tile = mine.begin; tile < mine.end; ++tile) mine.mass += weight_of_tile(tile);
+    mine.before = BlockMasses(shared_.masses).prefix(mine.mass).before;
 #pragma unroll 1
     for (int t = 0; t < outputs.tokens(); ++t) {
-      if (asked(t).shard != task_.shard) continue;
-      __syncthreads();  // the tile before has been read
-      if (thread() == 0) shared_.drawn_tile = -1;
-      __syncthreads();
-      const uint128_t place = asked(t).place.value();
-      if (before <= place && place - before < mine) {
-        uint128_t rest = place - before;
-        int tile = begin;
+      const std::uint32_t asked = task_.drawn[outputs.at(t)].attempts;
 #pragma unroll 1
-        for (; tile + 1 < end; ++tile) {
-          const uint128_t weight = weight_of_tile(tile);
-          if (rest < weight) break;
-          rest -= weight;
-        }
-        shared_.drawn_tile = tile;
-        shared_.drawn_rest = static_cast<std::uint64_t>(rest >> shift_of(keys_[tile]));
+      for (std::uint32_t first = 0; first < asked; first += kEndWarps) {
+        const auto count = static_cast<int>(::min(asked - first, std::uint32_t{kEndWarps}));
+        if (answer(outputs, t, first, count, mine)) break;
       }
-      __syncthreads();
-      if (warp_of_thread() == 0 && shared_.drawn_tile >= 0) draw(outputs.at(t));
     }
   }
 
  private:
+  /// Tiles of a thread, and the mass in front of them in the shard's whole tiles.
+  struct TileRange {
+    int begin, end;
+    uint128_t mass, before;
+  };
+
+  /// A warp an attempt: whether one of `count` attempts from `first` on has a survivor.
+  __device__ bool answer(const RowOutputs& outputs, int t, std::uint32_t first, int count,
+                         const TileRange& mine) {
+    __syncthreads();  // the attempts before have been read
+    if (thread() < count) {
+      const auto attempt = first + static_cast<std::uint32_t>(thread());
+      // What lies in front of the shard's tiles wraps, and so is in none.
+      shared_.place[thread()] =
+          multiply_high(outputs.word_of(task_, t, attempt), state_.unfiltered.value()) -
+          state_.in_front.value();
+      shared_.tile[thread()] = -1;
+      shared_.drawn[thread()].attempts = 0;
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) find_tile(i, mine);
+    __syncthreads();
+    const int warp = warp_of_thread();
+    if (warp < count && shared_.tile[warp] >= 0) {
+      draw(warp, first + static_cast<std::uint32_t>(warp) + 1);
+    }
+    __syncthreads();
+    int found = 0;
+    while (found < count && shared_.drawn[found].attempts == 0) ++found;
+    if (found == count) return false;
+    if (thread() == 0) *answer_at(outputs.at(t)) = shared_.drawn[found];
+    return true;
+  }
+
+  /// By the thread that has it.
+  __device__ void find_tile(int i, const TileRange& mine) {
+    const uint128_t place = shared_.place[i];
+    if (place < mine.before || place - mine.before >= mine.mass) return;
+    uint128_t rest = place - mine.before;
+    int tile = mine.begin;
+#pragma unroll 1
+    for (; tile + 1 < mine.end; ++tile) {
+      const uint128_t weight = weight_of_tile(tile);
+      if (rest < weight) break;
+      rest -= weight;
+    }
+    shared_.tile[i] = tile;
+    shared_.rest[i] = static_cast<std::uint64_t>(rest >> shift_of(keys_[tile]));
+  }
+
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
 
   __device__ int shift_of(std::int32_t tile_key) const {
@@ -130,29 +166,28 @@ class RowAnswerer {
     std::byte* tokens = task_.mine(ShardedExchange::tokens, 0);
     return reinterpret_cast<sharded::DrawnToken*>(tokens) + at;
   }
-  /// By a warp.
-  __device__ void draw(std::int64_t at) {
-    const int tile = shared_.drawn_tile;
-    const std::int32_t tile_key = keys_[tile];
+  /// By a warp: the token of an attempt, if it survives.
+  __device__ void draw(int i, std::uint32_t attempts) {
+    const int tile = shared_.tile[i];
     float x[kLaneValues];
     read_tile(tile, x);
-    const TileWeights<kFromProbs> rule(from_order_key(tile_key), rule_);
+    const TileWeights<kFromProbs> rule(from_order_key(keys_[tile]), rule_);
     const bool quick = rule.are_quick();
     std::uint64_t weights[kLaneValues];
 #pragma unroll
-    for (int i = 0; i < kLaneValues; ++i) {
-      const std::uint64_t weight = quick ? rule.weigh(x[i]) : weigh_slowly<kFromProbs>(rule, x[i]);
-      weights[i] = order_key(x[i]) > kEmptyTileKey ? weight : 0;
+    for (int j = 0; j < kLaneValues; ++j) {
+      const std::uint64_t weight = quick ? rule.weigh(x[j]) : weigh_slowly<kFromProbs>(rule, x[j]);
+      weights[j] = order_key(x[j]) > kEmptyTileKey ? weight : 0;
     }
-    const int id = token_in_tile(tile, weights, shared_.drawn_rest);
+    const int place = token_in_tile(tile, weights, shared_.rest[i]);
     if (lane_of_thread() != 0) return;
-    const auto bits = std::bit_cast<std::uint32_t>(row_.values[id]);
-    sharded::DrawnToken* drawn = answer_at(at);
-    drawn->id = task_.parts[task_.shard].whole_begin + id;
-    drawn->bits = bits;
-    drawn->raw_bits =
-        task_.raw.given ? std::bit_cast<std::uint32_t>(RowValues::of(task_.raw.whole, number_)[id])
-                        : bits;
+    const float value = row_.values[place];
+    const std::int32_t key = order_key(value);
+    const int id = task_.parts[task_.shard].whole_begin + place;
+    if (key < state_.low || (key == state_.low && id >= state_.tie_end)) return;
+    const float raw = task_.raw.given ? RowValues::of(task_.raw.whole, number_)[place] : value;
+    shared_.drawn[i] = {attempts, id, std::bit_cast<std::uint32_t>(value),
+                        std::bit_cast<std::uint32_t>(raw)};
   }
 
   const ShardedTask& task_;

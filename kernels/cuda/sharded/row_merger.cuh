@@ -36,7 +36,7 @@
 
 #include "common/float_order.h"
 #include "common/log_mass.h"
-#include "common/philox.h"
+#include "common/proposals.h"
 #include "common/wide_integers.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/sharded/merged_row.cuh"
@@ -160,7 +160,7 @@ class RowMerger {
     return agree;
   }
 
-  /// Tokens that the row has asked for have come.
+  /// Attempts that the row has asked for have come.
   __device__ bool take_tokens_now() const {
     return exchange_ == ShardedExchange::tokens && asked_ == RowAsks::tokens;
   }
@@ -178,17 +178,21 @@ class RowMerger {
       greedy_ = {{row_.max_key(), {1, 0}, {0, 0}}, first.id + 1, {0, 0}};
 #pragma unroll 1
       for (int t = thread(); t < outputs_.tokens(); t += kEndThreads) {
-        token(t) = {-1, first.id, first.bits, reports_raw() ? row_.raw_bits_of_first() : 0, {}};
+        token(t) = {0, first.id, first.bits, reports_raw() ? row_.raw_bits_of_first() : 0, {}};
       }
     } else {
-      if (!thresholds_.find_survivors(row_)) {
+      const bool attempts = outputs_.tokens() > 0 && proposes();
+      // Nobody knows which part of a shard's mass is that of the tiles that min_p keeps.
+      if (!thresholds_.find_survivors(row_) || (attempts && thresholds_.min_p_drops())) {
         ask(RowAsks::gather);
         return;
       }
-      if (row_.is_filtered() && row_.left_key() < survivors().from.key) {
+      if (attempts) {
+        asks = draw_by_parts(kAttempts);
+      } else if (row_.is_filtered() && row_.left_key() < survivors().from.key) {
         draw_known();
       } else {
-        asks = draw_by_parts();
+        asks = draw_by_parts(1);
       }
     }
     finish(asks);
@@ -218,7 +222,7 @@ class RowMerger {
       const std::int32_t id = gathered.tokens[outputs_.at(t)];
       const auto bits =
           std::bit_cast<std::uint32_t>(gathered.rows.data[slot * gathered.rows.row_stride + id]);
-      token(t) = {-1, id, bits, reports_raw() ? gathered_raw_bits(slot, id) : bits, {}};
+      token(t) = {0, id, bits, reports_raw() ? gathered_raw_bits(slot, id) : bits, {}};
     }
   }
   /// A value of a gathered row as the caller has it: behind those that filters see.
@@ -239,12 +243,11 @@ class RowMerger {
                                                      : task_.drawn[outputs_.at(t)];
   }
 
-  __device__ std::uint64_t random_word_of(int t) const {
-    const std::int64_t at = outputs_.at(t), output = outputs_.output_of(t);
-    if (task_.words != nullptr) return task_.words[at];
-    const auto index =
-        static_cast<std::uint32_t>(task_.seed.is_array() ? outputs_.sample_of(t) : at);
-    return random_word(task_.seed.at(output), task_.offset.at(output), task_.purpose, index);
+  /// Whether tokens are drawn by attempts: words that are brought are of the survivors.
+  __device__ bool proposes() const {
+    const RowParameters& parameters = row_.parameters();
+    return task_.words == nullptr &&
+           fairdraw::proposes(top_k_is_on(parameters.top_k, task_.vocab), parameters.top_p);
   }
 
   /// All survivors are known: the first of the order.
@@ -254,7 +257,7 @@ class RowMerger {
     const uint128_t total = row_.known().first(kept).mass;
 #pragma unroll 1
     for (int t = thread(); t < outputs_.tokens(); t += kEndThreads) {
-      token(t) = {-1, -1, 0, 0, multiply_high(random_word_of(t), total)};
+      token(t) = {0, -1, 0, 0, multiply_high(outputs_.word_of(task_, t, 0), total)};
     }
     __syncthreads();
 #pragma unroll 1
@@ -284,66 +287,79 @@ class RowMerger {
     return key > survivors().from.key || (key == survivors().from.key && id < survivors().tie_end);
   }
 
-  /// Weight of a value of a cut tile, if it survives.
-  __device__ uint128_t cut_weight(const CutTile& tile, int place) const {
-    const std::int32_t key = row_.known().key_of(place);
-    if (key == kEmptyTileKey || !survives(key, row_.known().id_of(place))) return 0;
-    return RowWeigher<kFromProbs>(row_.rule(), row_.max_key())(from_order_key(key), tile.key);
-  }
-
-  /// Of a row that drops nothing. Whether a shard is asked for a token.
-  __device__ bool draw_by_parts() {
+  /// By attempts among all tiles. Whether shards are asked for a token.
+  __device__ bool draw_by_parts(std::uint32_t attempts) {
     if (outputs_.tokens() == 0) return false;
-#pragma unroll 1
-    for (int number = warp_of_thread(); number < task_.row_part_count; number += kEndWarps) {
-      const RowPart& part = task_.row_parts[number];
-      uint128_t mass = 0;
-      if (part.shard < 0) {
-        const CutSpan& span = task_.cut[part.cut];
-#pragma unroll 1
-        for (int i = lane_of_thread(); i < span.size; i += kWarp) {
-          mass += cut_weight(row_.cut_tile(part.cut), row_.known().first_cut() + span.at + i);
-        }
-        mass = value_of_lane(warp_inclusive_sum(mass), kWarp - 1);
-      } else {
-        mass = row_.whole(part.shard);
-      }
-      if (lane_of_thread() == 0) shared_.part_mass[number] = mass;
+    if (thread() < task_.row_part_count) {
+      const RowPart& part = task_.row_parts[thread()];
+      const CutTile& tile = row_.cut_tile(part.cut);
+      shared_.part_mass[thread()] =
+          part.shard >= 0 ? row_.whole(part.shard) : row_weight(tile.sum, tile.shift);
     }
     __syncthreads();
-    const uint128_t total = survivors().from.at_least.mass - survivors().cut.mass;
+    if (thread() == 0) {
+      uint128_t in_front = 0;
+      for (int i = 0; i < task_.row_part_count && task_.row_parts[i].shard != task_.shard; ++i) {
+        in_front += shared_.part_mass[i];
+      }
+      state_.in_front = in_front;
+    }
     bool asks = false;
 #pragma unroll 1
-    for (int t = thread(); t < outputs_.tokens(); t += kEndThreads) {
-      const ShardedToken drawn = token_at(multiply_high(random_word_of(t), total));
-      token(t) = drawn;
-      asks = asks || drawn.shard >= 0;
-    }
-    asks = __syncthreads_or(asks ? 1 : 0) != 0;
-#pragma unroll 1
     for (int t = warp_of_thread(); t < outputs_.tokens(); t += kEndWarps) {
-      if (token(t).shard <= kOfCut) draw_of_cut(token(t));
+      const ShardedToken drawn = token_of_cut_tiles(t, attempts);
+      asks = asks || drawn.attempts > 0;
+      if (lane_of_thread() == 0) token(t) = drawn;
     }
-    return asks;
+    return __syncthreads_or(asks ? 1 : 0) != 0;
   }
 
-  __device__ ShardedToken token_at(uint128_t position) const {
+  /// By a warp: the first attempt that has a survivor in a cut tile, and how many in front of it
+  /// may have one in a shard.
+  __device__ ShardedToken token_of_cut_tiles(int t, std::uint32_t attempts) const {
+    if (task_.cut_tiles == 0) return {attempts, -1, 0, 0, {}};
+    bool asks = false;
+#pragma unroll 1
+    for (std::uint32_t first = 0; first < attempts; first += kWarp) {
+      const auto attempt = first + static_cast<std::uint32_t>(lane_of_thread());
+      uint128_t rest = 0;
+      int number = task_.row_part_count;
+      if (attempt < attempts) {
+        rest = multiply_high(outputs_.word_of(task_, t, attempt), row_.unfiltered().mass);
+        number = part_at(rest);
+      }
+      const bool is_there = number < task_.row_part_count;  // else blocks were not right
+      const bool of_shard = is_there && task_.row_parts[number].shard >= 0;
+      const unsigned of_shards = __ballot_sync(kAllLanes, of_shard);
+#pragma unroll 1
+      for (unsigned left = __ballot_sync(kAllLanes, is_there && !of_shard); left != 0;
+           left &= left - 1) {
+        const int lane = __ffs(static_cast<int>(left)) - 1;
+        const RowPart& part = task_.row_parts[__shfl_sync(kAllLanes, number, lane)];
+        ShardedToken drawn = token_in_cut(part.cut, value_of_lane(rest, lane));
+        if (drawn.id < 0) continue;
+        asks = asks || (of_shards & ((1U << lane) - 1)) != 0;
+        drawn.attempts = asks ? first + static_cast<std::uint32_t>(lane) : 0;
+        return drawn;
+      }
+      asks = asks || of_shards != 0;
+    }
+    return {asks ? attempts : 0, -1, 0, 0, {}};
+  }
+
+  /// The part that has a place of the row, which is left in it.
+  __device__ int part_at(uint128_t& place) const {
     int number = 0;
-    while (number < task_.row_part_count && position >= shared_.part_mass[number]) {
-      position -= shared_.part_mass[number++];
+    while (number < task_.row_part_count && place >= shared_.part_mass[number]) {
+      place -= shared_.part_mass[number++];
     }
-    // Of blocks that were not right: masses do not add up.
-    if (number == task_.row_part_count) return {-1, -1, 0, 0, {}};
-    const RowPart& part = task_.row_parts[number];
-    if (part.shard >= 0) return {part.shard, -1, 0, 0, position};
-    return {kOfCut - part.cut, -1, 0, 0, position};
+    return number;
   }
-  static constexpr std::int32_t kOfCut = -2;  ///< and below: of a cut tile, until it is drawn
 
-  /// By a warp: the token at a place in a cut tile.
-  __device__ void draw_of_cut(ShardedToken& token) const {
-    const CutSpan& span = task_.cut[kOfCut - token.shard];
-    const CutTile& tile = row_.cut_tile(kOfCut - token.shard);
+  /// By a warp: the token at a place in a cut tile; its id is -1 where it does not survive.
+  __device__ ShardedToken token_in_cut(int cut, uint128_t in_tile) const {
+    const CutSpan& span = task_.cut[cut];
+    const CutTile& tile = row_.cut_tile(cut);
     const int first = row_.known().first_cut() + span.at;
     const TileWeights<kFromProbs> rule(from_order_key(tile.key), row_.rule());
     const bool quick = rule.are_quick();
@@ -354,18 +370,15 @@ class RowMerger {
       const std::int32_t key =
           place < span.size ? row_.known().key_of(first + place) : kEmptyTileKey;
       const float x = from_order_key(key);
-      const bool counts = key > kEmptyTileKey && survives(key, row_.known().id_of(first + place));
-      weights[i] = !counts ? 0 : quick ? rule.weigh(x) : weigh_slowly<kFromProbs>(rule, x);
+      weights[i] = key == kEmptyTileKey ? 0
+                   : quick              ? rule.weigh(x)
+                                        : weigh_slowly<kFromProbs>(rule, x);
     }
-    const auto within = static_cast<std::uint64_t>(token.place.value() >> tile.shift);
+    const auto within = static_cast<std::uint64_t>(in_tile >> tile.shift);
     const int place = first + token_in_tile(0, weights, within);
-    __syncwarp();  // all lanes have read it
-    if (lane_of_thread() != 0) return;
-    token = {-1,
-             row_.known().id_of(place),
-             row_.bits_of(place),
-             reports_raw() ? row_.raw_bits_of(place) : 0,
-             {}};
+    const std::int32_t id = row_.known().id_of(place);
+    if (!survives(row_.known().key_of(place), id)) return {0, -1, 0, 0, {}};
+    return {0, id, row_.bits_of(place), reports_raw() ? row_.raw_bits_of(place) : 0, {}};
   }
 
   // --- Results
@@ -412,20 +425,36 @@ class RowMerger {
     take_tokens();
   }
 
-  /// Tokens that were asked for have come.
+  /// Attempts that were asked for have come. A row of which one token has no survivor is gathered.
   __device__ void take_tokens() {
+    bool misses = false;
+#pragma unroll 1
+    for (int t = thread(); t < outputs_.tokens(); t += kEndThreads) {
+      const std::int64_t at = outputs_.at(t);
+      ShardedToken& token = task_.drawn[at];
+      std::uint32_t first = token.attempts + 1;
+#pragma unroll 1
+      for (int shard = 0; shard < task_.shards && token.attempts > 0; ++shard) {
+        const auto* drawn = reinterpret_cast<const sharded::DrawnToken*>(
+                                blocks_.row(ShardedExchange::tokens, shard, 0)) +
+                            at;
+        if (drawn->attempts == 0 || drawn->attempts >= first) continue;
+        first = drawn->attempts;
+        token.id = drawn->id;
+        token.bits = drawn->bits;
+        token.raw_bits = drawn->raw_bits;
+      }
+      misses = misses || token.id < 0;
+    }
+    if (__syncthreads_or(misses ? 1 : 0) != 0 && proposes()) {
+      if (thread() == 0) state_.asks = RowAsks::gather;
+      return;
+    }
     write_row(true);
 #pragma unroll 1
     for (int t = thread(); t < outputs_.tokens(); t += kEndThreads) {
       const std::int64_t at = outputs_.at(t);
-      ShardedToken token = task_.drawn[at];
-      if (token.shard >= 0) {
-        const auto* drawn = reinterpret_cast<const sharded::DrawnToken*>(
-                                blocks_.row(ShardedExchange::tokens, token.shard, 0)) +
-                            at;
-        token = {-1, drawn->id, drawn->bits, drawn->raw_bits, {}};
-      }
-      write_token(at, token);
+      write_token(at, task_.drawn[at]);
     }
   }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "common/proposals.h"
 #include "cuda/sharded/sharded_task.h"
 
 namespace fairdraw::cuda {
@@ -35,6 +36,16 @@ class RowOutputs {
   /// Place among the tokens of all outputs, [outputs, num_samples].
   __device__ std::int64_t at(int token) const {
     return output_of(token) * samples_ + sample_of(token);
+  }
+  /// Words that the caller brought are of the first attempt.
+  __device__ std::uint64_t word_of(const ShardedTask& task, int token,
+                                   std::uint32_t attempt) const {
+    if (task.words != nullptr) return task.words[at(token)];
+    const std::int64_t output = output_of(token);
+    const auto index =
+        static_cast<std::uint32_t>(task.seed.is_array() ? sample_of(token) : at(token));
+    return DrawWords{task.seed.at(output), task.offset.at(output), task.purpose, index}.of_attempt(
+        attempt);
   }
 
  private:

@@ -45,6 +45,7 @@ class RowThresholds {
       base = smallest_key_kept<kFromProbs>(row.parameters().min_p, row.rule().scale, kLowest,
                                            row.max_key());
     }
+    min_p_drops_ = base > kLowest;
     Threshold& from = survivors_.from;
     if (row.has_top_k()) {
       if (!find(row, By::count, static_cast<uint128_t>(row.parameters().top_k), base, from)) {
@@ -70,6 +71,8 @@ class RowThresholds {
   }
 
   __device__ const Survivors& survivors() const { return survivors_; }
+  /// Whether min_p may drop a value of the row.
+  __device__ bool min_p_drops() const { return min_p_drops_; }
 
  private:
   enum class By { count, mass };
@@ -133,6 +136,7 @@ class RowThresholds {
 
   const ShardedTask& task_;
   Survivors survivors_{};
+  bool min_p_drops_ = false;
 };
 
 }  // namespace fairdraw::cuda

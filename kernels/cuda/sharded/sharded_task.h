@@ -72,16 +72,17 @@ struct ShardedRowState {
   std::int32_t tie_end;
   std::int32_t support_size;
   sharded::Sum128 unfiltered, survivors;
-  sharded::Sum128 raw;  ///< at temperature 1; of calls that report raw_logprobs
+  sharded::Sum128 in_front;  ///< mass in front of this shard's whole tiles; of rows that ask tokens
+  sharded::Sum128 raw;       ///< at temperature 1; of calls that report raw_logprobs
 };
 
 /// A token that is known or asked for.
 struct ShardedToken {
-  std::int32_t shard;  ///< that is asked for it; -1: it is known
-  std::int32_t id;
+  std::uint32_t attempts;  ///< that shards are asked for; 0: it is known
+  std::int32_t id;         ///< -1: no attempt after those has a survivor
   std::uint32_t bits;
   std::uint32_t raw_bits;  ///< as the caller has it; of calls that report values
-  sharded::Sum128 place;   ///< mass in front of it in the shard's whole tiles
+  sharded::Sum128 place;   ///< mass in front of it among survivors that are known
 };
 
 /// The beginning of a rank's memory of peers; the flags of all shards' rows follow. The kernels

@@ -29,7 +29,7 @@ using harness::ShardTraffic;
 
 struct Seen {
   std::array<std::int64_t, kRowStatuses> statuses{};
-  std::array<std::int64_t, 4> exchanges{};
+  std::array<std::int64_t, 5> exchanges{};
   std::int64_t rows = 0, gathered = 0;
 };
 
@@ -66,7 +66,7 @@ void compare_calls(std::uint64_t first, std::int64_t rows, Seen& seen) {
     EXPECT_EQ(got.difference_from(expected), "")
         << "call " << number << " of " << count << " rows, boundaries" << describe(boundaries);
     seen.rows += count;
-    ASSERT_LT(traffic.exchanges, 4) << "call " << number;
+    ASSERT_LT(traffic.exchanges, 5) << "call " << number;
     ++seen.exchanges[static_cast<std::size_t>(traffic.exchanges)];
     seen.gathered += traffic.gathered_rows;
     for (const RowStatus status : expected.statuses) {
@@ -159,17 +159,21 @@ TEST(ShardedExchange, TakesAtMost8KilobytesARow) {
   // boundary cuts (64128 = 250.5 tiles), and 8 for each of 256 candidates: 3376, twice, and 16 of
   // each block's header for 8 rows.
   for (const auto& [top_k, top_p, min_p] :
-       {std::tuple{50, 0.9F, 0.0F}, {50, 1.0F, 0.0F}, {0, 0.9F, 0.0F}, {0, 1.0F, 0.05F}}) {
+       {std::tuple{50, 0.9F, 0.0F}, {50, 1.0F, 0.0F}, {0, 1.0F, 0.05F}}) {
     const Exchanged seen = exchanged(top_k, top_p, min_p);
     EXPECT_EQ(seen.exchanges, 1) << top_k << " " << top_p << " " << min_p;
     EXPECT_EQ(seen.gathered_rows, 0) << top_k << " " << top_p << " " << min_p;
     EXPECT_EQ(seen.bytes_a_row, 2 * (816 + 512 + 2048) + 4);
     EXPECT_LE(seen.bytes_a_row, 8192);
   }
-  // Without filters no candidates, and 12 bytes of the token from each shard.
+  // By proposals 16 bytes of the token from each shard; without filters no candidates.
+  const Exchanged nucleus = exchanged(0, 0.9F, 0.0F);
+  EXPECT_EQ(nucleus.exchanges, 2);
+  EXPECT_EQ(nucleus.gathered_rows, 0);
+  EXPECT_EQ(nucleus.bytes_a_row, 2 * (816 + 512 + 2048 + 16) + 8);
   const Exchanged seen = exchanged(0, 1.0F, 0.0F);
   EXPECT_EQ(seen.exchanges, 2);
-  EXPECT_EQ(seen.bytes_a_row, 2 * (816 + 512 + 12) + 8);
+  EXPECT_EQ(seen.bytes_a_row, 2 * (816 + 512 + 16) + 8);
 }
 
 TEST(ShardedExchange, GathersRowsThatCandidatesDoNotDecide) {

@@ -242,8 +242,9 @@ void compare(std::uint64_t number, OwnedCall call, TileInput input, Seen& seen) 
   for (std::size_t next = 1; rows == 1 && next < both.block_bytes.size(); ++next) {
     const std::size_t bytes = static_cast<std::size_t>(both.block_bytes[next]) - kHeaderBytes;
     if (bytes == sizeof(std::int32_t)) continue;  // ranks have an exchange for all rows here
-    const ShardedExchange exchange =
-        both.host_gathered > 0 ? ShardedExchange::gather : ShardedExchange::tokens;
+    const ShardedExchange exchange = bytes == sizeof(sharded::DrawnToken)
+                                         ? ShardedExchange::tokens
+                                         : ShardedExchange::gather;
     ASSERT_EQ(device.undecided(), 1) << where;
     ASSERT_FALSE(device.send(exchange));
     expect_block(both, device, next, exchange, where);
