@@ -128,11 +128,15 @@ void rank(std::vector<Ranked>& tokens, std::span<const float> values) {
   }
 }
 
+bool top_k_is_off(std::int32_t top_k, std::size_t vocab) {
+  return top_k <= 0 || static_cast<std::size_t>(top_k) >= vocab;
+}
+
 // Number of ranked tokens that top_k keeps.
 std::size_t top_k_prefix(std::span<const Ranked> ranked, std::int32_t top_k, std::size_t vocab,
                          TieRule tie_rule) {
-  const bool off = top_k <= 0 || static_cast<std::size_t>(top_k) >= vocab;
-  if (off || static_cast<std::size_t>(top_k) >= ranked.size()) return ranked.size();
+  if (top_k_is_off(top_k, vocab) || static_cast<std::size_t>(top_k) >= ranked.size())
+    return ranked.size();
   std::size_t kept = static_cast<std::size_t>(top_k);
   if (tie_rule == TieRule::lowest_id) return kept;
   const float cut = ranked[kept - 1].value;
@@ -188,6 +192,15 @@ void keep(IntegerRow& row, std::span<const Ranked> kept) {
     row.total += row.weight[id];
   }
   row.support_size = static_cast<std::int32_t>(kept.size());
+}
+
+// Says whether the row proposes, and of which tiles. What min_p keeps is the first `survivors` of
+// the ranking, so a tile's largest value is kept where it is no less than the least of them.
+void set_proposals(IntegerRow& row, std::span<const Ranked> ranked, std::size_t survivors,
+                   const RowParameters& parameters) {
+  row.proposes = parameters.top_p < 1 && top_k_is_off(parameters.top_k, row.mask.size());
+  const std::int32_t least = key_of(ranked[survivors - 1].value);
+  for (TileOfRow& tile : row.tiles) tile.proposes = row.proposes && tile.key >= least;
 }
 
 // The largest value, and the lowest id among equals.
@@ -318,6 +331,7 @@ IntegerRow integer_model(std::span<const float> logits, std::span<const std::uin
     return distance * scale >= threshold;
   };
   const auto survivors = static_cast<std::size_t>(std::ranges::count_if(ranked, survives));
+  set_proposals(row, ranked, survivors, parameters);
   keep(row, std::span(ranked).first(filtered_prefix(ranked, survivors, row.weight, parameters,
                                                     tie_rule, filter_order)));
   return row;
@@ -363,6 +377,7 @@ IntegerRow integer_model_from_probs(std::span<const float> probs, const RowParam
     return static_cast<double>(token.value) >= least;
   };
   const auto survivors = static_cast<std::size_t>(std::ranges::count_if(ranked, survives));
+  set_proposals(row, ranked, survivors, parameters);
   keep(row, std::span(ranked).first(filtered_prefix(ranked, survivors, row.weight, parameters,
                                                     TieRule::keep_all, filter_order)));
   return row;
@@ -401,6 +416,31 @@ std::int32_t IntegerRow::token_at(RowWeight t) const {
 std::int32_t IntegerRow::token_for(std::uint64_t word) const {
   if (status != RowStatus::ok) return -1;
   return token_at(position_of(word, total));
+}
+
+std::int32_t IntegerRow::token_by_attempts(
+    const std::function<std::uint64_t(std::uint32_t)>& word) const {
+  if (status != RowStatus::ok) return -1;
+  if (!proposes) return token_for(word(0));
+  for (std::uint32_t attempt = 0; attempt < kAttemptsOfADraw; ++attempt) {
+    const std::int32_t token = proposal_for(word(attempt));
+    if (mask[static_cast<std::size_t>(token)] != 0) return token;
+  }
+  return token_for(word(kAttemptsOfADraw));
+}
+
+std::int32_t IntegerRow::proposal_for(std::uint64_t word) const {
+  const auto sum_in_row = [this](const TileOfRow& tile) {
+    return tile.proposes ? weight_in_row(tile.sum, tile.octave, octave) : 0;
+  };
+  RowWeight whole = 0;
+  for (const TileOfRow& tile : tiles) whole += sum_in_row(tile);
+  RowWeight left = position_of(word, whole);
+  std::size_t at = 0;
+  for (; left >= sum_in_row(tiles[at]); ++at) left -= sum_in_row(tiles[at]);
+  std::size_t id = at * kIdsOfATile;
+  for (; left >= weight[id]; ++id) left -= weight[id];
+  return static_cast<std::int32_t>(id);
 }
 
 std::optional<std::uint64_t> IntegerRow::first_word_at(RowWeight t) const {

@@ -14,12 +14,29 @@
 // A probability is its own significand and exponent, and the rest is the same. Filters drop tokens;
 // they change neither N, which is of all allowed tokens of the tile, nor a weight.
 //
+// A row with top_p below 1, without an active top_k and not greedy, draws by proposals:
+//
+//   1. Attempt i of 64 has a word of its own. Its proposal is the token at floor(word Z' / 2^64) of
+//      the tiles whose largest value min_p keeps, all of them without min_p. Whole tiles count, and
+//      Z' is their sum.
+//   2. It is accepted if min_p keeps it and A is below max(1, ceil(top_p Z_F)). A is the sum over
+//      strictly larger values of what min_p keeps, Z_F the sum over all of that.
+//   3. The first accepted proposal is the token. Without one it is the survivor at
+//      floor(word Z_K / 2^64), of word 64; Z_K is the survivors' sum.
+//
+// Proof that the token is j with P = W_j / Z_K: step 2 asks about the value alone, and accepts the
+// survivors of the filters and nothing else, which are what the ranking's prefix keeps. Proposals
+// are independent and have P(t = j) = W_j / Z' within 2^-64, survivors lie in tiles that propose,
+// so an accepted one has W_j / Z_K, and step 3 as well. Which attempt is the first accepted one
+// says nothing about its token.
+//
 // Speculation with a draft of known distribution multiplies weights of two rows, and knows no
 // tiles: there a token weighs floor(m 2^(16 + n - E)), below 2^40, in any tile.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -29,6 +46,8 @@
 namespace fairdraw::reference {
 
 inline constexpr std::size_t kIdsOfATile = 256;
+/// Proposals that a row asks for before it draws among its survivors.
+inline constexpr std::uint32_t kAttemptsOfADraw = 64;
 
 /// A weight in the row, or a sum of them.
 __extension__ typedef unsigned __int128 RowWeight;
@@ -74,11 +93,12 @@ struct RowParameters {
 };
 
 /// What a tile's entry of the index says, and what follows from it. All allowed tokens count,
-/// whatever the filters.
+/// whatever the filters; `proposes` alone knows of min_p.
 struct TileOfRow {
   std::int32_t key = 0;   ///< key_of the largest allowed logit; of -inf where no token is allowed
   std::uint64_t sum = 0;  ///< of the weights in the tile; 0 where no token is allowed
   double octave = 0;      ///< N; -inf where no token is allowed
+  bool proposes = false;  ///< in a row that proposes: min_p keeps its largest value
 };
 
 /// What the specification says of one row.
@@ -93,12 +113,18 @@ struct IntegerRow {
   std::vector<std::uint64_t> speculation_weight;  ///< [vocab] before filtering, as `weight`
   std::int32_t support_size = 0;
   std::int32_t greedy_token = -1;  ///< set for greedy rows
+  bool proposes = false;           ///< a draw by seed asks proposals first
 
   /// Token for position t in [0, total): the first, in id order, whose inclusive prefix sum of
   /// surviving weights exceeds t. Throws std::out_of_range for t >= total.
   std::int32_t token_at(RowWeight t) const;
   /// Token for a random word: token_at(position_of(word, total)); -1 where status is not ok.
   std::int32_t token_for(std::uint64_t word) const;
+  /// Token of a draw by seed: by proposals where the row proposes, else token_for(word(0)); -1
+  /// where status is not ok. word(i): attempt i's, word(64) the survivors'.
+  std::int32_t token_by_attempts(const std::function<std::uint64_t(std::uint32_t)>& word) const;
+  /// Token that a word proposes, whether or not it survives, in a row that proposes.
+  std::int32_t proposal_for(std::uint64_t word) const;
   /// The first word whose position is at least t, 0 < t < total; none where all words fall short.
   std::optional<std::uint64_t> first_word_at(RowWeight t) const;
   /// The survivors' weights in speculation, below 2^60, and the token that they give for a word.
