@@ -108,9 +108,18 @@ struct GatherRow {
   bool operator==(const GatherRow&) const = default;
 };
 
-/// Asks all shards for the first attempt of a draw (common/proposals.h) that has a survivor in
-/// their whole tiles. A row that drops nothing has one attempt.
+/// Most attempts of a token that a shard lists, and most of a row whose threshold is not known that
+/// are looked at. Only an attempt that is larger than all before can be the first that is accepted:
+/// a nucleus of p rejects four of those with the probability that a Poisson variable of mean
+/// -ln(p) is 4 or more, 5e-6 for .9, and sixteen attempts with (1 - p)^16.
+inline constexpr std::uint32_t kRecords = 4;
+inline constexpr std::uint32_t kWideAttempts = 16;
+
+/// Asks all shards for attempts of draws (common/proposals.h) in their whole tiles that may be the
+/// first accepted one: those with a larger value than the shard's before, up to one that is
+/// accepted surely. A row that drops nothing has one attempt.
 struct DrawTokens {
+  std::uint32_t listed = 1;  ///< most of a token
   struct Draw {
     std::uint32_t token = 0;     ///< of the row
     std::uint32_t attempts = 0;  ///< that are looked at
@@ -120,12 +129,19 @@ struct DrawTokens {
   bool operator==(const DrawTokens&) const = default;
 };
 struct DrawnToken {
-  std::uint32_t attempts = 0;  ///< up to its own; 0: none of this shard has a survivor
+  std::uint32_t attempts = 0;  ///< up to its own; 0: the list has ended
   std::int32_t id = 0;
   std::uint32_t bits = 0;
   std::uint32_t raw_bits = 0;
 };
 static_assert(sizeof(DrawnToken) == 16);
+
+/// Asks all shards what their columns weigh above values, in the row's unit: a Sum128 each.
+struct SumAbove {
+  std::vector<std::int32_t> keys;  ///< kRecords of a token; kNoRecord: nothing is asked
+  bool operator==(const SumAbove&) const = default;
+};
+inline constexpr std::int32_t kNoRecord = 0x7fffffff;
 
 /// Asks all shards how many of their columns are in front of tokens: an i32 each. Of the values
 /// that reports are of, here cut tiles count with the shard that has the column.
@@ -139,7 +155,7 @@ struct CountInFront {
   bool operator==(const CountInFront&) const = default;
 };
 
-using Question = std::variant<std::monostate, GatherRow, DrawTokens, CountInFront>;
+using Question = std::variant<std::monostate, GatherRow, DrawTokens, SumAbove, CountInFront>;
 
 /// Bytes of a shard's answer.
 inline std::size_t answer_bytes(const Question& question) {
@@ -147,7 +163,10 @@ inline std::size_t answer_bytes(const Question& question) {
     return row->columns * sizeof(float) * (row->raw ? 2 : 1);
   }
   if (const auto* draws = std::get_if<DrawTokens>(&question)) {
-    return draws->draws.size() * sizeof(DrawnToken);
+    return draws->draws.size() * draws->listed * sizeof(DrawnToken);
+  }
+  if (const auto* sums = std::get_if<SumAbove>(&question)) {
+    return sums->keys.size() * sizeof(Sum128);
   }
   if (const auto* counts = std::get_if<CountInFront>(&question)) {
     return counts->tokens.size() * sizeof(std::int32_t);
@@ -179,6 +198,7 @@ struct SummaryLayout {
   bool raw_cut_values = false;
   std::size_t raw_candidates = 0;
   std::size_t row_columns = 0;  ///< room of a shard's columns where rows may be gathered
+  std::uint32_t attempts = 1;   ///< most of a token that a shard lists
 
   std::size_t candidate_bytes() const { return sizeof(Candidate) + (raw_bits ? 4 : 0); }
   std::size_t cut_at() const { return sizeof(RowSummary); }

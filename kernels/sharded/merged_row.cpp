@@ -369,6 +369,9 @@ void MergedRow::take(const std::vector<const std::byte*>& answers) {
   } else if (const auto* draws = std::get_if<DrawTokens>(&answered)) {
     take_tokens(*draws, answers);
     if (std::holds_alternative<std::monostate>(question_)) count_ranks();
+  } else if (const auto* sums = std::get_if<SumAbove>(&answered)) {
+    take_sums(*sums, answers);
+    if (std::holds_alternative<std::monostate>(question_)) count_ranks();
   } else if (const auto* counts = std::get_if<CountInFront>(&answered)) {
     take_ranks(*counts, answers);
   }

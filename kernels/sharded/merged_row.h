@@ -12,9 +12,11 @@
 // list ends before that, the row is gathered: then it is all known, and the walk is the same. Where
 // nothing is dropped, the token's place lies in a cut tile, or in a shard that is asked for it. So
 // do the places of attempts of rows that propose (common/proposals.h): all ranks know the places
-// and the threshold, and each shard answers with its first attempt that survives. Where min_p
-// drops tiles nobody knows the places, and where no attempt survives the survivors are drawn from:
-// such rows are gathered, too.
+// and the threshold, and each shard answers with its first attempt that survives. Where the list
+// ends before the threshold, and nothing but tokens is asked of it, shards answer with what may be
+// the first accepted attempt, then with the mass above that. Where min_p drops tiles nobody knows
+// the places, and where no attempt is accepted the survivors are drawn from: such rows are
+// gathered, too.
 #pragma once
 
 #include <cstddef>
@@ -48,6 +50,7 @@ struct CallRules {
   LogprobsMode mode = LogprobsMode::raw_logprobs;
   RankRule rank_rule = RankRule::position;
   bool processed = false;  ///< the filtered row may differ from the caller's
+  bool survivors = false;  ///< results say more of them than tokens
 
   /// Whether reports are of values that summaries do not list.
   bool reports_raw_values() const { return processed && is_raw(mode); }
@@ -111,7 +114,10 @@ class MergedRow {
   /// Survivors: values above low(), and those equal to it with an id below tie_end().
   float low() const { return low_; }
   std::int64_t tie_end() const { return tie_end_; }
-  bool survives(float x, std::int64_t id) const { return x > low_ || (x == low_ && id < tie_end_); }
+  /// Attempts with smaller keys are rejected; from the other key on all are accepted. Of rows that
+  /// ask for tokens.
+  std::int32_t rejected_below() const { return rejected_below_; }
+  std::int32_t accepted_from() const { return accepted_from_; }
   /// Nothing that is allowed was dropped.
   bool all_survive() const { return all_survive_; }
   std::int64_t support_size() const { return support_size_; }
@@ -216,7 +222,9 @@ class MergedRow {
   std::int32_t smallest_key() const { return order_key(rules_->smallest()); }
   Measure everything() const;
   uint128_t weight_in(const CutTile& tile, float x) const;
+  bool survives(float x, std::int64_t id) const { return x > low_ || (x == low_ && id < tie_end_); }
   bool proposes() const;
+  bool is_wide();
   bool draw_tokens();
   void draw_by_parts(std::uint32_t most);
   void draw_known();
@@ -229,6 +237,9 @@ class MergedRow {
   static const KnownValue& drawn(const Pool& pool, std::uint64_t word);
   static KnownToken token_of(const KnownValue& value) { return {value.id, value.x, value.raw}; }
   void take_tokens(const DrawTokens& question, const std::vector<const std::byte*>& answers);
+  std::vector<DrawnToken> records_of(const DrawTokens& question, std::size_t draw,
+                                     const std::vector<const std::byte*>& answers) const;
+  void take_sums(const SumAbove& question, const std::vector<const std::byte*>& answers);
   std::size_t place_in_cut_tile(const CutTile& tile, uint128_t place) const;
   void count_ranks();
   void take_ranks(const CountInFront& question, const std::vector<const std::byte*>& answers);
@@ -262,12 +273,16 @@ class MergedRow {
   bool is_gathered_ = false;
   std::int64_t support_size_ = 0;
   uint128_t survivors_weight_ = 0;
+  std::int32_t rejected_below_ = kEmptyTileKey;
+  std::int32_t accepted_from_ = kEmptyTileKey;
+  uint128_t target_ = 0;  // of a nucleus whose threshold is not known
   std::vector<TokenWords> words_;
   std::vector<KnownToken> tokens_;
   std::vector<std::int32_t> ranks_;
 
   Question question_;
-  std::vector<std::size_t> asked_;  // tokens whose ranks the question is about
+  std::vector<std::vector<DrawnToken>> records_;  // of tokens, when masses above them are asked
+  std::vector<std::size_t> asked_;                // tokens whose ranks the question is about
 };
 
 }  // namespace fairdraw::sharded

@@ -27,7 +27,7 @@ void MergedRow::decide() {
     support_size_ = 1;
     survivors_weight_ = 0;
     tokens_.assign(words_.size(), first_at_max_);
-  } else if (!find_survivors() || !draw_tokens()) {
+  } else if ((!find_survivors() && !is_wide()) || !draw_tokens()) {
     ask_for_row();
   }
   if (std::holds_alternative<std::monostate>(question_)) count_ranks();
@@ -148,6 +148,18 @@ bool MergedRow::proposes() const {
                             parameters_.top_p);
 }
 
+/// Whether attempts may decide a row whose threshold lies below the list.
+bool MergedRow::is_wide() {
+  if (words_.empty() || !proposes() || rules_->survivors || base_key_ > smallest_key()) {
+    return false;
+  }
+  low_ = rules_->smallest();
+  tie_end_ = rules_->partition.vocab();
+  survivors_weight_ = unfiltered_weight_;
+  target_ = nucleus_target(parameters_.top_p, unfiltered_weight_);
+  return true;
+}
+
 /// False where the places of attempts are not known.
 bool MergedRow::draw_tokens() {
   if (words_.empty()) return true;
@@ -155,6 +167,7 @@ bool MergedRow::draw_tokens() {
     tokens_.assign(words_.size(), {});
     return true;
   }
+  rejected_below_ = accepted_from_ = order_key(low_);
   if (!proposes()) {
     const bool known = is_filtered() && left_key_ < order_key(low_);
     known ? draw_known() : draw_by_parts(1);
@@ -165,7 +178,9 @@ bool MergedRow::draw_tokens() {
     return true;
   }
   if (base_key_ > smallest_key()) return false;
-  draw_by_parts(kAttempts);
+  // What is known is not the target yet, so the first value that is not has less than it above.
+  if (target_ > 0) accepted_from_ = left_key_;
+  draw_by_parts(target_ > 0 ? kWideAttempts : kAttempts);
   return true;
 }
 
@@ -186,10 +201,11 @@ std::optional<uint128_t> MergedRow::place_in_shard(std::uint32_t token, std::uin
   return place->rest;
 }
 
-/// Asks for what may lie in whole tiles in front of the first survivor of a cut tile.
+/// Asks for what may lie in whole tiles in front of the first attempt that a cut tile has.
 void MergedRow::draw_by_parts(std::uint32_t most) {
   tokens_.resize(words_.size());
   DrawTokens question;
+  question.listed = rules_->layout.attempts;
   for (std::size_t t = 0; t < words_.size(); ++t) {
     bool asks = false;
     std::uint32_t attempt = 0;
@@ -201,8 +217,9 @@ void MergedRow::draw_by_parts(std::uint32_t most) {
       const CutTile& tile = cut_tiles_[place->part->cut_tile];
       const std::size_t i = place_in_cut_tile(tile, place->rest);
       const auto id = static_cast<std::int32_t>(tile.ids.begin) + static_cast<std::int32_t>(i);
-      if (!survives(tile.x[i], id)) continue;
+      if (order_key(tile.x[i]) < rejected_below_) continue;
       tokens_[t] = {id, tile.x[i], tile.raw[i]};
+      asks = asks || order_key(tile.x[i]) < accepted_from_;
       break;
     }
     if (asks) question.draws.push_back({static_cast<std::uint32_t>(t), attempt});
@@ -210,23 +227,97 @@ void MergedRow::draw_by_parts(std::uint32_t most) {
   if (!question.draws.empty()) question_ = std::move(question);
 }
 
-/// The first attempt of all. A row of which one token has none is gathered.
+namespace {
+
+std::int32_t key_of(const DrawnToken& drawn) { return order_key(std::bit_cast<float>(drawn.bits)); }
+
+KnownToken token_of_record(const DrawnToken& drawn) {
+  return {drawn.id, std::bit_cast<float>(drawn.bits), std::bit_cast<float>(drawn.raw_bits)};
+}
+
+}  // namespace
+
+/// Attempts of all shards with a larger value than all before, up to one that is accepted surely,
+/// or to where a list ends early.
+std::vector<DrawnToken> MergedRow::records_of(const DrawTokens& question, std::size_t draw,
+                                              const std::vector<const std::byte*>& answers) const {
+  const auto& [token, attempts] = question.draws[draw];
+  std::vector<DrawnToken> listed;
+  std::uint32_t end = attempts + 1;
+  for (const std::byte* answer : answers) {
+    std::uint32_t i = 0;
+    DrawnToken last;
+    for (; i < question.listed; ++i) {
+      const auto drawn = read_at<DrawnToken>(answer, draw * question.listed + i);
+      if (drawn.attempts == 0) break;
+      listed.push_back(last = drawn);
+    }
+    if (i == question.listed && key_of(last) < accepted_from_) end = std::min(end, last.attempts);
+  }
+  if (const KnownToken& of_cut = tokens_[token]; of_cut.id >= 0) {
+    listed.push_back({attempts + 1, of_cut.id, std::bit_cast<std::uint32_t>(of_cut.x),
+                      std::bit_cast<std::uint32_t>(of_cut.raw)});
+  }
+  std::sort(listed.begin(), listed.end(),
+            [](const DrawnToken& a, const DrawnToken& b) { return a.attempts < b.attempts; });
+  std::vector<DrawnToken> records;
+  for (const DrawnToken& drawn : listed) {
+    if (drawn.attempts > end || records.size() == kRecords) break;
+    if (!records.empty() && key_of(drawn) <= key_of(records.back())) continue;
+    records.push_back(drawn);
+    if (key_of(drawn) >= accepted_from_) break;
+  }
+  return records;
+}
+
+/// A row of which one token has no attempt that may be accepted is gathered.
 void MergedRow::take_tokens(const DrawTokens& question,
                             const std::vector<const std::byte*>& answers) {
+  SumAbove sums{std::vector<std::int32_t>(words_.size() * kRecords, kNoRecord)};
+  bool asks = false;
+  records_.resize(words_.size());
   for (std::size_t i = 0; i < question.draws.size(); ++i) {
-    const DrawTokens::Draw& draw = question.draws[i];
-    KnownToken& token = tokens_[draw.token];
-    std::uint32_t first = draw.attempts + 1;
-    for (const std::byte* answer : answers) {
-      const auto drawn = read_at<DrawnToken>(answer, i);
-      if (drawn.attempts == 0 || drawn.attempts >= first) continue;
-      first = drawn.attempts;
-      token = {drawn.id, std::bit_cast<float>(drawn.bits), std::bit_cast<float>(drawn.raw_bits)};
-    }
-    if (token.id < 0 && proposes()) {
+    const std::size_t t = question.draws[i].token;
+    records_[t] = records_of(question, i, answers);
+    if (records_[t].empty()) {
+      if (!proposes()) continue;  // of blocks that were not right
       ask_for_row();
       return;
     }
+    if (key_of(records_[t].front()) >= accepted_from_) {
+      tokens_[t] = token_of_record(records_[t].front());
+      records_[t].clear();
+      continue;
+    }
+    asks = true;
+    for (std::size_t record = 0; record < records_[t].size(); ++record) {
+      const std::int32_t key = key_of(records_[t][record]);
+      if (key < accepted_from_) sums.keys[t * kRecords + record] = key;
+    }
+  }
+  if (asks) question_ = std::move(sums);
+}
+
+/// A row of which one token has all attempts rejected is gathered.
+void MergedRow::take_sums(const SumAbove& question, const std::vector<const std::byte*>& answers) {
+  for (std::size_t t = 0; t < words_.size(); ++t) {
+    const std::vector<DrawnToken>& records = records_[t];
+    std::size_t record = 0;
+    for (; record < records.size(); ++record) {
+      const std::int32_t key = question.keys[t * kRecords + record];
+      if (key == kNoRecord) break;
+      uint128_t above = 0;
+      for (const std::byte* answer : answers) {
+        above += read_at<Sum128>(answer, t * kRecords + record).value();
+      }
+      if (above < target_) break;
+    }
+    if (records.empty()) continue;
+    if (record == records.size()) {
+      ask_for_row();
+      return;
+    }
+    tokens_[t] = token_of_record(records[record]);
   }
 }
 

@@ -243,6 +243,8 @@ void ShardRow::answer(const MergedRow& row, std::byte* part) {
     }
   } else if (const auto* draws = std::get_if<DrawTokens>(&question)) {
     answer_draws(row, *draws, part);
+  } else if (const auto* sums = std::get_if<SumAbove>(&question)) {
+    answer_sums(row, *sums, part);
   } else if (const auto* counts = std::get_if<CountInFront>(&question)) {
     answer_counts(*counts, part);
   }
@@ -287,7 +289,11 @@ void ShardRow::answer_draws(const MergedRow& row, const DrawTokens& question, st
   }
   for (std::size_t i = 0; i < question.draws.size(); ++i) {
     const DrawTokens::Draw& asked = question.draws[i];
-    for (std::uint32_t attempt = 0; attempt < asked.attempts; ++attempt) {
+    std::int32_t before_key = row.rejected_below() - 1;
+    std::uint32_t listed = 0;
+    for (std::uint32_t attempt = 0;
+         attempt < asked.attempts && listed < question.listed && before_key < row.accepted_from();
+         ++attempt) {
       const std::optional<uint128_t> place = row.place_in_shard(asked.token, attempt, shard_);
       if (!place) continue;
       const auto found = std::upper_bound(prefix.begin(), prefix.end(), *place);
@@ -297,12 +303,52 @@ void ShardRow::answer_draws(const MergedRow& row, const DrawTokens& question, st
       // Below the tile's sum, so it has 64 bits.
       const auto rest = static_cast<std::uint64_t>((*place - in_front) >> shift_of(row, tile));
       DrawnToken drawn = draw(row, tile, rest);
-      if (!row.survives(std::bit_cast<float>(drawn.bits), drawn.id)) continue;
+      const std::int32_t key = order_key(std::bit_cast<float>(drawn.bits));
+      if (key <= before_key) continue;
+      before_key = key;
       drawn.attempts = attempt + 1;
-      write_at(part, drawn, i);
-      break;
+      write_at(part, drawn, i * question.listed + listed++);
     }
   }
+}
+
+void ShardRow::answer_sums(const MergedRow& row, const SumAbove& question, std::byte* part) {
+  index_whole(row.rule(), values_);
+  const std::int32_t least = *std::min_element(question.keys.begin(), question.keys.end());
+  std::vector<uint128_t> above(question.keys.size());
+  for (std::size_t tile = 0; tile < static_cast<std::size_t>(tiles_of(whole_.size())); ++tile) {
+    if (buffers_.keys[tile] <= least) continue;
+    const std::size_t begin = tile * kTile, size = std::min(kTile, whole_size() - begin);
+    const float* x = whole_values() + begin;
+    std::uint64_t weights[kTile + cpu::kTileSlack];
+    worker_.tile_passes->weigh(x, size, row.rule(), from_order_key(buffers_.keys[tile]),
+                               rules_.smallest(), weights);
+    for (std::size_t i = 0; i < above.size(); ++i) {
+      if (buffers_.keys[tile] <= question.keys[i]) continue;
+      std::uint64_t sum = 0;
+      for (std::size_t j = 0; j < size; ++j) {
+        sum += order_key(x[j]) > question.keys[i] ? weights[j] : 0;
+      }
+      above[i] += row_weight(sum, shift_of(row, tile));
+    }
+  }
+  const auto add_cut = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t id = begin; id < end; ++id) {
+      const float x = values_[id - all_.begin];
+      const std::int32_t key = order_key(x);
+      if (key <= least) continue;
+      const double octave =
+          cpu::octaves_by(row.rule(), from_order_key(row.cut_tile_of(id).key)).whole;
+      const uint128_t weight = row_weight(tile_weight(cpu::octaves_by(row.rule(), x), octave),
+                                          row_shift(row.octave(), octave));
+      for (std::size_t i = 0; i < above.size(); ++i) {
+        if (key > question.keys[i]) above[i] += weight;
+      }
+    }
+  };
+  add_cut(all_.begin, whole_.begin);
+  add_cut(whole_.end, all_.end);
+  for (std::size_t i = 0; i < above.size(); ++i) write_at(part, Sum128(above[i]), i);
 }
 
 void ShardRow::answer_counts(const CountInFront& question, std::byte* part) {

@@ -61,6 +61,7 @@ class ShardRow {
   void write_cut_values(const float* x, std::byte* at) const;
 
   void answer_draws(const MergedRow& row, const DrawTokens& question, std::byte* part);
+  void answer_sums(const MergedRow& row, const SumAbove& question, std::byte* part);
   void answer_counts(const CountInFront& question, std::byte* part);
   DrawnToken draw(const MergedRow& row, std::size_t tile, std::uint64_t rest);
   int shift_of(const MergedRow& row, std::size_t tile) const;

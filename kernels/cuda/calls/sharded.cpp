@@ -230,7 +230,9 @@ Error sharded_send(const ShardedCall& call, ShardedExchange exchange) {
     case ShardedExchange::summary:
       break;
     case ShardedExchange::tokens:
-      return check_launch("answer_rows", answer_rows(parts.task, parts.stream));
+    case ShardedExchange::sums:
+      if (call.bytes(exchange) == 0) return {};
+      return check_launch("answer_rows", answer_rows(parts.task, exchange, parts.stream));
     case ShardedExchange::gather:
       if (parts.task.gathered.count == 0) return {};
       return check_launch("send_columns", send_columns(parts.task, parts.stream));
@@ -282,8 +284,8 @@ Error sharded_receive(const ShardedCall& call, ShardedExchange exchange) {
   if (exchange == ShardedExchange::ranks) {
     return task.has_ranks() ? check_launch("sum_ranks", sum_ranks(task, parts.stream)) : Error{};
   }
+  if (call.bytes(exchange) == 0) return {};
   if (exchange == ShardedExchange::gather) {
-    if (task.gathered.count == 0) return {};
     if (Error error = parts.sample_gathered()) return error;
   }
   if (Error error = check_launch("merge_rows", merge_rows(task, exchange, parts.stream))) {
@@ -321,6 +323,7 @@ Error continue_sharded(const ShardedCall& call, std::int32_t undecided) {
     return sharded_receive(call, number);
   };
   if (Error error = exchange(ShardedExchange::tokens)) return error;
+  if (Error error = exchange(ShardedExchange::sums)) return error;
   for (std::int32_t left = call.gathers(undecided); left > 0; --left) {
     if (Error error = exchange(ShardedExchange::gather)) return error;
   }

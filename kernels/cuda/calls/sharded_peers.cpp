@@ -12,7 +12,7 @@ constexpr std::int64_t kHalves = 2;
 }  // namespace
 
 std::int64_t end_of_flags(int shards, std::int64_t most_rows) {
-  constexpr std::int64_t kKindsOfFlags = 2;
+  constexpr std::int64_t kKindsOfFlags = 3;
   return static_cast<std::int64_t>(sizeof(PeerCounts)) +
          aligned_in_peers(kKindsOfFlags * shards * most_rows *
                           static_cast<std::int64_t>(sizeof(std::uint64_t)));

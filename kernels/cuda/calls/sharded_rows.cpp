@@ -182,6 +182,7 @@ void place_sharded_rows(const ShardedRequest& request, const SampleResult& resul
   task.cut_values = static_cast<int>(rules.layout.cut_values);
   task.candidates = static_cast<int>(rules.layout.candidates);
   task.candidate_bytes = static_cast<int>(rules.layout.candidate_bytes());
+  task.attempts = static_cast<int>(rules.layout.attempts);
   task.raw_at = rules.layout.raw_summary ? static_cast<int>(rules.layout.raw_at()) : 0;
   place_rows(request.rows, task);
   task.from_probs = request.input == TileInput::probs;
@@ -199,7 +200,12 @@ void place_sharded_rows(const ShardedRequest& request, const SampleResult& resul
   };
   const auto samples = static_cast<std::size_t>(task.num_samples);
   place_block(ShardedExchange::summary, rows, rules.layout.bytes());
-  place_block(ShardedExchange::tokens, outputs, sizeof(sharded::DrawnToken) * samples);
+  place_block(ShardedExchange::tokens, outputs,
+              sizeof(sharded::DrawnToken) * samples * rules.layout.attempts);
+  if (rules.layout.attempts > 1) {
+    place_block(ShardedExchange::sums, outputs,
+                sizeof(sharded::Sum128) * samples * sharded::kRecords);
+  }
   if (task.gathered.count > 0) {
     place_block(
         ShardedExchange::gather, task.gathered.count,

@@ -1,4 +1,4 @@
-// The kernel of tokens that rows ask this shard for; row_answerer.cuh says how.
+// The kernel of tokens or of sums that rows ask this shard for; row_answerer.cuh says how.
 //
 // A block of 256 threads a row; rows that do not ask end at once, and their places are left as they
 // are.
@@ -15,27 +15,31 @@ namespace {
 
 template <bool kFromProbs>
 __global__ void __launch_bounds__(kEndThreads)
-    answer_rows_kernel(const __grid_constant__ ShardedTask task, int) {
+    answer_rows_kernel(const __grid_constant__ ShardedTask task, ShardedExchange exchange, int) {
   extern __shared__ __align__(16) unsigned char dynamic[];
   await_kernel_before();
   let_next_kernel_start();
-  constexpr ShardedExchange kTokens = ShardedExchange::tokens;
-  if (blockIdx.x == 0 && threadIdx.x == 0) write_header(task, kTokens);
+  if (blockIdx.x == 0 && threadIdx.x == 0) write_header(task, exchange);
+  const bool are_tokens = exchange == ShardedExchange::tokens;
   const bool is_active = !task.active.given() || task.active.data[blockIdx.x] != 0;
-  const bool answers = is_active && task.states[blockIdx.x].asks == RowAsks::tokens;
-  if (answers) RowAnswerer<kFromProbs>(task, blockIdx.x, dynamic).run();
-  end_sending(task, kTokens, blockIdx.x, answers ? task.mine(kTokens, blockIdx.x) : nullptr,
-              static_cast<std::size_t>(task.each[static_cast<int>(kTokens)]));
+  const bool answers =
+      is_active && task.states[blockIdx.x].asks == (are_tokens ? RowAsks::tokens : RowAsks::sums);
+  if (answers) {
+    RowAnswerer<kFromProbs> answerer(task, blockIdx.x, dynamic);
+    are_tokens ? answerer.list_tokens() : answerer.sum_above(ReceivedBlocks(task));
+  }
+  end_sending(task, exchange, blockIdx.x, answers ? task.mine(exchange, blockIdx.x) : nullptr,
+              static_cast<std::size_t>(task.each[static_cast<int>(exchange)]));
 }
 
 }  // namespace
 
-cudaError_t answer_rows(const ShardedTask& task, cudaStream_t stream) {
+cudaError_t answer_rows(const ShardedTask& task, ShardedExchange exchange, cudaStream_t stream) {
   const SpreadNeeds needs{[](int) { return static_cast<int>(sizeof(AnswerMemory)); },
                           /*starts_early=*/true};
   const auto launch = [&]<bool kFromProbs>() {
     return launch_spread<answer_rows_kernel<kFromProbs>>(task.rows(), {1, kEndThreads}, needs,
-                                                         stream, task);
+                                                         stream, task, exchange);
   };
   return task.from_probs ? launch.operator()<true>() : launch.operator()<false>();
 }

@@ -25,8 +25,8 @@
 // the same order, and a block sends before it waits: so the first row that waits is being sent, or
 // the other rank's earlier rows wait for nothing that this one has not sent.
 //
-// Tokens of a row that asks one shard for them may be exchanged in the merge itself: who has them
-// answers, sends, and all wait for it. That is one kernel in place of three.
+// Tokens and sums that a row asks for may be exchanged in the merge itself: shards answer, send,
+// and all wait for it. That is one kernel in place of three or five.
 //
 // Determinism: what is read is what was sent.
 #pragma once
@@ -40,10 +40,10 @@
 
 namespace fairdraw::cuda {
 
-/// Flags are of parts that a kernel sends, or of tokens that are exchanged while rows are merged.
-enum class PeerFlags { parts, tokens };
+/// Flags are of parts that a kernel sends, or of what is exchanged while rows are merged.
+enum class PeerFlags { parts, tokens, sums };
 
-/// The flags of a rank's memory: [2, shards, most_rows].
+/// The flags of a rank's memory: [3, shards, most_rows].
 __device__ __forceinline__ std::uint64_t* peer_flag(const PeerBlocks& peers, int shards,
                                                     PeerFlags kind, int rank, int shard,
                                                     std::int64_t row) {
@@ -179,16 +179,17 @@ class ReceivedBlocks {
     __syncthreads();
   }
 
-  /// Sends the row's tokens, and waits for those of all shards. By all threads.
-  __device__ __forceinline__ void exchange_tokens(std::int64_t row) const {
-    __syncthreads();  // the tokens are there
-    send_part(task_, ShardedExchange::tokens, row, task_.mine(ShardedExchange::tokens, row),
-              static_cast<std::size_t>(task_.each[static_cast<int>(ShardedExchange::tokens)]),
-              PeerFlags::tokens, known_);
+  /// Sends the row's answers, and waits for those of all shards, of tokens or of sums. By all
+  /// threads.
+  __device__ __forceinline__ void exchange_in_merge(ShardedExchange exchange,
+                                                    std::int64_t row) const {
+    __syncthreads();  // the answers are there
+    const PeerFlags kind =
+        exchange == ShardedExchange::tokens ? PeerFlags::tokens : PeerFlags::sums;
+    send_part(task_, exchange, row, task_.mine(exchange, row),
+              static_cast<std::size_t>(task_.each[static_cast<int>(exchange)]), kind, known_);
     const auto shard = static_cast<int>(threadIdx.x);
-    if (shard < task_.shards) {
-      await_flag(PeerFlags::tokens, shard, row);
-    }
+    if (shard < task_.shards) await_flag(kind, shard, row);
     __syncthreads();
   }
 

@@ -1,11 +1,13 @@
-// The tokens that rows ask a shard for (sharded/exchange.h).
+// The tokens and the sums that rows ask a shard for (sharded/exchange.h).
 //
-// Contract. For each token that a row asks for: the first of its attempts (common/proposals.h) that
-// has a survivor in this shard's whole tiles, bit for bit the CPU's; zeros where there is none.
+// Contract. For each token that a row asks for, bit for bit the CPU's: those of its attempts
+// (common/proposals.h) in this shard's whole tiles that may be the first accepted one, then zeros;
+// and when those of all shards have come, what this shard's columns weigh above them.
 //
 // Algorithm and cost. A block of 256 threads a row: a prefix sum over the tiles of the index, and
 // eight attempts at a time, each of which weighs one tile again, by a warp. A row that drops
-// nothing has one attempt, a nucleus of p seldom more than 1 / p.
+// nothing has one attempt, a nucleus of p seldom more than 1 / p. Sums are a pass over the tiles
+// that reach above the smallest value that is asked, for each token anew.
 //
 // Randomness: the words of attempts. Numerics: common/tile_weights.h. Determinism: integers.
 #pragma once
@@ -17,6 +19,7 @@
 #include "cuda/device/block_sums.cuh"
 #include "cuda/sharded/row_outputs.cuh"
 #include "cuda/sharded/sharded_task.h"
+#include "cuda/sharded/token_records.cuh"
 #include "cuda/tiles/block_masses.cuh"
 #include "cuda/tiles/filtered_row.cuh"
 #include "cuda/tiles/row_weigher.cuh"
@@ -30,6 +33,7 @@ struct AnswerMemory {
   uint128_t place[kEndWarps];  ///< of attempts in the shard's whole tiles
   std::uint64_t rest[kEndWarps];
   int tile[kEndWarps];  ///< -1: in none of this shard's
+  std::int32_t keys[sharded::kRecords];
   sharded::DrawnToken drawn[kEndWarps];
 };
 
@@ -57,12 +61,12 @@ class RowAnswerer {
     }
   }
 
-  /// The tokens that this shard has, zeros in place of all others.
-  __device__ void run() {
+  /// The attempts that this shard has, zeros in place of all others.
+  __device__ void list_tokens() {
     const RowOutputs outputs(task_, number_);
 #pragma unroll 1
-    for (int t = thread(); t < outputs.tokens(); t += kEndThreads) {
-      *answer_at(outputs.at(t)) = {0, 0, 0, 0};
+    for (int i = thread(); i < outputs.tokens() * task_.attempts; i += kEndThreads) {
+      answer_at(outputs.at(i / task_.attempts))[i % task_.attempts] = {0, 0, 0, 0};
     }
     if (tiles_ == 0) return;
     const int share = (tiles_ + kEndThreads - 1) / kEndThreads;
@@ -74,10 +78,41 @@ class RowAnswerer {
 #pragma unroll 1
     for (int t = 0; t < outputs.tokens(); ++t) {
       const std::uint32_t asked = task_.drawn[outputs.at(t)].attempts;
+      Listed listed{0, state_.rejected_below - 1};
 #pragma unroll 1
       for (std::uint32_t first = 0; first < asked; first += kEndWarps) {
         const auto count = static_cast<int>(::min(asked - first, std::uint32_t{kEndWarps}));
-        if (answer(outputs, t, first, count, mine)) break;
+        if (list_attempts(outputs, t, first, count, mine, listed)) break;
+      }
+    }
+  }
+
+  /// What this shard's columns weigh above the records of tokens.
+  __device__ void sum_above(const ReceivedBlocks& blocks) {
+    const RowOutputs outputs(task_, number_);
+#pragma unroll 1
+    for (int t = 0; t < outputs.tokens(); ++t) {
+      __syncthreads();  // the keys before have been read
+      if (thread() == 0) {
+        const TokenRecords records = records_of(task_, blocks, state_, outputs.at(t));
+        for (int i = 0; i < kRecords; ++i) {
+          const bool is_asked = i < records.count && records.key(i) < state_.accepted_from;
+          shared_.keys[i] = is_asked ? records.key(i) : sharded::kNoRecord;
+        }
+      }
+      __syncthreads();
+      uint128_t above[kRecords] = {};
+      if (shared_.keys[0] != sharded::kNoRecord) {  // the least of them
+        add_tiles(above);
+        add_cut_values(above);
+      }
+      auto* sums = reinterpret_cast<sharded::Sum128*>(task_.mine(ShardedExchange::sums, 0)) +
+                   outputs.at(t) * kRecords;
+      BlockMasses masses(shared_.masses);
+#pragma unroll
+      for (int i = 0; i < kRecords; ++i) {
+        const uint128_t sum = masses.sum(above[i]);
+        if (thread() == 0) sums[i] = sum;
       }
     }
   }
@@ -89,9 +124,16 @@ class RowAnswerer {
     uint128_t mass, before;
   };
 
-  /// A warp an attempt: whether one of `count` attempts from `first` on has a survivor.
-  __device__ bool answer(const RowOutputs& outputs, int t, std::uint32_t first, int count,
-                         const TileRange& mine) {
+  /// How many attempts of a token are listed, and the key of the last.
+  struct Listed {
+    int count;
+    std::int32_t key;
+  };
+  static constexpr int kRecords = static_cast<int>(sharded::kRecords);
+
+  /// A warp an attempt, `count` of them from `first` on: whether the list is at its end.
+  __device__ bool list_attempts(const RowOutputs& outputs, int t, std::uint32_t first, int count,
+                                const TileRange& mine, Listed& listed) {
     __syncthreads();  // the attempts before have been read
     if (thread() < count) {
       const auto attempt = first + static_cast<std::uint32_t>(thread());
@@ -111,11 +153,63 @@ class RowAnswerer {
       draw(warp, first + static_cast<std::uint32_t>(warp) + 1);
     }
     __syncthreads();
-    int found = 0;
-    while (found < count && shared_.drawn[found].attempts == 0) ++found;
-    if (found == count) return false;
-    if (thread() == 0) *answer_at(outputs.at(t)) = shared_.drawn[found];
-    return true;
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) {
+      const sharded::DrawnToken& drawn = shared_.drawn[i];
+      if (drawn.attempts == 0) continue;
+      const std::int32_t key = order_key(std::bit_cast<float>(drawn.bits));
+      if (key <= listed.key) continue;
+      if (thread() == 0) answer_at(outputs.at(t))[listed.count] = drawn;
+      listed = {listed.count + 1, key};
+      if (listed.count == task_.attempts || key >= state_.accepted_from) return true;
+    }
+    return false;
+  }
+
+  /// To each lane's sums above keys.
+  __device__ void add_tiles(uint128_t (&above)[kRecords]) const {
+#pragma unroll 1
+    for (int tile = warp_of_thread(); tile < tiles_; tile += kEndWarps) {
+      if (keys_[tile] <= shared_.keys[0]) continue;
+      float x[kLaneValues];
+      std::uint64_t weights[kLaneValues];
+      weigh_tile(tile, x, weights);
+      const int shift = shift_of(keys_[tile]);
+#pragma unroll
+      for (int i = 0; i < kRecords; ++i) {
+        if (keys_[tile] <= shared_.keys[i]) break;
+        std::uint64_t sum = 0;
+#pragma unroll
+        for (int j = 0; j < kLaneValues; ++j) {
+          sum += order_key(x[j]) > shared_.keys[i] ? weights[j] : 0;
+        }
+        above[i] += row_weight(sum, shift);
+      }
+    }
+  }
+  /// Of this shard's columns; the largest of a tile is known since the merge.
+  __device__ void add_cut_values(uint128_t (&above)[kRecords]) const {
+    const ShardPart& part = task_.parts[task_.shard];
+    FilteredRow columns = FilteredRow::whole(task_.columns, number_, kFromProbs);
+    if (task_.allowed.given()) {
+      columns.allowed = task_.allowed.data + number_ * task_.allowed.row_stride;
+    }
+#pragma unroll 1
+    for (int i = thread(); i < part.cut_values(); i += kEndThreads) {
+      const int column = part.cut_column(i);
+      const float x = columns.values[column];
+      const std::int32_t key = order_key(x);
+      if (key <= shared_.keys[0] || !columns.is_allowed(column, x)) continue;
+      int cut = 0;
+      while (part.begin + column >= task_.cut[cut].begin + task_.cut[cut].size) ++cut;
+      const std::int32_t largest = state_.cut_keys[cut];
+      const TileWeights<kFromProbs> rule(from_order_key(largest), rule_);
+      const uint128_t weight = row_weight(weigh_slowly<kFromProbs>(rule, x), shift_of(largest));
+#pragma unroll
+      for (int j = 0; j < kRecords; ++j) {
+        above[j] += key > shared_.keys[j] ? weight : uint128_t{0};
+      }
+    }
   }
 
   /// By the thread that has it.
@@ -161,30 +255,33 @@ class RowAnswerer {
       x[i] = first + i < row_.vocab ? values[first + i] : -INFINITY;
     }
   }
-  /// A token of all outputs, in this rank's block.
-  __device__ sharded::DrawnToken* answer_at(std::int64_t at) const {
-    std::byte* tokens = task_.mine(ShardedExchange::tokens, 0);
-    return reinterpret_cast<sharded::DrawnToken*>(tokens) + at;
-  }
-  /// By a warp: the token of an attempt, if it survives.
-  __device__ void draw(int i, std::uint32_t attempts) {
-    const int tile = shared_.tile[i];
-    float x[kLaneValues];
+  __device__ void weigh_tile(int tile, float (&x)[kLaneValues],
+                             std::uint64_t (&weights)[kLaneValues]) const {
     read_tile(tile, x);
     const TileWeights<kFromProbs> rule(from_order_key(keys_[tile]), rule_);
     const bool quick = rule.are_quick();
-    std::uint64_t weights[kLaneValues];
 #pragma unroll
     for (int j = 0; j < kLaneValues; ++j) {
       const std::uint64_t weight = quick ? rule.weigh(x[j]) : weigh_slowly<kFromProbs>(rule, x[j]);
       weights[j] = order_key(x[j]) > kEmptyTileKey ? weight : 0;
     }
+  }
+  /// The list of a token of all outputs, in this rank's block.
+  __device__ sharded::DrawnToken* answer_at(std::int64_t at) const {
+    std::byte* tokens = task_.mine(ShardedExchange::tokens, 0);
+    return reinterpret_cast<sharded::DrawnToken*>(tokens) + at * task_.attempts;
+  }
+  /// By a warp: the token of an attempt, if it is not rejected.
+  __device__ void draw(int i, std::uint32_t attempts) {
+    const int tile = shared_.tile[i];
+    float x[kLaneValues];
+    std::uint64_t weights[kLaneValues];
+    weigh_tile(tile, x, weights);
     const int place = token_in_tile(tile, weights, shared_.rest[i]);
     if (lane_of_thread() != 0) return;
     const float value = row_.values[place];
-    const std::int32_t key = order_key(value);
+    if (order_key(value) < state_.rejected_below) return;
     const int id = task_.parts[task_.shard].whole_begin + place;
-    if (key < state_.low || (key == state_.low && id >= state_.tie_end)) return;
     const float raw = task_.raw.given ? RowValues::of(task_.raw.whole, number_)[place] : value;
     shared_.drawn[i] = {attempts, id, std::bit_cast<std::uint32_t>(value),
                         std::bit_cast<std::uint32_t>(raw)};

@@ -80,7 +80,12 @@ cudaError_t launch_with_reports(const ShardedTask& task, const Launch& launch) {
 template <bool kFromProbs>
 __device__ __noinline__ void answer_tokens(const ShardedTask& task, std::int64_t number,
                                            unsigned char* dynamic) {
-  RowAnswerer<kFromProbs>(task, number, dynamic).run();
+  RowAnswerer<kFromProbs>(task, number, dynamic).list_tokens();
+}
+template <bool kFromProbs>
+__device__ __noinline__ void answer_sums(const ShardedTask& task, const ReceivedBlocks& blocks,
+                                         std::int64_t number, unsigned char* dynamic) {
+  RowAnswerer<kFromProbs>(task, number, dynamic).sum_above(blocks);
 }
 
 /// kReports: log-probabilities and the largest values are wanted.
@@ -105,14 +110,14 @@ class RowMerger {
 
   __device__ void run() {
     const bool is_summary = exchange_ == ShardedExchange::summary;
-    if (is_summary || take_tokens_now()) blocks_.await(exchange_, number_);
+    if (is_summary || take_answers_now()) blocks_.await(exchange_, number_);
     if (task_.active.given() && task_.active.data[number_] == 0) {
       if (is_summary) fail(RowStatus::inactive);
       return;
     }
-    if (take_tokens_now()) {
+    if (take_answers_now()) {
       __syncthreads();  // all have read what it asked
-      take_tokens();
+      asked_ == RowAsks::tokens ? take_tokens() : take_sums();
       return;
     }
     if (!is_summary && !is_gathered()) return;
@@ -160,9 +165,10 @@ class RowMerger {
     return agree;
   }
 
-  /// Attempts that the row has asked for have come.
-  __device__ bool take_tokens_now() const {
-    return exchange_ == ShardedExchange::tokens && asked_ == RowAsks::tokens;
+  /// Tokens or sums that the row has asked for have come.
+  __device__ bool take_answers_now() const {
+    return (exchange_ == ShardedExchange::tokens && asked_ == RowAsks::tokens) ||
+           (exchange_ == ShardedExchange::sums && asked_ == RowAsks::sums);
   }
   /// The row has been gathered, filtered and drawn from.
   __device__ bool is_gathered() const {
@@ -183,16 +189,20 @@ class RowMerger {
     } else {
       const bool attempts = outputs_.tokens() > 0 && proposes();
       // Nobody knows which part of a shard's mass is that of the tiles that min_p keeps.
-      if (!thresholds_.find_survivors(row_) || (attempts && thresholds_.min_p_drops())) {
+      const bool known = thresholds_.find_survivors(row_);
+      const bool may_draw = attempts && !thresholds_.min_p_drops();
+      if ((!known && !(may_draw && task_.attempts > 1)) || (attempts && !may_draw)) {
         ask(RowAsks::gather);
         return;
       }
-      if (attempts) {
-        asks = draw_by_parts(kAttempts);
+      if (!known) {
+        asks = draw_widely();
+      } else if (attempts) {
+        asks = draw_by_parts(kAttempts, survivors().from.key);
       } else if (row_.is_filtered() && row_.left_key() < survivors().from.key) {
         draw_known();
       } else {
-        asks = draw_by_parts(1);
+        asks = draw_by_parts(1, survivors().from.key);
       }
     }
     finish(asks);
@@ -287,8 +297,20 @@ class RowMerger {
     return key > survivors().from.key || (key == survivors().from.key && id < survivors().tie_end);
   }
 
-  /// By attempts among all tiles. Whether shards are asked for a token.
-  __device__ bool draw_by_parts(std::uint32_t attempts) {
+  /// Of a nucleus whose threshold is not known: as of all values.
+  __device__ bool draw_widely() {
+    // What is known is not the target yet, so the first value that is not has less than it above.
+    const bool asks = draw_by_parts(sharded::kWideAttempts, row_.left_key());
+    if (thread() == 0) {
+      state_.target = nucleus_target(row_.parameters().top_p, row_.unfiltered().mass);
+    }
+    if (thread() < task_.cut_tiles) state_.cut_keys[thread()] = row_.cut_tile(thread()).key;
+    return asks;
+  }
+
+  /// By attempts among all tiles, which are rejected below the threshold, and accepted from a key
+  /// on. Whether shards are asked.
+  __device__ bool draw_by_parts(std::uint32_t attempts, std::int32_t accepted_from) {
     if (outputs_.tokens() == 0) return false;
     if (thread() < task_.row_part_count) {
       const RowPart& part = task_.row_parts[thread()];
@@ -303,19 +325,22 @@ class RowMerger {
         in_front += shared_.part_mass[i];
       }
       state_.in_front = in_front;
+      state_.rejected_below = survivors().from.key;
+      state_.accepted_from = accepted_from;
     }
     bool asks = false;
 #pragma unroll 1
     for (int t = warp_of_thread(); t < outputs_.tokens(); t += kEndWarps) {
       const ShardedToken drawn = token_of_cut_tiles(t, attempts);
-      asks = asks || drawn.attempts > 0;
+      asks = asks || drawn.attempts > 0 ||
+             (drawn.id >= 0 && order_key(std::bit_cast<float>(drawn.bits)) < accepted_from);
       if (lane_of_thread() == 0) token(t) = drawn;
     }
     return __syncthreads_or(asks ? 1 : 0) != 0;
   }
 
-  /// By a warp: the first attempt that has a survivor in a cut tile, and how many in front of it
-  /// may have one in a shard.
+  /// By a warp: the first attempt in a cut tile that is not rejected, and how many there are in
+  /// front of it, if shards have any.
   __device__ ShardedToken token_of_cut_tiles(int t, std::uint32_t attempts) const {
     if (task_.cut_tiles == 0) return {attempts, -1, 0, 0, {}};
     bool asks = false;
@@ -407,7 +432,11 @@ class RowMerger {
         task_.drawn[outputs_.at(t)] = token(t);
       }
       ask(RowAsks::tokens);
-      if (task_.exchanges_tokens) exchange_tokens();
+      if (!task_.exchanges_tokens) return;
+      __syncthreads();  // what is asked for has been written
+      answer_tokens<kFromProbs>(task_, number_, dynamic_);
+      blocks_.exchange_in_merge(ShardedExchange::tokens, number_);
+      take_tokens();
       return;
     }
     write_row(waits);
@@ -417,44 +446,80 @@ class RowMerger {
     }
   }
 
-  /// What this shard is asked for, and what the others are.
-  __device__ void exchange_tokens() {
-    __syncthreads();  // what is asked for has been written
-    answer_tokens<kFromProbs>(task_, number_, dynamic_);
-    blocks_.exchange_tokens(number_);
-    take_tokens();
+  /// Attempts that the row has asked for have come. It is gathered where a token has none that may
+  /// be accepted.
+  __device__ void take_tokens() {
+    bool misses = false, asks = false;
+#pragma unroll 1
+    for (int t = thread(); t < outputs_.tokens(); t += kEndThreads) {
+      const TokenRecords records = records_of(task_, blocks_, state_, outputs_.at(t));
+      misses = misses || records.count == 0;
+      asks = asks || records.key(0) < state_.accepted_from;
+    }
+    misses = __syncthreads_or(misses ? 1 : 0) != 0;
+    asks = __syncthreads_or(asks ? 1 : 0) != 0;
+    if (misses && proposes()) {
+      if (thread() == 0) state_.asks = RowAsks::gather;
+      return;
+    }
+    if (!asks || misses) {
+      write_first_accepted([](const TokenRecords&, std::int64_t) { return 0; });
+      return;
+    }
+    if (thread() == 0) state_.asks = RowAsks::sums;
+    if (!task_.exchanges_tokens) return;
+    answer_sums<kFromProbs>(task_, blocks_, number_, dynamic_);
+    blocks_.exchange_in_merge(ShardedExchange::sums, number_);
+    take_sums();
   }
 
-  /// Attempts that were asked for have come. A row of which one token has no survivor is gathered.
-  __device__ void take_tokens() {
+  /// What shards weigh above attempts has come. The row is gathered where all of a token's are
+  /// rejected.
+  __device__ void take_sums() {
+    const auto first_accepted = [this](const TokenRecords& records, std::int64_t at) {
+      int i = 0;
+#pragma unroll 1
+      for (; i < records.count && records.key(i) < state_.accepted_from; ++i) {
+        uint128_t above = 0;
+#pragma unroll 1
+        for (int shard = 0; shard < task_.shards; ++shard) {
+          const auto record =
+              static_cast<std::size_t>(at * static_cast<int>(sharded::kRecords) + i);
+          above += read_sum(blocks_.row(ShardedExchange::sums, shard, 0),
+                            sizeof(sharded::Sum128) * record);
+        }
+        if (above < state_.target.value()) break;
+      }
+      return i;
+    };
     bool misses = false;
 #pragma unroll 1
     for (int t = thread(); t < outputs_.tokens(); t += kEndThreads) {
       const std::int64_t at = outputs_.at(t);
-      ShardedToken& token = task_.drawn[at];
-      std::uint32_t first = token.attempts + 1;
-#pragma unroll 1
-      for (int shard = 0; shard < task_.shards && token.attempts > 0; ++shard) {
-        const auto* drawn = reinterpret_cast<const sharded::DrawnToken*>(
-                                blocks_.row(ShardedExchange::tokens, shard, 0)) +
-                            at;
-        if (drawn->attempts == 0 || drawn->attempts >= first) continue;
-        first = drawn->attempts;
-        token.id = drawn->id;
-        token.bits = drawn->bits;
-        token.raw_bits = drawn->raw_bits;
-      }
-      misses = misses || token.id < 0;
+      const TokenRecords records = records_of(task_, blocks_, state_, at);
+      misses = misses || first_accepted(records, at) == records.count;
     }
-    if (__syncthreads_or(misses ? 1 : 0) != 0 && proposes()) {
+    if (__syncthreads_or(misses ? 1 : 0) != 0) {
       if (thread() == 0) state_.asks = RowAsks::gather;
       return;
     }
+    write_first_accepted(first_accepted);
+  }
+
+  /// first(records, at): which of a token's records it is.
+  template <class First>
+  __device__ void write_first_accepted(const First& first) {
     write_row(true);
 #pragma unroll 1
     for (int t = thread(); t < outputs_.tokens(); t += kEndThreads) {
       const std::int64_t at = outputs_.at(t);
-      write_token(at, task_.drawn[at]);
+      const TokenRecords records = records_of(task_, blocks_, state_, at);
+      ShardedToken token{0, -1, 0, 0, {}};
+      if (records.count > 0) {  // else blocks were not right
+        const sharded::DrawnToken& drawn = records.of[first(records, at)];
+        token = {0, drawn.id, drawn.bits, drawn.raw_bits, {}};
+      }
+      write_token(at, token);
     }
   }
 

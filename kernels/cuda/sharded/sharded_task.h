@@ -16,7 +16,7 @@
 
 namespace fairdraw::cuda {
 
-inline constexpr int kExchanges = 4;
+inline constexpr int kExchanges = 5;
 
 /// Where a shard's columns lie, as in sharded/partition.h.
 struct ShardPart {
@@ -54,7 +54,7 @@ inline constexpr int kMaxCutTiles = kMaxDeviceShards - 1;
 inline constexpr int kMaxRowParts = kMaxDeviceShards + kMaxCutTiles;
 
 /// What a row waits for.
-enum class RowAsks : std::int32_t { nothing, tokens, gather };
+enum class RowAsks : std::int32_t { nothing, tokens, sums, gather };
 
 /// One row between exchanges.
 struct ShardedRowState {
@@ -72,14 +72,19 @@ struct ShardedRowState {
   std::int32_t tie_end;
   std::int32_t support_size;
   sharded::Sum128 unfiltered, survivors;
-  sharded::Sum128 in_front;  ///< mass in front of this shard's whole tiles; of rows that ask tokens
-  sharded::Sum128 raw;       ///< at temperature 1; of calls that report raw_logprobs
+
+  // Of rows that ask for tokens (MergedRow of the CPU).
+  sharded::Sum128 in_front;  ///< mass in front of this shard's whole tiles
+  sharded::Sum128 target;    ///< of a nucleus whose threshold is not known
+  std::int32_t rejected_below, accepted_from;
+  std::int32_t cut_keys[kMaxCutTiles];  ///< the largest of each cut tile
+  sharded::Sum128 raw;                  ///< at temperature 1; of calls that report raw_logprobs
 };
 
 /// A token that is known or asked for.
 struct ShardedToken {
-  std::uint32_t attempts;  ///< that shards are asked for; 0: it is known
-  std::int32_t id;         ///< -1: no attempt after those has a survivor
+  std::uint32_t attempts;  ///< in front of its own, that shards are asked for
+  std::int32_t id;         ///< -1: there are attempts of shards alone
   std::uint32_t bits;
   std::uint32_t raw_bits;  ///< as the caller has it; of calls that report values
   sharded::Sum128 place;   ///< mass in front of it among survivors that are known
@@ -174,7 +179,8 @@ struct ShardedTask {
   int cut_values;  ///< room in a summary
   int candidates;  ///< likewise; 0: no row is filtered
   int candidate_bytes;
-  int raw_at;  ///< byte of a summary at which that of temperature 1 is; 0: there is none
+  int attempts;  ///< most that a shard lists of a token
+  int raw_at;    ///< byte of a summary at which that of temperature 1 is; 0: there is none
   std::uint64_t fingerprint;
 
   // In the workspace.
@@ -196,7 +202,7 @@ struct ShardedTask {
   std::int64_t bytes[kExchanges];  ///< of a block
   std::int64_t each[kExchanges];   ///< of a row in it; of tokens and ranks, of an output
   PeerBlocks peers;
-  bool exchanges_tokens;  ///< in the merge that asks for them
+  bool exchanges_tokens;  ///< in the merge that asks for them; and sums
 
   // Results; null: not wanted.
   std::int32_t* tokens;
@@ -226,7 +232,8 @@ struct ShardedTask {
   }
   /// Whether a block has a place for each output.
   __host__ __device__ static bool is_of_outputs(ShardedExchange exchange) {
-    return exchange == ShardedExchange::tokens || exchange == ShardedExchange::ranks;
+    return exchange == ShardedExchange::tokens || exchange == ShardedExchange::sums ||
+           exchange == ShardedExchange::ranks;
   }
 };
 
@@ -243,8 +250,8 @@ cudaError_t merge_rows(const ShardedTask& task, ShardedExchange exchange, cudaSt
 /// Enqueues both, through peers whose kernels run at the same time (exchange_summaries.cu);
 /// task.undecided is 0.
 cudaError_t exchange_summaries(const ShardedTask& task, cudaStream_t stream);
-/// Enqueues the tokens that rows ask shards for (answer_rows.cu).
-cudaError_t answer_rows(const ShardedTask& task, cudaStream_t stream);
+/// Enqueues the tokens or the sums that rows ask shards for (answer_rows.cu).
+cudaError_t answer_rows(const ShardedTask& task, ShardedExchange exchange, cudaStream_t stream);
 /// Enqueues this shard's columns of the next group of undecided rows, and, when those of all have
 /// come, the whole rows (gather_rows.cu).
 cudaError_t send_columns(const ShardedTask& task, cudaStream_t stream);

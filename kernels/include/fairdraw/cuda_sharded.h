@@ -10,7 +10,7 @@
 //
 //   ShardedCall call;
 //   if (Error error = make_sharded_call(request, result, execution, call)) return error;
-//   exchange(summary), exchange(tokens), exchange(ranks), where an exchange is:
+//   exchange(summary), exchange(tokens), exchange(sums), exchange(ranks), where an exchange is:
 //     if (call.bytes(kind) == 0) return {};  // ranks, where none are wanted
 //     if (Error error = sharded_send(call, kind)) return error;
 //     all_gather(call.send(kind), call.bytes(kind), call.receive(kind), stream);
@@ -21,8 +21,12 @@
 //
 //   summary  what a shard says of its rows. Greedy rows, and those whose survivors are among the
 //            candidates, have their results after it.
-//   tokens   the tokens of rows without filters: 12 bytes a token and shard, with `indices` of each
-//            output. Not needed where no row can be one.
+//   tokens   of rows without filters, and of those that propose (top_p without top_k): 16 bytes a
+//            token and shard, with `indices` of each output, or 64 where sums may follow. Not
+//            needed where no row can be one.
+//   sums     of rows that propose beyond the candidates: 64 bytes a token and shard. Of calls that
+//            may have such rows, and want nothing of their survivors (masks, supports, filtered and
+//            processed log-probabilities): others gather those rows.
 //   gather   columns of the next rows that are undecided: as many as are 4 MB of whole float32 rows
 //            (8 of 128256), or one. They are filtered and drawn from whole, on every rank.
 //   ranks    ranks of tokens: 4 bytes a token and shard. Of calls that want logprobs.ranks.
@@ -65,7 +69,13 @@ namespace fairdraw::cuda {
 /// Most shards of a call on GPUs: what is linked to each other in one machine.
 inline constexpr std::int32_t kMaxDeviceShards = 8;
 
-enum class ShardedExchange : std::uint32_t { summary = 0, tokens = 1, gather = 2, ranks = 3 };
+enum class ShardedExchange : std::uint32_t {
+  summary = 0,
+  tokens = 1,
+  sums = 2,
+  gather = 3,
+  ranks = 4
+};
 
 /// Bytes of workspace: blocks of all exchanges, the index of the shard's rows (14 to 54 bytes a
 /// tile of 256 ids), and for each row about 150 bytes and 44 bytes a sample; of processed rows 8.4
@@ -144,7 +154,7 @@ Error use_peers(ShardedCall& call, const ShardedPeers& peers);
 /// Which exchanges a call enqueues after the summary; ranks follow where they are wanted. Rows that
 /// need more are left undecided (ShardedCall::undecided), and further exchanges go on with them.
 struct ShardedPlan {
-  bool tokens = true;  ///< of rows without filters
+  bool tokens = true;  ///< of rows without filters and of those that propose; with their sums
 };
 
 // What follows is enqueued on the execution's stream. Errors: a launch that fails, by the kernel's

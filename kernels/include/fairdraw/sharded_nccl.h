@@ -33,13 +33,20 @@ inline Error exchange_sharded(const ShardedCall& call, ShardedExchange exchange,
   return sharded_receive(call, exchange);
 }
 
+/// Tokens, and sums where the call has them.
+inline Error exchange_tokens(const ShardedCall& call, ncclComm_t communicator,
+                             cudaStream_t stream) {
+  if (Error error = exchange_sharded(call, ShardedExchange::tokens, communicator, stream)) {
+    return error;
+  }
+  return exchange_sharded(call, ShardedExchange::sums, communicator, stream);
+}
+
 /// What `undecided` rows need that are left, and their ranks, of a call whose summary has been
 /// received: the number that ShardedCall::undecided points to, the same on all ranks.
 inline Error continue_sharded(const ShardedCall& call, std::int32_t undecided,
                               ncclComm_t communicator, cudaStream_t stream) {
-  if (Error error = exchange_sharded(call, ShardedExchange::tokens, communicator, stream)) {
-    return error;
-  }
+  if (Error error = exchange_tokens(call, communicator, stream)) return error;
   for (std::int32_t left = call.gathers(undecided); left > 0; --left) {
     if (Error error = exchange_sharded(call, ShardedExchange::gather, communicator, stream)) {
       return error;
@@ -56,9 +63,7 @@ inline Error sample_sharded(const ShardedCall& call, const ShardedPlan& plan,
     return error;
   }
   if (plan.tokens) {
-    if (Error error = exchange_sharded(call, ShardedExchange::tokens, communicator, stream)) {
-      return error;
-    }
+    if (Error error = exchange_tokens(call, communicator, stream)) return error;
   }
   return exchange_sharded(call, ShardedExchange::ranks, communicator, stream);
 }

@@ -1,0 +1,66 @@
+// The attempts of a token that may be its first accepted one, out of what all shards list
+// (MergedRow::records_of in sharded/merged_survivors.cpp, step by step).
+#pragma once
+
+#include <climits>
+#include <cstdint>
+
+#include "common/float_order.h"
+#include "cuda/sharded/peer_exchange.cuh"
+#include "cuda/sharded/sharded_task.h"
+
+namespace fairdraw::cuda {
+
+/// Attempts in order, each with a larger value than all before.
+struct TokenRecords {
+  int count;
+  sharded::DrawnToken of[sharded::kRecords];
+
+  __device__ std::int32_t key(int i) const { return order_key(std::bit_cast<float>(of[i].bits)); }
+};
+
+/// By one thread, when tokens have come. at: of the token among those of all outputs.
+__device__ __noinline__ inline TokenRecords records_of(const ShardedTask& task,
+                                                       const ReceivedBlocks& blocks,
+                                                       const ShardedRowState& state,
+                                                       std::int64_t at) {
+  const ShardedToken& of_cut = task.drawn[at];
+  const auto listed_by = [&](int shard) {
+    const std::byte* tokens = blocks.row(ShardedExchange::tokens, shard, 0);
+    return reinterpret_cast<const sharded::DrawnToken*>(tokens) + at * task.attempts;
+  };
+  const auto key_of = [](const sharded::DrawnToken& drawn) {
+    return order_key(std::bit_cast<float>(drawn.bits));
+  };
+  // What comes after the end of a list that is full is not known.
+  std::uint32_t end = of_cut.attempts + 1;
+  for (int shard = 0; shard < task.shards; ++shard) {
+    const sharded::DrawnToken& last = listed_by(shard)[task.attempts - 1];
+    if (last.attempts == 0 || key_of(last) >= state.accepted_from) continue;
+    end = ::min(end, last.attempts);
+  }
+  TokenRecords records{};
+  std::int32_t before_key = INT_MIN;
+  for (std::uint32_t before = 0; records.count < static_cast<int>(sharded::kRecords);) {
+    sharded::DrawnToken next{end + 1, 0, 0, 0};
+    for (int shard = 0; shard < task.shards; ++shard) {
+      const sharded::DrawnToken* listed = listed_by(shard);
+      for (int i = 0; i < task.attempts && listed[i].attempts != 0; ++i) {
+        const bool is_next = listed[i].attempts > before && listed[i].attempts < next.attempts;
+        if (is_next) next = listed[i];
+      }
+    }
+    if (of_cut.id >= 0 && of_cut.attempts >= before && of_cut.attempts + 1 < next.attempts) {
+      next = {of_cut.attempts + 1, of_cut.id, of_cut.bits, of_cut.raw_bits};
+    }
+    if (next.attempts > end) break;
+    before = next.attempts;
+    if (key_of(next) <= before_key) continue;
+    before_key = key_of(next);
+    records.of[records.count++] = next;
+    if (before_key >= state.accepted_from) break;
+  }
+  return records;
+}
+
+}  // namespace fairdraw::cuda
