@@ -3,13 +3,15 @@
 
 A third statement of these weights (weights_by_tiles.py), after the kernels and the integer model.
 Filters are evaluated token by token from their definitions, and a draw walks the tiles as the
-kernels do. Only the standard library is used. Run it without arguments; the test tile_answers_current compares its output with
-the committed file.
+kernels do. A draw by seed asks the definitions of top_p and min_p about each token that its words
+(philox.py) propose. Only the standard library is used. Run it without arguments; the test
+tile_answers_current compares its output with the committed file.
 
 Of each row: its values (VALUE*COUNT for equal neighbours), the largest allowed value of each tile
 with its octave and sum (null, null and 0 where no token is allowed), the row's octave, the total
 over all allowed tokens and over the kept ones, the tokens of some words, the probability of some
-tokens, and of short rows each token's weight. Weights in a row are decimal strings: JSON has no
+tokens, and of short rows each token's weight. Of a row that proposes, some draws by seed: the words
+up to the last that is asked for, and the token. Weights in a row are decimal strings: JSON has no
 integers of 124 bits.
 """
 
@@ -22,6 +24,7 @@ from pathlib import Path
 
 from make_known_answers import (
     DYADIC_TEMPERATURE, LOG2_E, TINY, filtered, greedy_id, min_p_threshold, next_above, next_below)
+from philox import word_of_attempt
 from weights_by_tiles import Weighed, double, f32, float32, octaves_of_logit, octaves_of_prob
 
 LARGEST = f32("0x1.fffffep127")
@@ -43,6 +46,15 @@ def words_of(weighed, kept):
     return sorted(words)
 
 
+def draws_by_attempts(weighed, values, survivors, top_p, kept):
+    draws = []
+    for seed, offset, index in ((1, 0, 0), (2**64 - 1, 2**40 + 3, 1), (0x9E3779B97F4A7C15, 7, 2**31)):
+        words = [word_of_attempt(seed, offset, index, attempt) for attempt in range(65)]
+        token, asked = weighed.token_by_attempts(words, values, survivors, top_p, kept)
+        draws.append([words[:asked], token])
+    return draws
+
+
 def short_hex(value):
     """Hexadecimal without trailing zeros; None stays."""
     if value is None:
@@ -62,7 +74,7 @@ def runs(values):
             for count in [len(list(group))]]
 
 
-def case(name, kind, values, octaves, kept, greedy, **parameters):
+def case(name, kind, values, octaves, survivors, kept, greedy, **parameters):
     weighed = Weighed(values, octaves)
     total = sum(weighed.in_row[t] for t in kept)
     shown = sorted({kept[0], kept[-1], kept[len(kept) // 2], max(kept, key=lambda t: values[t])})
@@ -84,6 +96,9 @@ def case(name, kind, values, octaves, kept, greedy, **parameters):
             [t, short_hex(float32(double(double(weighed.in_row[t]) / double(total))))]
             for t in shown if weighed.in_row[t] > 0],
     }
+    top_k, top_p = parameters["top_k"], parameters["top_p"]
+    if greedy < 0 and top_p < 1 and not 0 < top_k < len(values):
+        row["draws_by_attempts"] = draws_by_attempts(weighed, values, survivors, top_p, kept)
     if len(values) <= 16:
         row["weights"] = [str(w) for w in weighed.in_row]
         row["kept"] = kept
@@ -103,7 +118,7 @@ def logits_case(name, logits, temperature=DYADIC_TEMPERATURE, top_k=0, top_p=1.0
     octaves = {t: octaves_of_logit(logits[t], scale) for t in allowed}
     if temperature == 0 or top_k == 1 or top_p == 0:
         greedy = greedy_id(logits, allowed)
-        kept = [greedy]
+        survivors = kept = [greedy]
     else:
         greedy = -1
         largest = Fraction(max(logits[t] for t in allowed))
@@ -113,7 +128,7 @@ def logits_case(name, logits, temperature=DYADIC_TEMPERATURE, top_k=0, top_p=1.0
             >= min_p_threshold(min_p)]
         weighed = Weighed(logits, octaves)
         kept = filtered(logits, weighed.in_row, survivors, top_k, top_p, lowest_id, joint)
-    return case(name, "logits", logits, octaves, kept, greedy, temperature=temperature, top_k=top_k,
+    return case(name, "logits", logits, octaves, survivors, kept, greedy, temperature=temperature, top_k=top_k,
                 top_p=top_p, min_p=min_p, joint=joint, lowest_id=lowest_id, banned=list(banned))
 
 
@@ -125,13 +140,13 @@ def probs_case(name, probs, top_k=0, top_p=1.0, min_p=0.0, joint=False, top_k_1_
     octaves = {t: octaves_of_prob(probs[t]) for t in allowed}
     if (top_k == 1 and not top_k_1_keeps_ties) or top_p == 0:
         greedy = greedy_id(probs, allowed)
-        kept = [greedy]
+        survivors = kept = [greedy]
     else:
         greedy = -1
         least = Fraction(min_p) * Fraction(max(probs))
         survivors = [t for t in allowed if Fraction(probs[t]) >= least]
         kept = filtered(probs, Weighed(probs, octaves).in_row, survivors, top_k, top_p, joint=joint)
-    return case(name, "probs", probs, octaves, kept, greedy, top_k=top_k, top_p=top_p, min_p=min_p,
+    return case(name, "probs", probs, octaves, survivors, kept, greedy, top_k=top_k, top_p=top_p, min_p=min_p,
                 joint=joint, top_k_1_keeps_ties=top_k_1_keeps_ties)
 
 
@@ -212,6 +227,13 @@ def long_logit_rows():
                           temperature=COLD, top_k=40)
     yield logits_case("vocab_1000_top_p", wave(1000, 8.0, 2.0), temperature=1.0,
                       top_p=float32(Fraction(9, 10)))
+    # A proposal in 600 is accepted, so that most draws end among the survivors.
+    yield logits_case("vocab_600_top_p_of_one_token", wave(600, 0.01), top_p=TINY)
+    # min_p keeps tokens of the first and the last tile of three.
+    for p in (0.5, float32(Fraction(9, 10))):
+        yield logits_case(f"min_p_of_some_tiles_top_p_{p.hex()}",
+                          [*wave(256, 4.0), *wave(256, 4.0, -9.0), *wave(90, 4.0, 0.5)],
+                          top_p=p, min_p=0.125, banned=[3, 400])
     yield logits_case("vocab_1000_all_filters", wave(1000, 3.0), temperature=COLD, top_k=300,
                       top_p=float32(Fraction(19, 20)), min_p=float32(Fraction(1, 50)))
     yield logits_case("vocab_1000_joint", wave(1000, 3.0, -1000.0), temperature=1.0, top_k=100,
@@ -264,6 +286,10 @@ def prob_rows():
     yield probs_case("not_dyadic_1000",
                      [float32(Fraction(i * i % 997 + 1, 498000)) for i in range(1000)],
                      top_p=float32(Fraction(4, 5)))
+    yield probs_case("min_p_of_some_tiles",
+                     [*[ldexp(1, -12 - i % 3) for i in range(256)],
+                      *[ldexp(1, -9 - i % 5) for i in range(256)], 0.25, 0.125],
+                     top_p=float32(Fraction(3, 5)), min_p=ldexp(1, -8))
     yield probs_case("dyadic_600", [ldexp(1 + i % 7, -12 - i % 5) for i in range(600)], top_k=77,
                      top_p=0.75)
     yield probs_case("a_tile_of_zeros", [0.0] * 256 + [0.25, 0.5])

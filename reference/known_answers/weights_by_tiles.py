@@ -5,7 +5,7 @@ floating-point number of the machine is computed with.
 """
 
 from fractions import Fraction
-from math import floor
+from math import ceil, floor
 
 TILE = 256
 
@@ -136,3 +136,20 @@ class Weighed:
                     return t
                 units -= self.in_tile[t]
         raise AssertionError("no token")
+
+    def proposal(self, word, survivors):
+        """The draw without filters over the whole tiles that a survivor of min_p lies in."""
+        tiles = {t // TILE for t in survivors}
+        return self.token(word, [t for t in sorted(self.octaves) if t // TILE in tiles])
+
+    def token_by_attempts(self, words, values, survivors, top_p, kept):
+        """The first of 64 proposals that is accepted, else the draw of the last word; and how many
+        words that takes."""
+        total = sum(self.in_row[t] for t in survivors)
+        target = max(1, ceil(Fraction(top_p) * total))
+        for attempt, word in enumerate(words[:64]):
+            x = self.proposal(word, survivors)
+            above = sum(self.in_row[t] for t in survivors if values[t] > values[x])
+            if x in survivors and above < target:
+                return x, attempt + 1
+        return self.token(words[64], kept), 65

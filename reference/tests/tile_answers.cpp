@@ -72,6 +72,9 @@ TileAnswer read_answer(const json& row, bool from_probs) {
   answer.total = to_weight(row["total"]);
   answer.greedy_token = row["greedy"];
   answer.draws = row["draws"].get<std::vector<std::pair<std::uint64_t, std::int32_t>>>();
+  if (row.contains("draws_by_attempts")) {
+    answer.draws_by_attempts = row["draws_by_attempts"].get<decltype(answer.draws_by_attempts)>();
+  }
   for (const json& entry : row["probabilities"]) {
     answer.probabilities.emplace_back(entry[0].get<std::int32_t>(), to_float(entry[1]));
   }

@@ -49,9 +49,24 @@ void expect_weights(const IntegerRow& row, const TileAnswer& answer) {
   EXPECT_EQ(kept, answer.kept);
 }
 
+void expect_draws(const IntegerRow& row, const TileAnswer& answer) {
+  for (const auto& [word, token] : answer.draws) EXPECT_EQ(row.token_for(word), token) << word;
+  EXPECT_EQ(row.proposes, !answer.draws_by_attempts.empty());
+  for (const auto& [words, token] : answer.draws_by_attempts) {
+    std::size_t asked = 0;
+    const auto word = [&](std::uint32_t attempt) {
+      EXPECT_EQ(attempt, asked++);
+      return words.at(attempt);
+    };
+    EXPECT_EQ(row.token_by_attempts(word), token) << words.front();
+    EXPECT_EQ(asked, words.size()) << words.front();
+  }
+}
+
 TEST(TileAnswers, OfEveryRow) {
   int logit_rows = 0;
   int prob_rows = 0;
+  int proposing = 0, by_survivors = 0;  // draws by attempts, and those of them that end there
   for (const TileAnswer& answer : tile_answers()) {
     SCOPED_TRACE(answer.name);
     ++(answer.from_probs ? prob_rows : logit_rows);
@@ -59,13 +74,19 @@ TEST(TileAnswers, OfEveryRow) {
     ASSERT_EQ(row.status, RowStatus::ok);
     expect_tiles(row, answer);
     expect_weights(row, answer);
-    for (const auto& [word, token] : answer.draws) EXPECT_EQ(row.token_for(word), token) << word;
+    expect_draws(row, answer);
+    for (const auto& [words, token] : answer.draws_by_attempts) {
+      ++proposing;
+      by_survivors += words.size() == kAttemptsOfADraw + 1 ? 1 : 0;
+    }
     for (const auto& [token, probability] : answer.probabilities) {
       EXPECT_EQ(row.probability(token), probability) << token;
     }
   }
   EXPECT_GE(logit_rows, 80);
   EXPECT_GE(prob_rows, 35);
+  EXPECT_GE(proposing, 100);
+  EXPECT_GE(by_survivors, 2);
 }
 
 }  // namespace
