@@ -71,9 +71,7 @@ struct DraftWorkspace {
     if (has_kept) kept = KeptWorkspace::of(n > 0 ? n : 0, task.target.logits.vocab, memory);
     memory.allocate(task.requests, task.target.batch);
     task.of_target = place_settings(memory, n);
-    memory.allocate(task.draws.seed, n);
-    memory.allocate(task.draws.offset, n);
-    memory.allocate(task.draws.index, n);
+    memory.allocate(task.draws.words, n);
     memory.allocate(task.draws.tokens, n);
     memory.allocate(task.draws.statuses, n);
     if (task.draft_law != DraftLaw::none) {
@@ -171,9 +169,7 @@ Error draw_target(const DraftWorkspace& workspace, Path path, cudaStream_t strea
   task.processing = request.processing;
   task.edits = workspace.target.edits;
   set_filters(draft.of_target, n, draft.target.filters, task);
-  task.seed = {draft.draws.seed, n};
-  task.offset = {draft.draws.offset, n};
-  task.index = draft.draws.index;
+  task.words = draft.draws.words;
   task.tokens = draft.draws.tokens;
   task.statuses = draft.draws.statuses;
   task.records = workspace.target.records;

@@ -10,12 +10,15 @@
 // Algorithm and cost. A block an output; nothing is read of a row from which nothing is drawn or
 // counted. Else one pass over the row, a tile of 256 ids a warp, makes an index of the survivors in
 // shared memory: for each tile its largest allowed value and the weight of those in it that
-// survive; and the number of survivors and the weight of all allowed tokens with it. Then every
-// warp draws samples from the index (tiles/tile_draw.cuh), each by reading one tile again. Outputs
-// that share a row repeat its pass: from L2, mostly.
+// survive; and the number of survivors and the weight of all allowed tokens with it; of a row that
+// draws by proposals the weight of the tile's allowed tokens, too. Then every warp draws samples
+// from the index (tiles/tile_draw.cuh), each by reading one tile again. A proposal is drawn from
+// whole tiles, and accepted if the threshold that the record knows keeps it. Outputs that share a
+// row repeat its pass: from L2, mostly.
 //
 // Randomness. One Philox word a token: key = seed, counter = {offset, purpose, index}; index is the
-// sample's number where seeds are an array, the token's number in the call for a scalar seed.
+// sample's number where seeds are an array, the token's number in the call for a scalar seed. Of
+// proposals a word each (common/proposals.h).
 //
 // Numerics. Tokens and counts from integers alone (common/tile_weights.h). Log-probabilities in
 // double from integer masses: (x - max) / T - log_mass_of(W), rounded to float32 once. Determinism:
@@ -25,7 +28,7 @@
 #include <cstdint>
 
 #include "common/float_order.h"
-#include "common/philox.h"
+#include "common/proposals.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/outputs/draw_outputs.h"
 #include "cuda/tiles/filtered_row.cuh"
@@ -42,18 +45,25 @@ constexpr int kThreads = 512;
 /// Shared memory of a block, besides the index.
 struct Shared {
   TileGroups groups;
+  TileGroups proposed;  ///< of rows that draw by proposals
   BlockScratch<std::int32_t> count;
   BlockScratch<uint128_t> mass;
 };
 
-/// The index of a row's survivors, in shared memory.
+/// The index of a row's survivors, in shared memory; and the sums of all that is allowed.
 struct SurvivorIndex {
   std::uint64_t* sums;
+  std::uint64_t* whole;
   std::int32_t* keys;
 
   __device__ SurvivorIndex(unsigned char* memory, int tiles)
       : sums(reinterpret_cast<std::uint64_t*>(memory)),
-        keys(reinterpret_cast<std::int32_t*>(sums + tiles)) {}
+        whole(sums + tiles),
+        keys(reinterpret_cast<std::int32_t*>(whole + tiles)) {}
+
+  static constexpr int bytes(std::int64_t tiles) {
+    return index_bytes(tiles) + static_cast<int>(tiles) * static_cast<int>(sizeof(std::uint64_t));
+  }
 };
 
 /// What a pass over the row finds besides the index.
@@ -71,7 +81,8 @@ __device__ TileRule rule_of(const FilteredRows& filtered, std::int64_t number) {
 /// A pass over the row by a whole block. Ends with a barrier.
 template <bool kFromProbs>
 __device__ RowMeasures measure(const FilteredRow& row, const TileRule& rule, float max,
-                               bool wants_unfiltered, const SurvivorIndex& index, Shared& shared) {
+                               bool wants_unfiltered, bool proposes, const SurvivorIndex& index,
+                               Shared& shared) {
   const auto tiles = static_cast<int>(tiles_of(row.vocab));
   const RowWeigher<kFromProbs> weigher(rule, order_key(max));
   std::int32_t survivors = 0;
@@ -85,10 +96,10 @@ __device__ RowMeasures measure(const FilteredRow& row, const TileRule& rule, flo
     for (const float value : x) key = value >= row.smallest ? ::max(key, order_key(value)) : key;
     key = __reduce_max_sync(kAllLanes, key);
     std::uint64_t kept = 0;
+    std::uint64_t all = 0;
     if (key > kEmptyTileKey) {
       const TileWeights<kFromProbs> weights(from_order_key(key), rule);
       const bool quick = weights.are_quick();
-      std::uint64_t all = 0;
 #pragma unroll
       for (int i = 0; i < kLaneValues; ++i) {
         const std::uint64_t weight = quick ? weights.weigh(x[i]) : weights.weigh_slowly(x[i]);
@@ -100,9 +111,11 @@ __device__ RowMeasures measure(const FilteredRow& row, const TileRule& rule, flo
       if (wants_unfiltered) unfiltered += row_weight(all, weigher.shift_of(key));
     }
     kept = warp_sum_of_tile(kept);
+    if (proposes) all = warp_sum_of_tile(all);
     if (lane_of_thread() == 0) {
       index.keys[tile] = key;
       index.sums[tile] = kept;
+      index.whole[tile] = all;
     }
   }
   return {reduce_block(survivors, shared.count, Add{}),
@@ -120,7 +133,8 @@ __device__ void write_failure(const OutputsTask& task, std::int64_t output) {
   }
 }
 
-/// The samples of an output whose row is ok, a warp each. draw: from a random word to its token.
+/// The samples of an output whose row is ok, a warp each. draw: from a sample's place among all and
+/// its words to its token.
 template <class Draw>
 __device__ void write_samples(const OutputsTask& task, std::int64_t output, std::int64_t number,
                               const FilteredRow& row, uint128_t unfiltered, const Draw& draw) {
@@ -138,8 +152,7 @@ __device__ void write_samples(const OutputsTask& task, std::int64_t output, std:
       token = task.tokens[at];
     } else if (token < 0) {
       const auto index = static_cast<std::uint32_t>(task.seed.is_array() ? sample : at);
-      token = draw(task.words != nullptr ? task.words[at]
-                                         : random_word(seed, offset, task.purpose, index));
+      token = draw(at, DrawWords{seed, offset, task.purpose, index});
     }
     if (lane_of_thread() != 0) continue;
     if (!task.tokens_are_drawn) task.tokens[at] = token;
@@ -183,20 +196,31 @@ __device__ void write_output(const OutputsTask& task, std::int64_t output, Share
   const bool draws = task.tokens != nullptr && !task.tokens_are_drawn && !greedy;
   const bool counts = task.support_size != nullptr && !greedy;
   const bool wants_unfiltered = task.logprob != nullptr;
+  const float floor = filtered.records[number].floor;
+  const bool proposes = draws && task.words == nullptr && floor < INFINITY;
   RowMeasures measures{1, 0};
   if (draws || counts || wants_unfiltered) {
-    measures = measure<kFromProbs>(row, rule, max, wants_unfiltered, index, shared);
+    measures = measure<kFromProbs>(row, rule, max, wants_unfiltered, proposes, index, shared);
   }
   if (threadIdx.x == 0 && task.support_size != nullptr) {
     task.support_size[output] = greedy ? 1 : measures.survivors;
   }
   if (task.tokens == nullptr) return;
-  if (draws) {
-    indexed.sum_groups(shared.groups, warps_of_block());
-    __syncthreads();
-  }
+  const IndexedRow<FilteredRow, kFromProbs, ProposedTiles> proposed(
+      row, {index.keys, index.whole, tiles}, rule, {order_key(floor)}, order_key(max));
+  if (draws) indexed.sum_groups(shared.groups, warps_of_block());
+  if (proposes) proposed.sum_groups(shared.proposed, warps_of_block());
+  if (draws) __syncthreads();
   write_samples(task, output, number, row, measures.unfiltered,
-                [&](std::uint64_t word) { return indexed.draw(shared.groups, word).token; });
+                [&](std::int64_t at, const DrawWords& words) {
+                  for (std::uint32_t i = 0; proposes && i < kAttempts; ++i) {
+                    const DrawnToken drawn = proposed.draw(shared.proposed, words.of_attempt(i));
+                    if (row.survives(drawn.token, drawn.value)) return drawn.token;
+                  }
+                  std::uint64_t word = words.of_attempt(proposes ? kAttempts : 0);
+                  if (task.words != nullptr) word = task.words[at];
+                  return indexed.draw(shared.groups, word).token;
+                });
 }
 
 template <bool kFromProbs>
@@ -217,7 +241,8 @@ cudaError_t draw_outputs(const OutputsTask& task, cudaStream_t stream) {
   const std::int64_t blocks = task.outputs < kMost ? task.outputs : kMost;
   const TileSpread spread{1, kThreads};
   const SpreadNeeds needs{
-      [tiles = tiles_of(task.filtered.rows.vocab)](int) { return index_bytes(tiles); }, false};
+      [tiles = tiles_of(task.filtered.rows.vocab)](int) { return SurvivorIndex::bytes(tiles); },
+      false};
   return task.filtered.from_probs
              ? launch_spread<draw_outputs_kernel<true>>(blocks, spread, needs, stream, task)
              : launch_spread<draw_outputs_kernel<false>>(blocks, spread, needs, stream, task);

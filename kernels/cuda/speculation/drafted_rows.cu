@@ -85,16 +85,11 @@ __device__ void prepare_request(const DraftTask& task, std::int64_t b) {
       task.draft_law != DraftLaw::none && request.drafts > 0 && !is_greedy(parameters) ? 1 : 0;
   if (lane_of_thread() == 0) task.requests[b] = state;
   if (state.status != RowStatus::ok) return;
-  const std::uint64_t seed = task.target.seed.at(b);
-  const std::uint64_t offset = task.target.offset.at(b);
-  const auto index = static_cast<std::uint32_t>(task.target.seed.is_array() ? 0 : b);
   for (std::int64_t i = lane_of_thread(); i <= request.drafts; i += kWarp) {
     const std::int64_t row = request.row + i;
     write_settings(task.of_target, row, parameters);
     const std::int64_t position = is_tree && i > 0 ? task.depths[request.place + i - 1] : i;
-    task.draws.seed[row] = seed;
-    task.draws.offset[row] = offset + static_cast<std::uint64_t>(position);
-    task.draws.index[row] = index;
+    task.draws.words[row] = task.word(b, position, Purpose::draw);
   }
   if (state.by_distribution == 0) return;
   const RowParameters of_draft =

@@ -34,9 +34,7 @@ struct RowSettings {
 
 /// What the row kernel draws at each row of the target.
 struct RowDraws {
-  std::uint64_t* seed = nullptr;
-  std::uint64_t* offset = nullptr;
-  std::uint32_t* index = nullptr;  ///< of the random word
+  std::uint64_t* words = nullptr;  ///< the random ones
   std::int32_t* tokens = nullptr;
   RowStatus* statuses = nullptr;
 };

@@ -32,7 +32,7 @@ enum class PassKind : std::int32_t {
   row_has_ended,     ///< nothing more
   sum_and_list,      ///< as above
   sample,            ///< counts the sample of a guess (bracket_guess.cuh)
-  nucleus,           ///< another bracket of a row with top_p alone (nucleus_row.cuh)
+  mass_above,        ///< what is above pivots of a row that draws by proposals (mass_above.cuh)
   count_in_bracket,  ///< sums are the numbers of tokens in the bracket, by tile; nothing is listed
 };
 

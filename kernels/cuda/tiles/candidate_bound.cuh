@@ -1,10 +1,7 @@
-// A bound below which no survivor lies, from a row's index alone.
-//
-// top_k: at least k tiles have a value that reaches the k-th largest tile maximum, so it bounds the
-// k-th largest value; groups of ids (group_keys.cuh) in place of tiles where k is not small beside
-// their number, because the more tiles reach the bound, the more values do.
-// top_p: the largest values of the tiles weigh something; where those from some tile on weigh what
-// the nucleus must hold, the nucleus lies above that tile's maximum.
+// A bound below which no survivor of top_k lies, from a row's index alone: at least k tiles have a
+// value that reaches the k-th largest tile maximum, so it bounds the k-th largest value; groups of
+// ids (group_keys.cuh) in place of tiles where k is not small beside their number, because the more
+// tiles reach the bound, the more values do.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ struct RowRecord {
   float max;                  ///< the largest allowed value
   float low;
   std::int32_t tie_end;  ///< vocab where no tie is cut
-  std::int32_t unused;
+  float floor;           ///< smallest value that min_p keeps, of rows that propose; inf of others
   std::uint64_t total_low;   ///< weight of the survivors in the row's unit (common/tile_weights.h):
   std::uint64_t total_high;  ///< its words; neither is set for greedy rows
 
@@ -56,17 +56,12 @@ struct RowsTask {
   PerRequest<std::uint64_t> seed = std::uint64_t{0};
   PerRequest<std::uint64_t> offset = std::uint64_t{0};
   Purpose purpose = Purpose::draw;
-  const std::uint32_t* index = nullptr;  ///< [rows], optional: of the random words, in place of 0
-  const std::uint64_t* words = nullptr;  ///< [rows], optional: random words in place of the seeds'
+  const std::uint64_t* words = nullptr;  ///< [rows], optional: draws by a threshold, by these words
   std::int32_t* tokens = nullptr;        ///< [rows]; random bits as for num_samples = 1
   RowStatus* statuses = nullptr;         ///< [rows], optional; written with the tokens
 
   RowRecord* records = nullptr;  ///< [rows], optional: for the kernels that come after
   TileRows<std::int32_t> keys;   ///< optional: of the tiles of rows that are ok, for those too
-
-  // The launch sets these.
-  int middle_bytes = 0;        ///< of a block's shared memory (shared_row.cuh)
-  bool bounds_nuclei = false;  ///< whether a bound is looked for first (nucleus_target.cuh)
 };
 
 /// Enqueues the row kernel. rows.rows in [1, 2^22). Returns the launch's error.

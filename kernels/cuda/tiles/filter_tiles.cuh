@@ -17,12 +17,13 @@
 //   top_k         also with top_p: a bound from the index (candidate_bound.cuh), the values that
 //                 reach it (candidate_list.cuh), the cuts and the draw among them
 //                 (short_list_end.cuh, long_list_end.cuh), all by the first block
-//   top_p alone   a bound from the index, where it has one, and a list of what reaches it; else a
-//                 bracket from a sample and one pass of all blocks over the tiles again
-//                 (nucleus_row.cuh)
+//   top_p         without top_k: tokens are proposed from the sums and accepted by bounds of the
+//                 index; where these leave it open all blocks sum the mass above the proposals
+//                 (row_proposals.cuh). Where no proposal is accepted, and where a word or a record
+//                 asks for the threshold, as all others.
 //   all others    passes of all blocks over the tiles again (bracket_search.cuh): top_k that is not
-//                 small, min_p with others, ties. One pass as a rule, then a draw from the sums of
-//                 what is kept.
+//                 small, ties, what proposals leave. One pass as a rule, then a draw from the sums
+//                 of what is kept.
 //
 // What decides is what the first pass, which all rows have, shares registers and instructions with.
 // Two blocks of 512 threads leave 64 registers a thread, and their shared memory nearly all of L1:
@@ -84,8 +85,8 @@
 #include "cuda/tiles/filter_tiles.h"
 #include "cuda/tiles/long_list_end.cuh"
 #include "cuda/tiles/min_p_key.cuh"
-#include "cuda/tiles/nucleus_row.cuh"
 #include "cuda/tiles/plain_row.cuh"
+#include "cuda/tiles/row_proposals.cuh"
 #include "cuda/tiles/row_results.cuh"
 #include "cuda/tiles/short_list_end.cuh"
 
@@ -105,7 +106,8 @@ __device__ __noinline__ void draw_by_sums(const RowsTask& task, unsigned char* d
   if (warp_of_thread() != 0) return;
   const DrawnToken drawn = row.draw(end.groups, end.filters.word);
   if (lane_of_thread() == 0) {
-    write_drawn(task, end.number, drawn.token, end.keys.largest, cut, drawn.total);
+    const std::int32_t token = end.token >= 0 ? end.token : drawn.token;
+    write_drawn(task, end.number, token, end.keys.largest, cut, drawn.total, end.floor);
   }
 }
 
@@ -114,8 +116,7 @@ __device__ __noinline__ void draw_by_sums(const RowsTask& task, unsigned char* d
 /// have few registers.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ LargestTile index_slowly(const RowsTask& task, int blocks_log2,
-                                                 unsigned char* dynamic, TileRule rule,
-                                                 bool to_all) {
+                                                 unsigned char* dynamic, TileRule rule) {
   const SharedRow place{task, blocks_log2, dynamic, nullptr};
   const TileRow<kForm> row(task.rows, task.allowed, place.number(), kFromProbs, task.edits);
   const RowBlocks blocks = place.blocks<kForm>(row.tiles());
@@ -128,7 +129,7 @@ __device__ __noinline__ LargestTile index_slowly(const RowsTask& task, int block
     load_again(row, tile, raw);
     float x[kLaneValues];
     const std::int32_t key = Pass::largest(row, raw, x);
-    blocks.send(tile, {key, rule.wants_sums ? Pass::sum(x, key, rule) : 0}, to_all);
+    blocks.send(tile, {key, rule.wants_sums ? Pass::sum(x, key, rule) : 0});
     if (key > largest.key) largest = {key, tile};
   }
   return largest;
@@ -152,9 +153,9 @@ class FilterTilesRow {
   using Ring = TileRing<kForm>;
 
  public:
-  /// Bytes of dynamic shared memory, besides RowsTask::middle_bytes.
-  __host__ static constexpr int other_bytes(int threads, std::int64_t tiles) {
-    return end_bytes<kForm>(threads) + index_bytes(tiles);
+  /// Bytes of dynamic shared memory.
+  __host__ static constexpr int dynamic_bytes(int threads, std::int64_t tiles) {
+    return end_bytes<kForm>(threads) + middle_bytes(tiles) + index_bytes(tiles);
   }
 
   __device__ __forceinline__ FilterTilesRow(const SharedRow& place, RowAsked& asked)
@@ -178,34 +179,30 @@ class FilterTilesRow {
     blocks_.cluster().announce();
     index_all();
     let_next_kernel_start();  // kept sets: it waits for all of this one
-    if (way_ == Way::by_nucleus) {
-      begin_nucleus<kForm, kFromProbs>(task_, place_.blocks_log2, place_.dynamic);
-    }
     blocks_.cluster().arrive();
     if (way_ == Way::by_first_block && !blocks_.is_first()) return;
+    const bool proposes = way_ == Way::by_proposals && blocks_.is_first();
+    std::uint64_t word = 0;  // while others arrive
+    if (proposes) {
+      word = words_of_row(task_, number_).of_attempt(static_cast<std::uint32_t>(warp_of_thread()));
+    }
     blocks_.cluster().wait();
     rule_ = asked_.rule;
     if (way_ == Way::by_first_block || way_ == Way::by_min_p) {
       end_plain();
       return;
     }
-    bool sums_are_stale = false;
-    if (way_ == Way::by_nucleus) {
-      const NucleusOutcome outcome = end_with_nucleus<kForm, kFromProbs>(
-          place_, rule_.scale, asked_.filters.top_p, asked_.filters.word);
-      if (blocks_.is_first() && outcome == NucleusOutcome::drawn) {
-        write_keys(blocks_.index(), static_cast<int>(blockDim.x));
-        return;
-      }
-      sums_are_stale = outcome == NucleusOutcome::missed;
+    std::int32_t token = -1;
+    if (proposes) {
+      token = called_propose(task_, place_.blocks_log2, place_.dynamic, place_.order, asked_, word);
+      if (token >= 0 && task_.records == nullptr) return;
     }
     if (!blocks_.is_first() || threadIdx.x >= kEndThreads) {
       take_part<kForm, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, place_.order,
                                    rule_.scale);
       return;
     }
-    called_end_filtered(task_, place_.blocks_log2, place_.dynamic, place_.order, asked_,
-                        sums_are_stale);
+    called_end_filtered(task_, place_.blocks_log2, place_.dynamic, place_.order, asked_, token);
   }
 
  private:
@@ -213,8 +210,8 @@ class FilterTilesRow {
   enum class Way : std::int32_t {
     by_first_block,  ///< alone: rows without filters, greedy ones, those that fail
     by_min_p,        ///< alone on: all blocks sum what it keeps
-    by_nucleus,      ///< top_p alone
-    by_list,         ///< any other filters: the first block, and all where it asks for passes
+    by_proposals,    ///< the first block, and all where it asks for passes: top_p without top_k
+    by_list,         ///< the same: any other filters, and what proposals leave
   };
 
   __device__ __forceinline__ void index_all() {
@@ -232,14 +229,13 @@ class FilterTilesRow {
           bool exact = true;
           const std::uint64_t sum = rule_.wants_sums ? Pass::quick_sum(x, key, rule_, exact) : 0;
           left = left || fault || !exact;
-          blocks_.send(tile, {key, sum}, way_ == Way::by_nucleus);
+          blocks_.send(tile, {key, sum});
           if (key > largest.key) largest = {key, tile};
         });
     if (left) {
-      largest = index_slowly<kForm, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, rule_,
-                                                way_ == Way::by_nucleus);
+      largest = index_slowly<kForm, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, rule_);
     }
-    if (way_ == Way::by_first_block || way_ == Way::by_min_p) {
+    if (way_ != Way::by_list) {
       blocks_.send_largest(largest, way_ == Way::by_min_p, largest_of_warps());
     }
   }
@@ -267,14 +263,16 @@ class FilterTilesRow {
     way_ = Way::by_list;
     if (!filters.top_k_on() && !filters.top_p_on()) {
       way_ = filters.min_p_on() ? Way::by_min_p : Way::by_first_block;
-    } else if (!filters.top_k_on() && !filters.min_p_on()) {
-      way_ = Way::by_nucleus;
+    } else if (!filters.top_k_on() && task_.tokens != nullptr && task_.words == nullptr) {
+      way_ = Way::by_proposals;
     }
     wants_groups_ = filters.top_k_on();
-    // Without min_p the index has the row's mass; what min_p keeps is weighed by a pass.
-    rule_ = {
-        ends_alone || kFromProbs ? 1.0F : logit_scale(parameters.temperature),
-        !ends_alone && !filters.min_p_on() && (way_ == Way::by_first_block || filters.by_row_mass)};
+    // Without min_p the index has the row's mass; what min_p keeps is weighed by a pass. Proposals
+    // are drawn from whole tiles.
+    rule_ = {ends_alone || kFromProbs ? 1.0F : logit_scale(parameters.temperature),
+             !ends_alone &&
+                 (way_ == Way::by_proposals ||
+                  (!filters.min_p_on() && (way_ == Way::by_first_block || filters.by_row_mass)))};
     if (threadIdx.x == 0) {
       if (way_ == Way::by_min_p) asked.min_p = min_p_asked<kFromProbs>(filters.min_p);
       if (blocks_.is_first() && !ends_alone) filters.word = random_word_of_row(task_, number_);
@@ -324,11 +322,47 @@ class FilterTilesRow {
     }
   }
 
+  /// The smallest key that min_p keeps.
+  __device__ __forceinline__ std::int32_t floor_key(const RowFilters& filters,
+                                                    std::int32_t largest) const {
+    if (!filters.min_p_on()) return kLowest;
+    return smallest_key_kept<kFromProbs>(filters.min_p, rule_.scale, kLowest, largest);
+  }
+
+  /// By all threads of the first block: the token of a row that draws by proposals, or -1. Where
+  /// nothing else is asked for it is written. A function of its own, too.
+  __device__ __noinline__ static std::int32_t called_propose(const RowsTask& task, int blocks_log2,
+                                                             unsigned char* dynamic,
+                                                             PassOrder* order, RowAsked& asked,
+                                                             std::uint64_t word) {
+    FilterTilesRow row({task, blocks_log2, dynamic, order}, asked);
+    row.rule_ = asked.rule;
+    return row.propose(word);
+  }
+  __device__ __forceinline__ std::int32_t propose(std::uint64_t word) {
+    const LargestTile largest = blocks_.largest_of(largest_of_warps());
+    if (status_of(largest.key) != RowStatus::ok) return -1;  // the end says so
+    const RowFilters& filters = asked_.filters;
+    const DrawWords words = words_of_row(task_, number_);
+    const std::int32_t token =
+        RowProposals<kForm, kFromProbs>(place_, row_, blocks_, rule_, filters, largest.key,
+                                        floor_key(filters, largest.key))
+            .run(words, word);
+    if (token < 0) {
+      if (threadIdx.x == 0) asked_.filters.word = words.of_survivors();
+    } else if (task_.records == nullptr) {
+      tell_blocks(blocks_.cluster(), place_.order, {PassKind::row_has_ended, {}, 0, 0});
+      blocks_.cluster().arrive();
+      if (threadIdx.x == 0) write_drawn(task_, number_, token, largest.key, {}, 0);
+    }
+    return token;
+  }
+
   /// By kEndThreads threads of the first block: a row with filters. A function of its own, because
   /// in the kernel its registers would be taken from the first pass.
   __device__ __noinline__ static void called_end_filtered(const RowsTask& task, int blocks_log2,
                                                           unsigned char* dynamic, PassOrder* order,
-                                                          RowAsked& asked, bool sums_are_stale) {
+                                                          RowAsked& asked, std::int32_t token) {
     FilterTilesRow row({task, blocks_log2, dynamic, order}, asked);
     row.rule_ = asked.rule;
     if (threadIdx.x == 0) {
@@ -339,11 +373,12 @@ class FilterTilesRow {
       row.end_.index = row.blocks_.index();
       row.end_.sums = row.blocks_.sums();
       row.end_.bracket_capacity = bracket_capacity<kForm>();
+      row.end_.token = token;
     }
-    row.end_filtered(sums_are_stale);
+    row.end_filtered();
     give_order(row.blocks_.cluster(), row.end_, order, {PassKind::row_has_ended, {}, 0, 0});
   }
-  __device__ __forceinline__ void end_filtered(bool sums_are_stale) {
+  __device__ __forceinline__ void end_filtered() {
     const RowIndex index = blocks_.index();
     const TileKeys keys = find_tile_keys(index);
     const RowStatus status = status_of(keys.largest);
@@ -352,13 +387,13 @@ class FilterTilesRow {
       return;
     }
     write_keys(index, kEndThreads);
-    if (threadIdx.x == 0) end_.keys = keys;
     const RowFilters filters = asked_.filters;
-    RowCut cut{kLowest, filters.vocab};
-    if (filters.min_p_on()) {
-      cut.low = smallest_key_kept<kFromProbs>(filters.min_p, rule_.scale, kLowest, keys.largest);
+    const RowCut cut{floor_key(filters, keys.largest), filters.vocab};
+    if (threadIdx.x == 0) {
+      end_.keys = keys;
+      end_.floor = filters.top_p_on() && !filters.top_k_on() ? from_order_key(cut.low) : INFINITY;
     }
-    if (end_with_list(filters, index, keys, cut, sums_are_stale)) return;
+    if (end_with_list(filters, index, keys, cut)) return;
     filter_by_passes<kForm, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, place_.order,
                                         cut);
     draw_by_sums<kForm, kFromProbs>(task_, place_.dynamic, end_.cut);
@@ -374,14 +409,14 @@ class FilterTilesRow {
     }
   }
 
-  /// True where a list held the survivors, and the row has been written.
+  /// True where a list of what top_k keeps held the survivors, and the row has been written. The
+  /// row's mass is found here, too.
   __device__ __forceinline__ bool end_with_list(const RowFilters& filters, const RowIndex& index,
-                                                const TileKeys& keys, const RowCut& floor,
-                                                bool sums_are_stale) {
+                                                const TileKeys& keys, const RowCut& floor) {
     const RowWeigher<kFromProbs> weigh(rule_, keys.largest);
     if (filters.by_row_mass) {
       sync_end();  // what the first thread has written
-      if (filters.min_p_on() || sums_are_stale) {
+      if (filters.min_p_on()) {
         pass_of_all<kForm, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, place_.order,
                                        {PassKind::sum_and_list, floor, floor.low, floor.low - 1});
       }
@@ -389,18 +424,21 @@ class FilterTilesRow {
       if (threadIdx.x == 0) end_.filters.row_mass = mass;
       sync_end();
     }
-    std::int32_t bound = floor.low;
     if (!filters.top_k_on()) return false;
-    bound = max(bound, CandidateBound<kFromProbs>{index, groups_, keys}.of_top_k(
+    const std::int32_t bound =
+        max(floor.low, CandidateBound<kFromProbs>{index, groups_, keys}.of_top_k(
                            end_.search, filters.top_k, kLowest));
     const RowQuads<kForm> quads(task_.rows, task_.allowed, number_, task_.edits);
     list_candidates<kForm, kFromProbs>(end_.list, quads, index, groups_, bound);
     sync_end();
     const CandidateList::Size size = end_.list.size();
     if (size.overflow) return false;
-    return size.total <= kEndThreads
-               ? end_short_list(task_, filters, index, weigh, end_, size.total)
-               : end_long_list<kFromProbs>(task_, end_, size.total, bound);
+    if (size.total <= kEndThreads) {
+      end_short_list(task_, filters, index, weigh, end_, size.total);
+    } else {
+      end_long_list<kFromProbs>(task_, end_, size.total, bound);
+    }
+    return true;
   }
 
   SharedRow place_;

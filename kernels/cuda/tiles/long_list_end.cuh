@@ -31,17 +31,15 @@ class LongListEnd {
     }
   }
 
-  /// False where the list cannot hold the nucleus.
-  __device__ __forceinline__ bool run(const RowsTask& task, std::int32_t bound) {
+  __device__ __forceinline__ void run(const RowsTask& task, std::int32_t bound) {
     RowCut cut{bound, filters_.vocab};
-    if (filters_.top_k_on() && n_ > filters_.top_k) cut = top_k(bound);
+    if (n_ > filters_.top_k) cut = top_k(bound);
     weigh(cut);
     uint128_t mine = mass(cut.low, INT_MAX);
     BlockMasses::Prefix prefix = masses_.prefix(mine);
     if (filters_.top_p_on()) {
       const uint128_t target =
           nucleus_target(filters_.top_p, filters_.by_row_mass ? filters_.row_mass : prefix.total);
-      if (prefix.total < target && !filters_.top_k_on()) return false;
       if (prefix.total >= target) {
         const std::int32_t low = top_p(cut.low, target);
         if (low > cut.low) cut = {low, filters_.vocab};
@@ -50,10 +48,9 @@ class LongListEnd {
       }
     }
     const uint128_t position = multiply_high(filters_.word, prefix.total);
-    if (position < prefix.before || position >= prefix.before + mine) return true;
+    if (position < prefix.before || position >= prefix.before + mine) return;
     const int drawn = entry_at(cut.low, position - prefix.before);
     write_drawn(task, row_.number, row_.list.id[drawn], row_.keys.largest, cut, prefix.total);
-    return true;
   }
 
  private:
@@ -166,12 +163,12 @@ class LongListEnd {
   BlockMasses masses_;
 };
 
-/// The list holds n values, all that are >= bound; it has been written, with a barrier after it.
-/// False where it cannot hold the nucleus.
+/// The list holds n values, all that are >= bound; it has been written, with a barrier after it;
+/// top_k is on.
 template <bool kFromProbs>
-__device__ __noinline__ bool end_long_list(const RowsTask& task, RowEnd& row, int n,
+__device__ __noinline__ void end_long_list(const RowsTask& task, RowEnd& row, int n,
                                            std::int32_t bound) {
-  return LongListEnd<kFromProbs>(row, n).run(task, bound);
+  LongListEnd<kFromProbs>(row, n).run(task, bound);
 }
 
 }  // namespace fairdraw::cuda

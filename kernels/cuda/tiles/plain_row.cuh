@@ -65,7 +65,7 @@ class PlainRow {
       return keep_.keeps(from_order_key(blocks_.kept_key(tile)));
     };
     __syncwarp();  // the keys are lane 0's
-    revisit_tiles(row_, ring, blocks_.steps(), reaches, [&](int tile, const RawTile& raw) {
+    revisit_tiles(row_, ring, blocks_.steps(), true, reaches, [&](int tile, const RawTile& raw) {
       float x[kLaneValues];
       Pass::read(row_, raw, x);
 #pragma unroll

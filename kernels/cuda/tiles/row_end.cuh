@@ -32,6 +32,8 @@ struct RowEnd {
   RowIndex index;
   std::uint64_t* sums;  ///< the index's
   RowCut cut;           ///< by passes of all blocks
+  std::int32_t token;   ///< that a proposal has given; -1: none
+  float floor;          ///< RowRecord's
 
   TileSearchMemory search;
   KeySelection::Memory selection;

@@ -79,28 +79,17 @@ class RowBlocks {
   /// This warp's tiles.
   __device__ TileSteps steps() const { return {warp(), tiles_, warps()}; }
 
-  /// By the warp that has the tile, all lanes with the same entry.
+  /// By the warp that has the tile, all lanes with the same entry. The key is kept where this warp
+  /// can read it.
   __device__ __forceinline__ void send(int tile, const TileEntry& entry) const {
     if (lane() != 0) return;
+    keys_[tile] = entry.key;
     keys_of_first_[tile] = entry.key;
     sums_of_first_[tile] = entry.sum;
   }
   /// The sum alone, if the key has been sent.
   __device__ __forceinline__ void send_sum(int tile, std::uint64_t sum) const {
     if (lane() == 0) sums_of_first_[tile] = sum;
-  }
-  /// An entry to the first block, with the key kept where this warp can read it; or to all blocks.
-  __device__ __forceinline__ void send(int tile, const TileEntry& entry, bool to_all) const {
-    if (!to_all) {
-      if (lane() != 0) return;
-      keys_[tile] = entry.key;
-      keys_of_first_[tile] = entry.key;
-      sums_of_first_[tile] = entry.sum;
-      return;
-    }
-    if (lane() >= cluster_.blocks) return;
-    *cluster_.at(keys_ + tile, lane()) = entry.key;
-    *cluster_.at(sums_ + tile, lane()) = entry.sum;
   }
   /// A sum of nothing; by any lane.
   __device__ __forceinline__ void send_no_sum(int tile) const { sums_of_first_[tile] = 0; }

@@ -1,20 +1,24 @@
 // What a row's end writes, and the random word that it draws by.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
-#include "common/philox.h"
+#include "common/proposals.h"
 #include "common/wide_integers.h"
 #include "cuda/tiles/filter_rows.h"
 #include "cuda/tiles/row_cut.cuh"
 
 namespace fairdraw::cuda {
 
+/// Of a row that is drawn from by its seed.
+__device__ inline DrawWords words_of_row(const RowsTask& task, std::int64_t row) {
+  const std::uint32_t index = task.seed.is_array() ? 0 : static_cast<std::uint32_t>(row);
+  return {task.seed.at(row), task.offset.at(row), task.purpose, index};
+}
+
 __device__ inline std::uint64_t random_word_of_row(const RowsTask& task, std::int64_t row) {
-  if (task.words != nullptr) return task.words[row];
-  std::uint32_t index = task.seed.is_array() ? 0 : static_cast<std::uint32_t>(row);
-  if (task.index != nullptr) index = task.index[row];
-  return random_word(task.seed.at(row), task.offset.at(row), task.purpose, index);
+  return task.words != nullptr ? task.words[row] : words_of_row(task, row).of_attempt(0);
 }
 
 /// A row that is not ok.
@@ -34,9 +38,10 @@ __device__ inline void write_greedy(const RowsTask& task, std::int64_t row, std:
   task.records[row] = {RowStatus::ok, token, max, max, token + 1, 0, 0, 0};
 }
 
-/// Writes a row that is ok; by the thread that has its token.
+/// Writes a row that is ok; by the thread that has its token. floor: RowRecord's.
 __device__ inline void write_drawn(const RowsTask& task, std::int64_t row, int token,
-                                   std::int32_t largest, const RowCut& cut, uint128_t total) {
+                                   std::int32_t largest, const RowCut& cut, uint128_t total,
+                                   float floor = INFINITY) {
   if (task.tokens != nullptr) task.tokens[row] = token;
   if (task.statuses != nullptr) task.statuses[row] = RowStatus::ok;
   if (task.records == nullptr) return;
@@ -45,7 +50,7 @@ __device__ inline void write_drawn(const RowsTask& task, std::int64_t row, int t
                        from_order_key(largest),
                        from_order_key(cut.low),
                        cut.tie_end,
-                       0,
+                       floor,
                        static_cast<std::uint64_t>(total),
                        static_cast<std::uint64_t>(total >> 64)};
 }

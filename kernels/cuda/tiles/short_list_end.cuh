@@ -81,10 +81,10 @@ __device__ inline RowCut cut_of_kept(RowEnd& row, bool kept, std::int32_t key, i
   return {low, ties_cut ? tie_end : row.filters.vocab};
 }
 
-/// The list has been written, 1 <= n <= kEndThreads candidates, with a barrier after it. False
-/// where it cannot hold the nucleus.
+/// The list has been written, 1 <= n <= kEndThreads candidates, with a barrier after it; top_k is
+/// on.
 template <bool kFromProbs>
-__device__ __forceinline__ bool end_short_list(const RowsTask& task, const RowFilters& filters,
+__device__ __forceinline__ void end_short_list(const RowsTask& task, const RowFilters& filters,
                                                const RowIndex& index,
                                                const RowWeigher<kFromProbs>& weigh, RowEnd& row,
                                                int n) {
@@ -109,14 +109,13 @@ __device__ __forceinline__ bool end_short_list(const RowsTask& task, const RowFi
   if (filters.top_p_on()) {
     rank = rank_candidate<true>(list, n, number, first, log, filters.lowest_id);
   }
-  const bool in_top_k = !filters.top_k_on() || rank.before < filters.top_k;
+  const bool in_top_k = rank.before < filters.top_k;
   const uint128_t weight = there && first == 0 ? list.ranked[number].sum() : uint128_t{0};
   bool kept = there && first == 0 && in_top_k;
   if (filters.top_p_on()) {
     const uint128_t listed = masses.sum(kept ? weight : 0);
     const uint128_t target =
         nucleus_target(filters.top_p, filters.by_row_mass ? row.filters.row_mass : listed);
-    if (!filters.top_k_on() && listed < target) return false;
     kept = kept && rank.above < target;
   }
   const BlockMasses::Prefix prefix = masses.prefix(kept ? weight : 0);
@@ -130,7 +129,6 @@ __device__ __forceinline__ bool end_short_list(const RowsTask& task, const RowFi
     cut = cut_of_kept(row, kept, key, id, filters.lowest_id && ties_cut);
   }
   if (drawn) write_drawn(task, row.number, id, row.keys.largest, cut, prefix.total);
-  return true;
 }
 
 }  // namespace fairdraw::cuda

@@ -34,6 +34,7 @@ struct MinPRule {
     return __fmul_rn(__fsub_rn(x, max), scale) >= octaves;
   }
   __device__ __forceinline__ bool keeps(float x, int) const { return keeps(x); }
+  __device__ __forceinline__ bool takes(std::int32_t) const { return true; }
 };
 
 /// What a threshold keeps: values above `low`, and those equal to it with ids before tie_end.
@@ -44,11 +45,21 @@ struct CutRule {
   __device__ __forceinline__ bool keeps(float x, int id) const {
     return x > low || (x == low && id < tie_end);
   }
+  __device__ __forceinline__ bool takes(std::int32_t) const { return true; }
 };
 
-/// A token, and the weight of all that it was drawn from.
+/// What proposals are drawn from (common/proposals.h): whole tiles whose largest key is kept.
+struct ProposedTiles {
+  std::int32_t lowest;
+
+  __device__ __forceinline__ bool keeps(float, int) const { return true; }
+  __device__ __forceinline__ bool takes(std::int32_t key) const { return key >= lowest; }
+};
+
+/// A token, its value, and the weight of all that it was drawn from.
 struct DrawnToken {
   std::int32_t token;
+  float value;
   uint128_t total;
 };
 
@@ -85,8 +96,8 @@ __device__ __forceinline__ std::int32_t token_in_tile(int tile,
   return tile * kTileSize + lane * kLaneValues + __shfl_sync(kAllLanes, place, lane);
 }
 
-/// A row whose index has been made, with sums of what `keep` keeps, as its ends read it. Row:
-/// row.read_in_order(tile, x) as of TileRow.
+/// A row whose index has been made, with sums of what `keep` keeps, as its ends read it: of the
+/// tiles that it takes, by their keys. Row: row.read_in_order(tile, x) as of TileRow.
 template <class Row, bool kFromProbs, class Keep>
 class IndexedRow {
  public:
@@ -96,8 +107,17 @@ class IndexedRow {
 
   /// By the first `warps` warps of a block; they meet before the first draw.
   __device__ void sum_groups(TileGroups& groups, int warps) const {
+    sum_groups(groups, warps, [](int, const uint128_t&) {});
+  }
+  /// The same, and calls visit(tile, weight) once for each tile.
+  template <class Visit>
+  __device__ __forceinline__ void sum_groups(TileGroups& groups, int warps,
+                                             const Visit& visit) const {
     for (int group = warp_of_thread(); group * kWarp < index_.tiles; group += warps) {
-      const uint128_t upto = warp_inclusive_sum(weight_of(group * kWarp + lane_of_thread()));
+      const int tile = group * kWarp + lane_of_thread();
+      const uint128_t weight = weight_of(tile);
+      if (tile < index_.tiles) visit(tile, weight);
+      const uint128_t upto = warp_inclusive_sum(weight);
       if (lane_of_thread() == kWarp - 1) groups.weights[group] = upto;
     }
   }
@@ -126,7 +146,8 @@ class IndexedRow {
       ++group;
     }
     target -= value_of_lane(before, lane);
-    return {draw_in_group(__shfl_sync(kAllLanes, group, lane), target), total};
+    const TokenValue drawn = draw_in_group(__shfl_sync(kAllLanes, group, lane), target);
+    return {drawn.token, drawn.value, total};
   }
 
   /// The token of a word that all threads of a block have, on all lanes of the first warp; the
@@ -135,9 +156,10 @@ class IndexedRow {
                                                       std::uint64_t word) const {
     const DrawnTile<uint128_t> drawn =
         draw_tile(index_.tiles, [&](int tile) { return weight_of(tile); }, word, memory);
-    if (warp_of_thread() != 0) return {-1, drawn.total};
+    if (warp_of_thread() != 0) return {-1, 0.0F, drawn.total};
     const auto within = static_cast<std::uint64_t>(drawn.within >> shift_of(drawn.tile));
-    return {draw_in_tile(drawn.tile, within), drawn.total};
+    const TokenValue token = draw_in_tile(drawn.tile, within);
+    return {token.token, token.value, drawn.total};
   }
 
   /// The first id in a tile whose value has the row's largest key, on all lanes of a warp.
@@ -153,6 +175,11 @@ class IndexedRow {
   }
 
  private:
+  struct TokenValue {
+    std::int32_t token;
+    float value;
+  };
+
   __device__ double octave_of(std::int32_t key) const {
     const float maximum = from_order_key(key);
     if constexpr (kFromProbs) return octaves_of_probability(maximum).whole;
@@ -165,10 +192,11 @@ class IndexedRow {
   }
   __device__ uint128_t weight_of(int tile) const {
     if (tile >= index_.tiles || index_.sums[tile] == 0) return 0;
+    if (!keep_.takes(index_.keys[tile])) return 0;
     return row_weight(index_.sums[tile], shift_of(tile));
   }
 
-  __device__ std::int32_t draw_in_group(int group, uint128_t target) const {
+  __device__ TokenValue draw_in_group(int group, uint128_t target) const {
     const int tile = group * kWarp + lane_of_thread();
     const uint128_t weight = weight_of(tile);
     const uint128_t upto = warp_inclusive_sum(weight);
@@ -180,12 +208,17 @@ class IndexedRow {
     return draw_in_tile(group * kWarp + lane, value_of_lane(within, lane));
   }
 
-  __device__ std::int32_t draw_in_tile(int tile, std::uint64_t target) const {
+  __device__ TokenValue draw_in_tile(int tile, std::uint64_t target) const {
     float x[kLaneValues];
     row_.read_in_order(tile, x);
     std::uint64_t weights[kLaneValues];
     weigh(tile, x, weights);
-    return token_in_tile(tile, weights, target);
+    const std::int32_t token = token_in_tile(tile, weights, target);
+    const int place = token % kLaneValues;
+    float value = x[0];
+#pragma unroll
+    for (int i = 1; i < kLaneValues; ++i) value = place == i ? x[i] : value;
+    return {token, __shfl_sync(kAllLanes, value, token % kTileSize / kLaneValues)};
   }
 
   __device__ void weigh(int tile, const float (&x)[kLaneValues],

@@ -15,8 +15,6 @@ inline constexpr int kLeastThreadsOfBlock = 256;
 struct TileSpread {
   int blocks = 1;  ///< 1, 2, 4, 8 or 16; above 1 they make a cluster (compute capability 9.0)
   int threads = kMaxThreadsOfBlock;  ///< a multiple of 32
-  bool alone = false;                ///< there is a multiprocessor for each block of the call
-  bool bounds_nuclei = true;  ///< rows with top_p alone look for a bound (nucleus_target.cuh) first
 };
 
 /// By the device, the number of rows and the vocabulary. Path::block: one block a row.

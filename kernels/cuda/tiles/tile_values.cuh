@@ -442,15 +442,15 @@ __device__ __forceinline__ void visit_by_values(const TileRow<kForm>& row, const
 }
 
 /// A second visit, after one of all of the same steps: the last kStages tiles are in the ring
-/// still.
+/// still, where is_first says that nothing was visited in between.
 template <RowForm kForm, class Wanted, class Visit>
 __device__ __forceinline__ void revisit_by_vectors(const TileRow<kForm>& row,
                                                    const TileRing<kForm>& ring,
-                                                   const TileSteps& steps, const Wanted& wanted,
-                                                   const Visit& visit) {
+                                                   const TileSteps& steps, bool is_first,
+                                                   const Wanted& wanted, const Visit& visit) {
   constexpr int kStages = TileRing<kForm>::kStages;
   const int count = steps.count();
-  const int in_memory = count > kStages ? count - kStages : 0;
+  const int in_memory = is_first ? max(count - kStages, 0) : count;
   auto stage = TileRing<kForm>::first_stage();
   for (int i = in_memory % kStages; i > 0; --i) stage = stage.next();
 #pragma unroll 1
@@ -477,13 +477,15 @@ __device__ __forceinline__ void visit_tiles(const TileRow<kForm>& row, const Til
   }
 }
 
-/// After visit_tiles by the same warp, those tiles again that are wanted(tile).
+/// After visit_tiles by the same warp, those tiles again that are wanted(tile); is_first: for the
+/// first time.
 template <RowForm kForm, class Wanted, class Visit>
 __device__ __forceinline__ void revisit_tiles(const TileRow<kForm>& row,
                                               const TileRing<kForm>& ring, const TileSteps& steps,
-                                              const Wanted& wanted, const Visit& visit) {
+                                              bool is_first, const Wanted& wanted,
+                                              const Visit& visit) {
   if constexpr (kForm.access == TileAccess::vectors) {
-    revisit_by_vectors(row, ring, steps, wanted, visit);
+    revisit_by_vectors(row, ring, steps, is_first, wanted, visit);
   } else {
     visit_by_values(row, steps, wanted, [] {}, visit);
   }

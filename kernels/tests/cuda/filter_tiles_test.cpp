@@ -1,6 +1,6 @@
 // Rows filtered by min_p, top_k and top_p through their tiles on the GPU: survivors, their weight
-// and the token equal to those of a stable sort by the definition (common/tile_weights.h), on every
-// spread.
+// and the token equal to those of a stable sort by the definitions (common/tile_weights.h,
+// common/proposals.h), on every spread; by a word, and by a seed.
 //
 // What this cannot see: an error in the index of a tile by which both sides are wrong. That is
 // compared in tile_index_test.cpp.
@@ -21,7 +21,7 @@
 #include "common/float_order.h"
 #include "common/min_p.h"
 #include "common/parameters.h"
-#include "common/philox.h"
+#include "common/proposals.h"
 #include "common/tile_weights.h"
 #include "common/wide_integers.h"
 #include "harness/inputs/dice.h"
@@ -57,6 +57,8 @@ struct Survivors {
   std::vector<std::size_t> ids;   ///< in order
   std::vector<uint128_t> weight;  ///< of every token of the row
   uint128_t total = 0;
+  bool by_proposals = false;
+  std::vector<std::size_t> proposed;  ///< ids of the tiles that proposals are drawn from
 
   Survivors(const RandomTileRow& row, const Filters& filters) {
     const ExpectedIndex index = expected_index(row);
@@ -71,6 +73,8 @@ struct Survivors {
       greedy_token = static_cast<std::int32_t>(order.front());
       return;
     }
+    by_proposals = proposes(top_k_is_on(filters.top_k, row.vocab()), filters.top_p);
+    if (by_proposals) note_proposed(row, index, filters.min_p);
     std::erase_if(order, [&](std::size_t id) {
       return !min_p_keeps(row, row.values[id], max, filters.min_p);
     });
@@ -98,18 +102,41 @@ struct Survivors {
     note(row, order, kept);
   }
 
-  /// The first token whose inclusive prefix passes R.
-  std::int32_t token_for(std::uint64_t word) const {
-    const uint128_t position = multiply_high(word, total);
+  /// The first survivor whose inclusive prefix passes R.
+  std::int32_t token_for(std::uint64_t word) const { return token_of(ids, total, word); }
+
+  /// What a seed draws. A proposal is accepted where it survives.
+  std::int32_t token_for(const DrawWords& words) const {
+    if (!by_proposals) return token_for(words.of_attempt(0));
+    uint128_t all = 0;
+    for (const std::size_t id : proposed) all += weight[id];
+    for (std::uint32_t i = 0; i < kAttempts; ++i) {
+      const std::int32_t token = token_of(proposed, all, words.of_attempt(i));
+      if (std::binary_search(ids.begin(), ids.end(), static_cast<std::size_t>(token))) return token;
+    }
+    return token_for(words.of_survivors());
+  }
+
+ private:
+  std::int32_t token_of(const std::vector<std::size_t>& from, uint128_t of_all,
+                        std::uint64_t word) const {
+    const uint128_t position = multiply_high(word, of_all);
     uint128_t upto = 0;
-    for (const std::size_t id : ids) {
+    for (const std::size_t id : from) {
       upto += weight[id];
       if (upto > position) return static_cast<std::int32_t>(id);
     }
     return -1;
   }
 
- private:
+  void note_proposed(const RandomTileRow& row, const ExpectedIndex& index, float min_p) {
+    for (std::size_t id = 0; id < weight.size(); ++id) {
+      const std::int32_t key = index.keys[id / kTileSize];
+      if (index.sums[id / kTileSize] == 0) continue;
+      if (min_p_keeps(row, from_order_key(key), max, min_p)) proposed.push_back(id);
+    }
+  }
+
   void weigh(const RandomTileRow& row, const ExpectedIndex& index) {
     const auto octave = [&](std::int32_t key) {
       return tile_octave(key, row.input, row.temperature == 0 ? 1.0F : row.temperature);
@@ -184,21 +211,24 @@ void expect_same_support(const RandomTileRow& row, const Survivors& expected,
 
 class FilterTilesRows {
  public:
-  /// Runs one row with each of the words on one spread, and compares.
+  /// Runs one row with each of the words on one spread, and with seeds that follow from them, and
+  /// compares.
   void compare(const RandomTileRow& row, const Filters& filters, const Survivors& expected,
                const std::vector<std::uint64_t>& words, const cuda::TileSpread& spread) {
     for (const std::uint64_t word : words) {
       // Without records the cut is not worked out: another path.
       for (const bool with_record : {true, false}) {
-        compare(row, filters, expected, word, spread, with_record);
-        if (testing::Test::HasFatalFailure()) return;
+        for (const bool by_seed : {false, true}) {
+          compare(row, filters, expected, word, by_seed, spread, with_record);
+          if (testing::Test::HasFatalFailure()) return;
+        }
       }
     }
   }
 
  private:
   void compare(const RandomTileRow& row, const Filters& filters, const Survivors& expected,
-               std::uint64_t word, const cuda::TileSpread& spread, bool with_record) {
+               std::uint64_t word, bool by_seed, const cuda::TileSpread& spread, bool with_record) {
     arrays_.rewind();
     cuda::RowsTask task;
     task.rows = {arrays_.in(row.memory) + row.shift, row.dtype, 1, row.vocab(), row.vocab()};
@@ -213,7 +243,11 @@ class FilterTilesRows {
     task.tie_rule = filters.tie_rule;
     task.filter_order = filters.filter_order;
     const std::vector<std::uint64_t> words = {word};
-    task.words = arrays_.in(words);
+    if (by_seed) {
+      task.seed = word;
+    } else {
+      task.words = arrays_.in(words);
+    }
     std::vector<std::int32_t> tokens = {-77};
     std::vector<RowStatus> statuses = {RowStatus::invalid_beam};
     std::vector<cuda::RowRecord> records(1);
@@ -223,11 +257,15 @@ class FilterTilesRows {
     require(cuda::filter_tiles(task, spread, nullptr), "filter_tiles");
     arrays_.fetch();
     const std::string context = describe(row) + ", " + describe(filters) + ", " +
-                                suites::describe(spread) + ", word " + std::to_string(word);
+                                suites::describe(spread) + (by_seed ? ", seed " : ", word ") +
+                                std::to_string(word);
     ASSERT_EQ(statuses[0], expected.status) << context;
     const bool ok = expected.status == RowStatus::ok;
-    const std::int32_t drawn =
-        expected.greedy_token >= 0 ? expected.greedy_token : expected.token_for(word);
+    std::int32_t drawn = expected.greedy_token;
+    if (ok && drawn < 0) {
+      drawn = by_seed ? expected.token_for(DrawWords{word, 0, Purpose::draw, 0})
+                      : expected.token_for(word);
+    }
     ASSERT_EQ(tokens[0], ok ? drawn : -1) << context;
     if (!with_record) return;
     ASSERT_EQ(records[0].status, expected.status) << context;

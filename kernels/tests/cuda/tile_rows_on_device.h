@@ -26,24 +26,15 @@ inline std::vector<cuda::TileSpread> tile_spreads() {
 
 /// One block, and clusters of every size, of at least 256 threads: for filter_tiles.
 inline std::vector<cuda::TileSpread> filter_spreads() {
-  constexpr auto with_guesses_alone = [](int blocks, int threads) {
-    return cuda::TileSpread{.blocks = blocks, .threads = threads, .bounds_nuclei = false};
-  };
-  std::vector<cuda::TileSpread> spreads = {{1, 256}, {1, 512}, with_guesses_alone(1, 512)};
+  std::vector<cuda::TileSpread> spreads = {{1, 256}, {1, 512}};
   if (cuda::is_available(cuda::Path::cluster)) {
-    spreads.insert(spreads.end(), {{2, 512},
-                                   {4, 256},
-                                   {8, 384},
-                                   {16, 512},
-                                   with_guesses_alone(2, 256),
-                                   with_guesses_alone(16, 512)});
+    spreads.insert(spreads.end(), {{2, 512}, {4, 256}, {8, 384}, {16, 512}, {2, 256}});
   }
   return spreads;
 }
 
 inline std::string describe(const cuda::TileSpread& spread) {
-  return std::to_string(spread.blocks) + " blocks of " + std::to_string(spread.threads) +
-         (spread.bounds_nuclei ? "" : ", no bounds");
+  return std::to_string(spread.blocks) + " blocks of " + std::to_string(spread.threads);
 }
 
 /// One row as a matrix, as many bytes into an allocation as it is on the host.

@@ -1,0 +1,184 @@
+// The mass above a few values of a row, exactly, by all its blocks: what proposals are accepted by.
+//
+// Contract. Each block has the keys of its own tiles, and the same order: pivots that rise. All
+// warps of all blocks take part. Afterwards the first block has what each block's tokens above each
+// pivot weigh, in the row's unit. Neither the index nor the ring of others is touched.
+//
+// Algorithm and cost. A warp reads those of its tiles whose largest value is above the smallest
+// pivot, the last ones from its ring where they are there from the first pass. A value is weighed
+// once for all pivots; one pivot has code of its own, for it is what most rows have. A lane each
+// keeps the sums of a pivot. Tiles for which float arithmetic is not exact are weighed by code that
+// is called, after the others: a loop that calls has fewer registers.
+//
+// Numerics: common/tile_weights.h. Determinism: integers.
+#pragma once
+
+#include <cstdint>
+
+#include "common/float_order.h"
+#include "common/wide_integers.h"
+#include "cuda/tiles/bracket_pass.cuh"
+#include "cuda/tiles/row_weigher.cuh"
+#include "cuda/tiles/tile_draw.cuh"
+
+namespace fairdraw::cuda {
+
+/// What a proposal is, and what the index says of it.
+struct Proposal {
+  std::int32_t token;
+  std::int32_t key;
+  float above;  ///< at least what the tokens with larger values weigh, in 2^64 of the row's unit
+};
+
+/// Of a row that draws by proposals: in place of the groups' keys, with the tiles' masses behind.
+struct ProposalMemory {
+  static constexpr int kPivots = 4;
+  static constexpr int kMostWarps = kMaxThreadsOfBlock / kWarp;
+
+  struct Order {
+    std::int32_t pivots[kPivots];  ///< keys, each larger than those before
+    int count;
+    std::int32_t largest;  ///< the row's largest key
+    bool in_ring;          ///< the rings hold what the first pass left
+  };
+
+  LargestOfWarps largest;                        ///< the first, as of rows without filters
+  uint128_t of_warp[kMostWarps][kPivots];        ///< this block's
+  uint128_t of_block[kMaxBlocksOfRow][kPivots];  ///< in the first block
+  Order order;
+  TileGroups groups;
+  Proposal proposals[kMostWarps];
+  uint128_t target;       ///< 0: not known yet
+  std::int32_t accepted;  ///< keys from here on are
+  std::int32_t rejected;  ///< keys up to here are
+  std::int32_t outcome;   ///< a token, or what comes next
+
+  /// What each tile weighs, rounded up, in 2^64 of the row's unit.
+  __device__ float* masses() const {
+    return reinterpret_cast<float*>(const_cast<ProposalMemory*>(this) + 1);  // NOLINT
+  }
+  __host__ __device__ static constexpr int bytes(std::int64_t tiles) {
+    constexpr int kAlign = 16;
+    const int all = static_cast<int>(sizeof(ProposalMemory)) +
+                    static_cast<int>(tiles) * static_cast<int>(sizeof(float));
+    return (all + kAlign - 1) / kAlign * kAlign;
+  }
+};
+
+/// One block's part.
+template <RowForm kForm, bool kFromProbs>
+class MassAbove {
+  using Row = TileRow<kForm>;
+  using Pass = TilePass<kForm, kFromProbs>;
+  static constexpr int kPivots = ProposalMemory::kPivots;
+  static constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
+
+ public:
+  __device__ __forceinline__ MassAbove(const Row& row, const TileRing<kForm>& ring,
+                                       const RowBlocks& blocks, ProposalMemory& memory, float scale)
+      : row_(row),
+        ring_(ring),
+        blocks_(blocks),
+        memory_(memory),
+        rule_{scale, true},
+        weigher_(rule_, memory.order.largest) {}
+
+  /// By all threads of the block.
+  __device__ __forceinline__ void run() {
+    const std::int32_t lowest = memory_.order.pivots[0];
+    const auto reaches = [&](int tile) { return blocks_.kept_key(tile) > lowest; };
+    bool left = false;
+    if (memory_.order.count == 1) {
+      left = sum<1>(reaches);
+    } else {
+      left = sum<kPivots>(reaches);
+    }
+    if (left) add_slowly(reaches);
+    if (lane_of_thread() < kPivots) memory_.of_warp[warp_of_thread()][lane_of_thread()] = mine_;
+    sync_block();
+    if (static_cast<int>(threadIdx.x) >= kPivots) return;
+    uint128_t of_block = 0;
+    for (int warp = 0; warp < warps_of_block(); ++warp) {
+      of_block += memory_.of_warp[warp][threadIdx.x];
+    }
+    const RowCluster& cluster = blocks_.cluster();
+    *cluster.at(&memory_.of_block[cluster.rank][threadIdx.x], 0) = of_block;
+  }
+
+ private:
+  /// Whether tiles are left.
+  template <int kCount, class Reaches>
+  __device__ __forceinline__ bool sum(const Reaches& reaches) {
+    float pivots[kCount];
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) pivots[i] = from_order_key(memory_.order.pivots[i]);
+    bool left = false;
+    revisit_tiles(row_, ring_, blocks_.steps(), memory_.order.in_ring, reaches,
+                  [&](int tile, const RawTile& raw) {
+                    const std::int32_t key = blocks_.kept_key(tile);
+                    const TileWeights<kFromProbs> weights(from_order_key(key), rule_);
+                    if (!weights.are_quick()) {
+                      left = true;
+                      return;
+                    }
+                    float x[kLaneValues];
+                    Pass::read(row_, raw, x);
+                    std::uint64_t above[kCount] = {};
+#pragma unroll
+                    for (const float value : x) {
+                      const std::uint64_t weight = weights.weigh(value);
+#pragma unroll
+                      for (int i = 0; i < kCount; ++i) above[i] += value > pivots[i] ? weight : 0;
+                    }
+                    add<kCount>(key, above);
+                  });
+    return left;
+  }
+
+  /// The sums of a tile, each lane's part.
+  template <int kCount>
+  __device__ __forceinline__ void add(std::int32_t key, const std::uint64_t (&above)[kCount]) {
+    std::uint64_t of_pivot = 0;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const std::uint64_t sum = warp_sum_of_tile(above[i]);
+      of_pivot = lane_of_thread() == i ? sum : of_pivot;
+    }
+    mine_ += row_weight(of_pivot, weigher_.shift_of(key));
+  }
+
+  template <class Reaches>
+  __device__ __forceinline__ void add_slowly(const Reaches& reaches) {
+    const TileSteps steps = blocks_.steps();
+#pragma unroll 1
+    for (int tile = steps.first; tile < steps.end; tile += steps.step) {
+      const std::int32_t key = blocks_.kept_key(tile);
+      if (!reaches(tile)) continue;
+      const TileWeights<kFromProbs> weights(from_order_key(key), rule_);
+      if (weights.are_quick()) continue;
+      RawTile raw;
+      load_again(row_, tile, raw);
+      float x[kLaneValues];
+      Pass::read(row_, raw, x);
+#pragma unroll 1
+      for (int i = 0; i < kPivots; ++i) {
+        const float pivot = from_order_key(memory_.order.pivots[i]);
+        float kept[kLaneValues];
+#pragma unroll
+        for (int v = 0; v < kLaneValues; ++v) kept[v] = x[v] > pivot ? x[v] : kEmpty;
+        const std::uint64_t sum = Pass::sum(kept, key, rule_);
+        if (lane_of_thread() == i) mine_ += row_weight(sum, weigher_.shift_of(key));
+      }
+    }
+  }
+
+  const Row& row_;
+  const TileRing<kForm>& ring_;
+  const RowBlocks& blocks_;
+  ProposalMemory& memory_;
+  TileRule rule_;
+  RowWeigher<kFromProbs> weigher_;
+  uint128_t mine_ = 0;  ///< lane i: above pivot i
+};
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,207 @@
+// A row that draws by proposals (common/proposals.h): which of them is accepted.
+//
+// Contract. The first block has the row's index, sums of whole tiles, and its rings what the first
+// pass left; all other blocks wait for orders (shared_row.cuh). The row's status is ok. By all
+// threads of the first block: the first proposal that is accepted, or -1 where none is, or where
+// the tokens that weigh at least top_p of the row are to be found anyway.
+//
+// Algorithm and cost. Prefix sums of groups of tiles serve all proposals (tile_draw.cuh). A turn
+// is 4 proposals where top_p is .7 or more, else 8, and all warps' in the turns after the first: a
+// warp each draws a token, and adds up the tiles whose largest value is larger, which bounds A from
+// above. What that leaves undecided is decided by the mass above it, by one pass of all blocks
+// (mass_above.cuh). Not every proposal needs one: what is not larger than an undecided one before
+// it shares its rejection, and where that is accepted nobody asks. So pivots are the records among
+// the undecided, up to four a pass. The first warp decides, and gives orders.
+//
+// With min_p the smallest value that it keeps is a pivot of the first pass, for the mass of what it
+// keeps is not known before: until then nothing but the largest value is accepted. What it does not
+// keep is rejected.
+//
+// Determinism: floats round up, and what they leave open integers decide.
+#pragma once
+
+#include <climits>
+#include <cstdint>
+
+#include "common/proposals.h"
+#include "cuda/tiles/shared_row.cuh"
+
+namespace fairdraw::cuda {
+
+template <RowForm kForm, bool kFromProbs>
+class RowProposals {
+ public:
+  /// What comes after a decision that found no token.
+  static constexpr std::int32_t kNextTurn = -1;
+  static constexpr std::int32_t kPass = -2;
+
+  /// floor: the smallest key that min_p keeps.
+  __device__ __forceinline__ RowProposals(const SharedRow& place, const TileRow<kForm>& row,
+                                          const RowBlocks& blocks, const TileRule& rule,
+                                          const RowFilters& filters, std::int32_t largest,
+                                          std::int32_t floor)
+      : place_(place),
+        blocks_(blocks),
+        memory_(*place.proposals<kForm>()),
+        filters_(filters),
+        scale_(rule.scale),
+        largest_(largest),
+        floor_(floor),
+        indexed_(row, blocks.index(), rule, ProposedTiles{floor}, largest) {}
+
+  /// word: of the first turn's attempt that has the warp's number.
+  __device__ __forceinline__ std::int32_t run(const DrawWords& words, std::uint64_t word) {
+    if (threadIdx.x == 0) {
+      memory_.target = 0;
+      memory_.accepted = INT_MAX;
+      memory_.rejected = floor_ - 1;
+    }
+    indexed_.sum_groups(memory_.groups, warps_of_block(), [&](int tile, uint128_t weight) {
+      memory_.masses()[tile] = __ull2float_ru(static_cast<std::uint64_t>(weight >> 64) + 1);
+    });
+    sync_block();
+    const auto attempts = static_cast<int>(kAttempts);
+    int turn = filters_.top_p < kFewFrom ? kSome : kFew;
+    bool passed = false;
+#pragma unroll 1
+    for (int base = 0; base < attempts; base += turn, turn = warps_of_block()) {
+      if (base > 0) {
+        turn = min(warps_of_block(), attempts - base);
+        word = words.of_attempt(static_cast<std::uint32_t>(base + warp_of_thread()));
+      }
+      if (warp_of_thread() < turn) propose(word);
+      sync_block();
+#pragma unroll 1
+      while (true) {
+        if (warp_of_thread() == 0) decide(turn, passed);
+        sync_block();
+        const std::int32_t outcome = memory_.outcome;
+        if (outcome >= 0) return outcome;
+        if (outcome == kNextTurn) break;
+        blocks_.cluster().sync();
+        called_mass_above<kForm, kFromProbs>(place_.task, place_.blocks_log2, place_.dynamic,
+                                             scale_);
+        blocks_.cluster().sync();
+        if (warp_of_thread() == 0) note_masses(!passed);
+        passed = true;
+      }
+    }
+    return -1;
+  }
+
+ private:
+  static constexpr int kFew = 4;
+  static constexpr int kSome = 8;
+  static constexpr float kFewFrom = 0.7F;
+  static_assert(kSome <= kLeastThreadsOfBlock / kWarp);
+
+  /// A warp's proposal.
+  __device__ __forceinline__ void propose(std::uint64_t word) const {
+    const DrawnToken drawn = indexed_.draw(memory_.groups, word);
+    if (warp_of_thread() == 0 && lane_of_thread() == 0 && !filters_.min_p_on()) {
+      memory_.target = nucleus_target(filters_.top_p, drawn.total);
+    }
+    const std::int32_t key = order_key(drawn.value);
+    const RowIndex index = blocks_.index();
+    float above = 0;
+#pragma unroll 4
+    for (int tile = lane_of_thread(); tile < index.tiles; tile += kWarp) {
+      if (index.keys[tile] > key) above = __fadd_ru(above, memory_.masses()[tile]);
+    }
+#pragma unroll
+    for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+      above = __fadd_ru(above, __shfl_xor_sync(kAllLanes, above, distance));
+    }
+    if (lane_of_thread() == 0) memory_.proposals[warp_of_thread()] = {drawn.token, key, above};
+  }
+
+  /// By the first warp: the token of a turn, if it is known; else orders a pass if that tells.
+  __device__ __forceinline__ void decide(int turn, bool passed) const {
+    const bool there = lane_of_thread() < turn;
+    const Proposal mine = memory_.proposals[there ? lane_of_thread() : 0];
+    const std::int32_t key = there ? mine.key : INT_MIN;
+    const float limit = __ull2float_rd(static_cast<std::uint64_t>(memory_.target >> 64));
+    const bool is_bounded = there && key >= floor_ && mine.above <= limit;
+    const std::int32_t accepted =
+        min(memory_.accepted, __reduce_min_sync(kAllLanes, is_bounded ? key : INT_MAX));
+    const unsigned sure = __ballot_sync(kAllLanes, there && key >= accepted);
+    std::int32_t before = key;  // the largest key of the lanes before
+#pragma unroll
+    for (int distance = 1; distance < kWarp; distance *= 2) {
+      const std::int32_t other = __shfl_up_sync(kAllLanes, before, distance);
+      before = lane_of_thread() >= distance ? max(before, other) : before;
+    }
+    before = __shfl_up_sync(kAllLanes, before, 1);
+    before = lane_of_thread() == 0 ? memory_.rejected : max(before, memory_.rejected);
+    const unsigned records = __ballot_sync(kAllLanes, there && key > before);
+    const unsigned open = records & ((sure & (0U - sure)) - 1U);  // before the first that is sure
+    __syncwarp();
+    if (lane_of_thread() == 0) memory_.accepted = accepted;
+    if (open == 0) {
+      const int lane = __ffs(static_cast<int>(sure)) - 1;
+      if (lane_of_thread() == max(lane, 0)) memory_.outcome = lane < 0 ? kNextTurn : mine.token;
+      return;
+    }
+    order_pass(key, open, passed);
+  }
+
+  /// Pivots: the first of the lanes in `open`; before the first pass min_p's floor comes first.
+  __device__ __forceinline__ void order_pass(std::int32_t key, unsigned open, bool passed) const {
+    const bool has_floor = filters_.min_p_on() && !passed;
+    ProposalMemory::Order order{};
+    order.largest = largest_;
+    order.in_ring = !passed;
+    order.count = min(ProposalMemory::kPivots, __popc(open) + (has_floor ? 1 : 0));
+#pragma unroll
+    for (int i = 0; i < ProposalMemory::kPivots; ++i) {
+      if (i == 0 && has_floor) {
+        order.pivots[i] = floor_ - 1;
+        continue;
+      }
+      const int lane = __ffs(static_cast<int>(open)) - 1;
+      order.pivots[i] = lane < 0 ? largest_ : __shfl_sync(kAllLanes, key, lane);
+      open &= open - 1U;
+    }
+    const RowCluster& cluster = blocks_.cluster();
+    if (lane_of_thread() < cluster.blocks) {
+      cluster.at(&memory_, lane_of_thread())->order = order;
+      *cluster.at(place_.order, lane_of_thread()) = {PassKind::mass_above, {}, 0, 0};
+    }
+    if (lane_of_thread() == 0) memory_.outcome = kPass;
+  }
+
+  /// By the first warp, after a pass.
+  __device__ __forceinline__ void note_masses(bool is_first) const {
+    const ProposalMemory::Order& order = memory_.order;
+    const int lane = min(lane_of_thread(), ProposalMemory::kPivots - 1);
+    uint128_t above = 0;
+#pragma unroll 1
+    for (int block = 0; block < blocks_.cluster().blocks; ++block) {
+      above += memory_.of_block[block][lane];
+    }
+    const bool has_floor = filters_.min_p_on() && is_first;
+    uint128_t target = memory_.target;
+    if (has_floor) target = nucleus_target(filters_.top_p, value_of_lane(above, 0));
+    const bool counts = lane_of_thread() < order.count && !(has_floor && lane_of_thread() == 0);
+    const std::int32_t key = order.pivots[lane];
+    const bool accepts = above < target;
+    const std::int32_t accepted = __reduce_min_sync(kAllLanes, counts && accepts ? key : INT_MAX);
+    const std::int32_t rejected = __reduce_max_sync(kAllLanes, counts && !accepts ? key : INT_MIN);
+    if (lane_of_thread() == 0) {
+      memory_.target = target;
+      memory_.accepted = min(memory_.accepted, accepted);
+      memory_.rejected = max(memory_.rejected, rejected);
+    }
+    __syncwarp();
+  }
+
+  SharedRow place_;
+  const RowBlocks& blocks_;
+  ProposalMemory& memory_;
+  const RowFilters& filters_;
+  float scale_;
+  std::int32_t largest_, floor_;
+  IndexedRow<TileRow<kForm>, kFromProbs, ProposedTiles> indexed_;
+};
+
+}  // namespace fairdraw::cuda
