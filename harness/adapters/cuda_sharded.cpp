@@ -310,8 +310,9 @@ class CudaShardedSampler final : public Sampler {
     std::int32_t left = 0;
     if (Error error = shards.front().read_undecided(left)) return error;
     if (left < 0) return {ErrorCode::unsupported, "shards disagree about the call"};
-    if (left > 0) {  // rows without filters, and those that candidates do not decide
+    if (left > 0) {  // rows without filters, those that propose, and others beyond the candidates
       if (Error error = go(ShardedExchange::tokens)) return error;
+      if (Error error = go(ShardedExchange::sums)) return error;
       if (Error error = shards.front().read_undecided(left)) return error;
     }
     for (std::int32_t groups = shards.front().gathers(left); groups > 0; --groups) {

@@ -63,14 +63,20 @@ bool any_filtered(const SampleRequest& request, const CallRules& rules, ArraysLi
   return false;
 }
 
-/// Whether attempts may decide a row whose threshold is not known. Arrays may have any value.
-bool may_be_wide(const ShardedRequest& request, const CallRules& rules) {
+/// Whether attempts may decide a row whose threshold is not known: not where results need it.
+/// Arrays may have any value.
+bool may_be_wide(const ShardedRequest& request, const SampleResult& result,
+                 const CallRules& rules) {
   const SampleRequest& rows = request.rows;
+  const LogprobsResult& reports = result.logprobs;
+  const bool wants_threshold = result.mask.given() || result.probs.given() ||
+                               result.support_size.given() || result.logprob_filtered.given() ||
+                               (reports.given() && !is_raw(reports.mode));
   const bool without_top_k =
       rows.top_k.is_array() || !top_k_is_on(rows.top_k.scalar, rules.partition.vocab());
   const bool without_min_p = rows.min_p.is_array() || !(rows.min_p.scalar > 0.0F);
   const bool with_top_p = rows.top_p.is_array() || rows.top_p.scalar < 1.0F;
-  return !rules.survivors && !request.words.given() && without_top_k && without_min_p && with_top_p;
+  return !wants_threshold && !request.words.given() && without_top_k && without_min_p && with_top_p;
 }
 
 Error check_boundaries(const ShardedRequest& request) {
@@ -171,8 +177,6 @@ CallRules rules_of(const ShardedRequest& request, const SampleResult& result, Ar
   rules.mode = reports.mode;
   rules.rank_rule = reports.rank_rule;
   rules.processed = rows.allowed.given() || rows.processing.given();
-  rules.survivors = result.mask.given() || result.probs.given() || result.support_size.given() ||
-                    result.logprob_filtered.given() || (reports.given() && !is_raw(reports.mode));
 
   const bool raw = reports.given() && is_raw(reports.mode);
   const bool raw_differs = raw && rules.processed;
@@ -186,7 +190,7 @@ CallRules rules_of(const ShardedRequest& request, const SampleResult& result, Ar
   layout.reported = static_cast<std::size_t>(top_n);
   if (candidates > 0) {
     layout.row_columns = static_cast<std::size_t>(rules.partition.most_columns());
-    if (may_be_wide(request, rules)) layout.attempts = kRecords;
+    if (may_be_wide(request, result, rules)) layout.attempts = kRecords;
   }
   layout.raw_bits = raw_differs;
   layout.raw_summary = raw_differs || (raw && reports.mode == LogprobsMode::raw_logprobs);
@@ -225,7 +229,7 @@ std::uint64_t fingerprint_of(const ShardedRequest& request, const SampleResult& 
   hash.add(reports.rank_rule);
   hash.add(reports.top_n);
   hash.add(reports.ranks.given());
-  hash.add(rules_of(request, result, arrays).survivors);
+  hash.add(rules_of(request, result, arrays).layout.attempts);
   return hash.value();
 }
 

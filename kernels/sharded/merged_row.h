@@ -50,7 +50,6 @@ struct CallRules {
   LogprobsMode mode = LogprobsMode::raw_logprobs;
   RankRule rank_rule = RankRule::position;
   bool processed = false;  ///< the filtered row may differ from the caller's
-  bool survivors = false;  ///< results say more of them than tokens
 
   /// Whether reports are of values that summaries do not list.
   bool reports_raw_values() const { return processed && is_raw(mode); }

@@ -150,7 +150,8 @@ bool MergedRow::proposes() const {
 
 /// Whether attempts may decide a row whose threshold lies below the list.
 bool MergedRow::is_wide() {
-  if (words_.empty() || !proposes() || rules_->survivors || base_key_ > smallest_key()) {
+  const bool may_be_wide = rules_->layout.attempts > 1;
+  if (!may_be_wide || words_.empty() || !proposes() || base_key_ > smallest_key()) {
     return false;
   }
   low_ = rules_->smallest();

@@ -1,7 +1,7 @@
 """Exchanges of sharded calls on GPUs (fairdraw/cuda_sharded.h): which of them a call makes, and how
 their blocks travel.
 
-A call decides its rows in a summary and tokens; ranks follow, where they are wanted. Rows that are left
+A call decides its rows in a summary, tokens and sums; ranks follow, where they are wanted. Rows that are left
 are gathered, and their number is read for that, which waits for the GPU.
 """
 
@@ -59,16 +59,18 @@ class Exchanges:
         self._go_on = go_on
         exchange(what.summary)
         exchange(what.tokens)
+        exchange(what.sums)
         exchange(what.ranks)
 
     def through_peers(self, addresses: list[int], size: int, most_rows: int) -> None:
-        """Through memory of all ranks. Tokens that a row asks one rank for are exchanged as it is
+        """Through memory of all ranks. Tokens and sums that a row asks for are exchanged as it is
         merged, in no exchange of their own."""
         call = self._call
 
         def go_on(undecided: int) -> None:
             call.go_on(undecided)
-            self.count += 1 + call.gathers(undecided)  # tokens come first
+            sums = int(call.block_bytes(ShardedExchange.sums) > 0)
+            self.count += 1 + sums + call.gathers(undecided)  # tokens come first
 
         self._go_on = go_on
         call.use_peers(addresses, size, most_rows)

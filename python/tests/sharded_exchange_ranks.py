@@ -47,7 +47,7 @@ class PlannedCall:
         self.made.append(kind.name)
         if kind is Kind.summary:
             self._set_undecided(self.needed + 5)
-        if kind is Kind.tokens:
+        if kind in (Kind.tokens, Kind.sums):
             self._set_undecided(self.needed)
         if kind is Kind.gather:
             self._set_undecided(max(int(self.workspace[4:8].view(torch.int32)) - 2, 0))
@@ -72,7 +72,7 @@ def check_group(rank, ranks):
         call = PlannedCall(rank, ranks, needed)
         exchanges = Exchanges(call, call.workspace)
         exchanges.through_group(None, ranks)
-        first = ["summary", "tokens", "ranks"]
+        first = ["summary", "tokens", "sums", "ranks"]
         assert call.made == first, call.made
         assert int(exchanges.undecided) == needed
         assert exchanges.gather() == needed
@@ -80,7 +80,7 @@ def check_group(rank, ranks):
         assert exchanges.count == len(call.made)
         assert exchanges.bytes == ranks * sum(call.block_bytes(Kind[name]) for name in call.made)
         assert int(exchanges.undecided) == 0
-    call = PlannedCall(rank, ranks, 1, missing=(Kind.ranks,))
+    call = PlannedCall(rank, ranks, 1, missing=(Kind.sums, Kind.ranks))
     exchanges = Exchanges(call, call.workspace)
     exchanges.through_group(None, ranks)
     exchanges.gather()

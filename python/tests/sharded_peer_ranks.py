@@ -65,9 +65,11 @@ def check_batches(sampler, rows):
             left = sampler.gathered_rows
             assert left == count or call.get("top_k") != 2000, left  # more than ranks list
             tokens = sampler(rows.of(whole), **call, seed=seeds, offset=3, gather=False)
-            assert int(sampler.undecided) == left and sampler.gathered_rows == 0
+            undecided = int(sampler.undecided)
+            # Wide nuclei are decided where no support is wanted.
+            assert undecided <= left and sampler.gathered_rows == 0
             assert sampler.exchanges == 1 and sampler.exchanged_bytes == 0
-            assert sampler.gather_undecided() == left and int(sampler.undecided) == 0
+            assert sampler.gather_undecided() == undecided and int(sampler.undecided) == 0
             same(f"tokens of {call}, gathered later", tokens[0] if "logprobs" in call else tokens,
                  expected.tokens)  # fmt: skip
         check_indices(sampler, rows, whole)

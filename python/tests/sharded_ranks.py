@@ -164,7 +164,9 @@ def check_calls_on_gpu(sampler, rank, widths):
                 continue
             gathered = sampler.gathered_rows
             tokens = sampler(local, **call, seed=seeds.cuda(), gather=False)
-            assert sampler.gather_undecided() == gathered and int(sampler.undecided) == 0
+            left = int(sampler.undecided)
+            assert left <= gathered  # wide nuclei are decided where no support is wanted
+            assert sampler.gather_undecided() == left and int(sampler.undecided) == 0
             same("tokens", tokens.cpu(), expected.tokens)
         banned = fairdraw.sample(logits, top_k=9, seed=seeds, allowed=packed)
         mine = columns_of(packed, begin, begin + widths[rank]).cuda()

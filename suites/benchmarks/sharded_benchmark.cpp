@@ -145,7 +145,9 @@ class Rank {
       return kRanks * call.bytes(exchange);
     };
     measured.bytes_a_row = (bytes(cuda::ShardedExchange::summary) +
-                            (plan.tokens ? bytes(cuda::ShardedExchange::tokens) : 0)) /
+                            (plan.tokens ? bytes(cuda::ShardedExchange::tokens) +
+                                               bytes(cuda::ShardedExchange::sums)
+                                         : 0)) /
                            rows;
     expect_success(cudaMemcpy(&measured.undecided, call.undecided(), sizeof(std::int32_t),
                               cudaMemcpyDeviceToHost),

@@ -20,13 +20,20 @@
 //
 // All ranks work out the same number of exchanges from the same blocks: nothing is agreed on by
 // other means. How many there are:
-//   - 1 where each row is greedy, or what survives its filters is among the candidates: top_k up to
-//     the list's length, nuclei and min_p of so many tokens. Ties at the threshold count.
-//   - 2 where a row has no filter: the second one brings the token (12 bytes each) from the shard
-//     that has it, because no rank knows what others' tiles hold.
-//   - 2 where a row survives too widely for the candidates: the second one gathers it, 4 bytes for
-//     each of the most columns that a shard has, and 4 more where a raw mode reports processed
-//     rows. gathered_rows() says how many those were: where they are common, gather all logits.
+//   - 1 where each row is greedy, or what survives its top_k or min_p is among the candidates: top_k
+//     up to the list's length, min_p of so many tokens. Ties at the threshold count.
+//   - 2 where a row has no filter, or proposes (common/proposals.h: top_p without top_k) and has its
+//     threshold among the candidates: the second one brings tokens (16 bytes each, 64 of calls that
+//     may have the next kind) from the shards that have them, because no rank knows what others'
+//     tiles hold.
+//   - 3 where a nucleus is wider than the candidates, and nothing but tokens, statuses, unfiltered
+//     and raw log-probabilities is wanted: the third one brings what weighs above the proposals, 64
+//     bytes a token.
+//   - 2 where another row survives too widely for the candidates: the second one gathers it, 4 bytes
+//     for each of the most columns that a shard has, and 4 more where a raw mode reports processed
+//     rows. So are rows with top_p and min_p, and, one exchange later, those that no proposal that
+//     was looked at decides (5 in a million with top_p 0.9). gathered_rows() says how many those
+//     were: where they are common, gather all logits.
 //   - Ranks beyond the candidates take one of 4 bytes a token.
 //
 // Why it is exact: weights are integers (tile_index.h). A shard's tiles of 256 ids are summed by
@@ -95,7 +102,7 @@ struct ShardedRequest {
 };
 
 /// Bytes of the block of the first exchange, of a call that is right: what a transport may want to
-/// know in advance. No later block of a call whose survivors are among the candidates is larger.
+/// know in advance. Of calls of one token a row, only blocks of gathered rows may be larger.
 std::int64_t sharded_block_bytes(const ShardedRequest& request, const SampleResult& result);
 
 /// A call in progress. Not for several threads at a time.

@@ -64,6 +64,16 @@ struct EveryOutput {
     return result;
   }
 
+  /// Leaves out of a result what says more of survivors than tokens: a nucleus that is wider than
+  /// the candidates is decided without its threshold then.
+  static void leave_out_survivors(SampleResult& result) {
+    result.support_size = {};
+    result.logprob_filtered = {};
+    result.mask = {};
+    result.probs = {};
+    if (!is_raw(result.logprobs.mode)) result.logprobs.mode = LogprobsMode::raw_logprobs;
+  }
+
   /// The first array of another call that is not the same, bit for bit; empty: none.
   std::string difference_from(const EveryOutput& other) const {
     std::string found;

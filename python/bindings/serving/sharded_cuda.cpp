@@ -140,6 +140,7 @@ void bind_sharded_on_gpu(nb::module_& module) {
   nb::enum_<Exchange>(module, "ShardedExchange")
       .value("summary", Exchange::summary)
       .value("tokens", Exchange::tokens)
+      .value("sums", Exchange::sums)
       .value("gather", Exchange::gather)
       .value("ranks", Exchange::ranks);
   nb::class_<ShardedCudaCall>(module, "ShardedCudaCall")

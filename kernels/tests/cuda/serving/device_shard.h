@@ -12,12 +12,15 @@
 
 namespace fairdraw::suites {
 
+/// Which results of a shard are wanted besides statuses, a mask and reports.
+enum class ShardWants { columns, tokens, survivors };
+
 /// One shard of a call, in device memory.
 class DeviceShard {
  public:
   /// reports: which arrays are wanted, of which mode; where they lie is nothing.
   DeviceShard(const ShardedRequest& host, bool wants_mask, const LogprobsResult& reports = {},
-              bool wants_tokens = true)
+              ShardWants wants = ShardWants::survivors)
       : shard_(host.shard), request_(host), columns_(host.rows.logits.vocab) {
     const SampleRequest& rows = host.rows;
     const auto outputs =
@@ -50,13 +53,14 @@ class DeviceShard {
     const auto view = [this](auto& array) {
       return View(copies_.arrays().out(array), static_cast<std::int64_t>(array.size()));
     };
-    if (wants_tokens) {
+    const bool has_logprobs = host.input == TileInput::logits;
+    if (wants != ShardWants::columns) {
       result_.tokens = view(tokens);
+      if (has_logprobs) result_.logprob = view(logprob);
+    }
+    if (wants == ShardWants::survivors) {
       result_.support_size = view(support_size);
-      if (host.input == TileInput::logits) {
-        result_.logprob = view(logprob);
-        result_.logprob_filtered = view(logprob_filtered);
-      }
+      if (has_logprobs) result_.logprob_filtered = view(logprob_filtered);
     }
     result_.statuses = view(statuses);
     values = logprob;

@@ -19,8 +19,8 @@ namespace fairdraw::suites {
 class DeviceShards {
  public:
   void add(const ShardedRequest& host, bool wants_mask, const LogprobsResult& reports = {},
-           bool wants_tokens = true) {
-    shards_.push_back(std::make_unique<DeviceShard>(host, wants_mask, reports, wants_tokens));
+           ShardWants wants = ShardWants::survivors) {
+    shards_.push_back(std::make_unique<DeviceShard>(host, wants_mask, reports, wants));
   }
   Error begin(void* stream = nullptr) {
     stream_ = static_cast<cudaStream_t>(stream);
@@ -80,10 +80,14 @@ class DeviceShards {
     gather(exchange);
     return receive(exchange);
   }
-  /// The exchanges that every call has but ranks: a summary and tokens.
+  /// The exchanges that a call has in front of its ranks: a summary, tokens and sums.
   Error decide_by_candidates() {
     if (Error error = exchange(cuda::ShardedExchange::summary)) return error;
-    return exchange(cuda::ShardedExchange::tokens);
+    return exchange_tokens();
+  }
+  Error exchange_tokens() {
+    if (Error error = exchange(cuda::ShardedExchange::tokens)) return error;
+    return exchange(cuda::ShardedExchange::sums);
   }
   /// What is left, by the number that undecided() gave.
   Error go_on(std::int32_t undecided) {

@@ -19,11 +19,12 @@ namespace {
 
 using harness::Dice;
 
-/// Rows without filter, among the candidates, beyond them, greedy, and one that is padding.
-struct RowsOfFiveKinds {
-  static constexpr std::int64_t kRows = 5;
+/// Rows without filter, among the candidates, beyond them, greedy, one that is padding, and a
+/// nucleus.
+struct RowsOfSixKinds {
+  static constexpr std::int64_t kRows = 6;
 
-  RowsOfFiveKinds(std::int64_t vocab, std::int32_t samples, std::uint64_t seed)
+  RowsOfSixKinds(std::int64_t vocab, std::int32_t samples, std::uint64_t seed)
       : tokens(static_cast<std::size_t>(kRows * samples), -77) {
     Dice dice(seed);
     for (std::int64_t i = 0; i < kRows * vocab; ++i) {
@@ -31,6 +32,7 @@ struct RowsOfFiveKinds {
     }
     request.logits = {logits.data(), DType::float32, kRows, vocab, vocab};
     request.top_k = {top_k.data(), kRows};
+    request.top_p = {top_p.data(), kRows};
     request.seed = {seeds.data(), kRows};
     request.active = {active.data(), kRows};
     request.num_samples = samples;
@@ -49,14 +51,15 @@ struct RowsOfFiveKinds {
       part.rows.logits.vocab = boundaries[shard + 1] - boundaries[shard];
       part.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
       part.shard = static_cast<std::int32_t>(shard);
-      shards.add(part, /*wants_mask=*/false);
+      shards.add(part, /*wants_mask=*/false, {}, ShardWants::tokens);
     }
   }
 
   std::vector<float> logits;
-  std::vector<std::int32_t> top_k = {0, 50, 1000, 1, 50};
-  std::vector<std::uint64_t> seeds = {1, 2, 3, 4, 5};
-  std::vector<std::uint8_t> active = {1, 1, 1, 1, 0};
+  std::vector<std::int32_t> top_k = {0, 50, 1000, 1, 50, 0};
+  std::vector<float> top_p = {1, 1, 1, 1, 1, 0.9F};
+  std::vector<std::uint64_t> seeds = {1, 2, 3, 4, 5, 6};
+  std::vector<std::uint8_t> active = {1, 1, 1, 1, 0, 1};
   std::vector<std::int32_t> tokens;  ///< of the CPU
   SampleRequest request;
 };
@@ -66,7 +69,7 @@ TEST(CudaSharded, OneRankExchangesWithItself) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   for (const std::int64_t vocab : {200, 9000}) {
     for (const std::int32_t samples : {1, 65}) {
-      const RowsOfFiveKinds rows(vocab, samples, 17);
+      const RowsOfSixKinds rows(vocab, samples, 17);
       const std::vector<std::int64_t> boundaries = {0, vocab};
       DeviceShards shards;
       rows.add_to(shards, boundaries);
@@ -75,7 +78,7 @@ TEST(CudaSharded, OneRankExchangesWithItself) {
                 std::string::npos);
       EXPECT_NE(cuda::continue_sharded(shards.at(0).call, 1).message.find("peers is not set"),
                 std::string::npos);
-      ASSERT_FALSE(shards.use_peers(RowsOfFiveKinds::kRows));
+      ASSERT_FALSE(shards.use_peers(RowsOfSixKinds::kRows));
       for (int call = 0; call < 3; ++call) {
         Error error = cuda::sample_sharded(shards.at(0).call, {});
         ASSERT_FALSE(error) << error.message;
@@ -96,8 +99,8 @@ TEST(CudaSharded, OneRankExchangesOutputsThatNameRows) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::int64_t kVocab = 9000;
   constexpr std::int32_t kSamples = 3;
-  RowsOfFiveKinds rows(kVocab, kSamples, 20);
-  std::vector<std::int32_t> indices = {0, 5, 3, 2, -1, 4};
+  RowsOfSixKinds rows(kVocab, kSamples, 20);
+  std::vector<std::int32_t> indices = {0, 6, 3, 2, -1, 4, 5};
   std::vector<std::uint64_t> seeds;
   for (int many = 0; many < 40; ++many) indices.push_back(many % 2);  // above 64 tokens of a row
   for (std::size_t output = 0; output < indices.size(); ++output) seeds.push_back(100 + output);
@@ -115,7 +118,7 @@ TEST(CudaSharded, OneRankExchangesOutputsThatNameRows) {
   DeviceShards shards;
   rows.add_to(shards, boundaries);
   ASSERT_FALSE(shards.begin());
-  ASSERT_FALSE(shards.use_peers(RowsOfFiveKinds::kRows));
+  ASSERT_FALSE(shards.use_peers(RowsOfSixKinds::kRows));
   for (int call = 0; call < 2; ++call) {
     ASSERT_FALSE(cuda::sample_sharded(shards.at(0).call, {}));
     ASSERT_FALSE(cuda::continue_sharded(shards.at(0).call, shards.undecided()));
@@ -162,13 +165,13 @@ TEST(CudaSharded, OfNoRowsNoneIsUndecidedAndOutputsFail) {
 TEST(CudaSharded, CallsOfOtherShapesShareAMemory) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   const std::vector<std::int64_t> of_large = {0, 4500, 9000}, of_small = {0, 400, 700};
-  const RowsOfFiveKinds large(9000, 3, 18), small(700, 1, 19);
+  const RowsOfSixKinds large(9000, 3, 18), small(700, 1, 19);
   DeviceShards larger, smaller;
   large.add_to(larger, of_large);
   small.add_to(smaller, of_small);
   ASSERT_FALSE(larger.begin());
   ASSERT_FALSE(smaller.begin());
-  ASSERT_FALSE(larger.use_peers(RowsOfFiveKinds::kRows));
+  ASSERT_FALSE(larger.use_peers(RowsOfSixKinds::kRows));
   ASSERT_FALSE(smaller.use_peers_of(larger));
   for (int call = 0; call < 6; ++call) {
     DeviceShards& shards = call % 3 == 2 ? larger : smaller;

@@ -45,7 +45,11 @@ struct Comparison {
   /// A call of the CPU's in shards; arrays of its shards are copied while they are there.
   Error run_on_host(const ShardedRequest& request, const SampleResult& result, bool wants_mask) {
     harness::ShardFaults look;
-    look.request = [&](ShardedRequest& part) { device.add(part, wants_mask, result.logprobs); };
+    const ShardWants wants =
+        result.support_size.given() ? ShardWants::survivors : ShardWants::tokens;
+    look.request = [&](ShardedRequest& part) {
+      device.add(part, wants_mask, result.logprobs, wants);
+    };
     look.blocks = [&](const ShardedRequest& part, int, std::byte* blocks, std::int64_t bytes) {
       if (part.shard > 0) return;
       gathered.emplace_back(blocks, blocks + (part.boundaries.size - 1) * bytes);
@@ -95,7 +99,7 @@ void expect_block(const Comparison& call, DeviceShards& device, std::size_t numb
 bool is_near(float a, float b) { return a == b || std::abs(order_key(a) - order_key(b)) <= 1; }
 
 void expect_results(DeviceShards& device, const OwnedCall& call, const EveryOutput& expected,
-                    const LogprobsResult& reports, const std::vector<std::int64_t>& boundaries,
+                    const SampleResult& wanted, const std::vector<std::int64_t>& boundaries,
                     const std::string& where) {
   const std::int64_t vocab = boundaries.back();
   const std::int64_t words = (vocab + 31) / 32;
@@ -113,7 +117,7 @@ void expect_results(DeviceShards& device, const OwnedCall& call, const EveryOutp
           << mine.values[i] << " is not " << expected.values[i] << ", " << where;
     }
     ASSERT_EQ(mine.ranks, expected.ranks) << "shard " << shard << ", " << where;
-    ASSERT_EQ(mine.top_ids.size(), reports.top_n == 0 ? 0 : expected.top_ids.size());
+    ASSERT_EQ(mine.top_ids.size(), wanted.logprobs.top_n == 0 ? 0 : expected.top_ids.size());
     for (std::size_t i = 0; i < mine.top_ids.size(); ++i) {
       ASSERT_EQ(mine.top_ids[i], expected.top_ids[i]) << i << ", " << where;
       ASSERT_TRUE(is_near(mine.top_values[i], expected.top_values[i])) << i << ", " << where;
@@ -132,6 +136,7 @@ void expect_results(DeviceShards& device, const OwnedCall& call, const EveryOutp
         ASSERT_TRUE(is_near(mine.all[static_cast<std::size_t>(here)],
                             expected.all[static_cast<std::size_t>(whole)]))
             << "token " << id << ", row " << row << ", shard " << shard << ", " << where;
+        if (!wanted.mask.given()) continue;
         ASSERT_EQ((part[column / 32] >> (column % 32)) & 1U, (all[id / 32] >> (id % 32)) & 1U)
             << "mask of token " << id << ", row " << row << ", shard " << shard << ", " << where;
       }
@@ -152,9 +157,11 @@ OwnedCall supported_call(std::uint64_t number, std::int64_t rows, std::int64_t v
   return call;
 }
 
-/// Leaves out what GPUs do not report, and what nobody does of probabilities.
-void keep_supported(TileInput input, SampleResult& result) {
+/// Leaves out what GPUs do not report, and what nobody does of probabilities; of every other pair
+/// of calls survivors, too.
+void keep_supported(std::uint64_t number, TileInput input, SampleResult& result) {
   result.probs = {};
+  if (number / 2 % 2 != 0) EveryOutput::leave_out_survivors(result);
   if (input == TileInput::logits) return;
   result.logprob = result.logprob_filtered = {};
   result.logprobs = {};
@@ -192,7 +199,7 @@ OwnedCall probabilities(std::uint64_t number, std::int64_t rows, std::int64_t vo
 
 struct Seen {
   std::array<std::int64_t, kRowStatuses> statuses{};
-  std::int64_t calls = 0, blocks = 0, gathered = 0, answers = 0, indices = 0;
+  std::int64_t calls = 0, blocks = 0, gathered = 0, answers = 0, sums = 0, indices = 0;
 };
 
 /// Compares one call: the first block, results, and of single rows all other blocks.
@@ -207,7 +214,7 @@ void compare(std::uint64_t number, OwnedCall call, TileInput input, Seen& seen) 
   const ShardedRequest whole = whole_call(call, input, boundaries, host);
   EveryOutput expected(call, number);
   SampleResult wanted = expected.result(call);
-  keep_supported(input, wanted);
+  keep_supported(number, input, wanted);
   if (input == TileInput::logits) {
     ASSERT_FALSE(sample(whole.rows, wanted, {CpuTarget::best, 1}));
   } else {
@@ -217,9 +224,9 @@ void compare(std::uint64_t number, OwnedCall call, TileInput input, Seen& seen) 
   }
   EveryOutput on_host(call, number);
   SampleResult of_host = on_host.result(call);
-  keep_supported(input, of_host);
+  keep_supported(number, input, of_host);
   Comparison both;
-  const Error host_error = both.run_on_host(whole, of_host, /*wants_mask=*/true);
+  const Error host_error = both.run_on_host(whole, of_host, of_host.mask.given());
   ASSERT_FALSE(host_error) << host_error.message;
 
   DeviceShards& device = both.device;
@@ -239,12 +246,18 @@ void compare(std::uint64_t number, OwnedCall call, TileInput input, Seen& seen) 
   }
   device.gather(ShardedExchange::summary);
   ASSERT_FALSE(device.receive(ShardedExchange::summary));
-  for (std::size_t next = 1; rows == 1 && next < both.block_bytes.size(); ++next) {
-    const std::size_t bytes = static_cast<std::size_t>(both.block_bytes[next]) - kHeaderBytes;
-    if (bytes == sizeof(std::int32_t)) continue;  // ranks have an exchange for all rows here
-    const ShardedExchange exchange = bytes == sizeof(sharded::DrawnToken)
-                                         ? ShardedExchange::tokens
-                                         : ShardedExchange::gather;
+  std::size_t blocks = both.block_bytes.size();
+  const auto bytes_of = [&](std::size_t block) {
+    return static_cast<std::size_t>(both.block_bytes[block]) - kHeaderBytes;
+  };
+  // Ranks, which come last, have an exchange for all rows here.
+  if (blocks > 1 && bytes_of(blocks - 1) == sizeof(std::int32_t)) --blocks;
+  for (std::size_t next = 1; rows == 1 && next < blocks; ++next) {
+    const bool is_gather = both.host_gathered > 0 && next == blocks - 1;
+    const ShardedExchange exchange = is_gather   ? ShardedExchange::gather
+                                     : next == 1 ? ShardedExchange::tokens
+                                                 : ShardedExchange::sums;
+    if (exchange == ShardedExchange::sums) ++seen.sums;
     ASSERT_EQ(device.undecided(), 1) << where;
     ASSERT_FALSE(device.send(exchange));
     expect_block(both, device, next, exchange, where);
@@ -255,7 +268,7 @@ void compare(std::uint64_t number, OwnedCall call, TileInput input, Seen& seen) 
   }
   std::int32_t undecided = 0;
   if (rows > 1) {
-    ASSERT_FALSE(device.exchange(ShardedExchange::tokens));
+    ASSERT_FALSE(device.exchange_tokens());
     undecided = device.undecided();
     EXPECT_EQ(undecided, both.host_gathered) << where;
   }
@@ -263,7 +276,7 @@ void compare(std::uint64_t number, OwnedCall call, TileInput input, Seen& seen) 
   EXPECT_EQ(device.undecided(), 0) << where;
   seen.gathered += both.host_gathered;
   device.fetch();
-  expect_results(device, call, expected, wanted.logprobs, boundaries, where);
+  expect_results(device, call, expected, wanted, boundaries, where);
   ++seen.calls;
   if (!call.indices.empty()) ++seen.indices;
   for (const RowStatus status : expected.statuses) {
@@ -288,6 +301,7 @@ TEST(CudaSharded, BlocksAndResultsAreTheCpus) {
   EXPECT_GT(seen.indices, is_reduced() ? -1 : seen.calls / 20) << "few calls have indices";
   EXPECT_GT(30 * seen.answers, is_reduced() ? -1 : seen.calls) << "few rows ask anything";
   EXPECT_GT(50 * seen.gathered, is_reduced() ? -1 : seen.calls) << "few rows are gathered";
+  EXPECT_GT(seen.sums, is_reduced() ? -1 : 0) << "no row is decided by sums";
   RecordProperty("gathered", static_cast<int>(seen.gathered));
   RecordProperty("answers", static_cast<int>(seen.answers));
 }
@@ -343,7 +357,8 @@ TEST(CudaSharded, MasksNeedNoTokensAndWordsNoSeeds) {
     DeviceShards shards;
     harness::ShardFaults look;
     look.request = [&](ShardedRequest& part) {
-      shards.add(part, /*wants_mask=*/true, {}, with_tokens);
+      shards.add(part, /*wants_mask=*/true, {},
+                 with_tokens ? ShardWants::survivors : ShardWants::columns);
     };
     ASSERT_FALSE(harness::sample_in_shards(whole, wanted, {CpuTarget::best, 1}, nullptr, look));
     ASSERT_FALSE(shards.begin());
@@ -386,13 +401,15 @@ TEST(CudaSharded, WideRowsAreTheCpus) {
 }
 
 /// Flat rows of a language model's shape, whose survivors are far beyond the candidates: more of
-/// them than a group has, with thresholds of every filter and of two.
+/// them than a group has, with thresholds of every filter and of two. Nuclei alone are decided by
+/// sums.
 TEST(CudaSharded, FlatRowsAreGathered) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::int64_t kVocab = 128256;
-  const std::vector<std::int32_t> top_k = {0, 1000, 0, 2000, 20000, 50, 0, 1000, 0, 1000};
-  const std::vector<float> top_p = {0.9F, 1.0F, 1.0F, 0.99F, 0.9F, 1.0F, 0.9F, 1.0F, 1.0F, 1.0F};
-  const std::vector<float> min_p = {0, 0, 0.02F, 0, 0, 0, 0, 0, 0.02F, 0};
+  const std::vector<std::int32_t> top_k = {0, 1000, 0, 2000, 20000, 50, 0, 1000, 0, 1000, 0, 0};
+  const std::vector<float> top_p = {0.9F, 1.0F, 1.0F, 0.99F, 0.9F, 1.0F,
+                                    0.9F, 1.0F, 1.0F, 1.0F,  0.9F, 0.7F};
+  const std::vector<float> min_p = {0.001F, 0, 0.02F, 0, 0, 0, 0.001F, 0, 0.02F, 0, 0, 0};
   constexpr std::int32_t kGathered = 9;
   const auto rows = static_cast<std::int64_t>(top_k.size());
   Dice dice(3);
@@ -466,8 +483,9 @@ void replay_on_other_rows(bool through_peers) {
   }
   Graph phases, graph;
   Graph::begin(stream);
-  for (const auto exchange : {ShardedExchange::summary, ShardedExchange::tokens,
-                              ShardedExchange::gather, ShardedExchange::ranks}) {
+  for (const auto exchange :
+       {ShardedExchange::summary, ShardedExchange::tokens, ShardedExchange::sums,
+        ShardedExchange::gather, ShardedExchange::ranks}) {
     ASSERT_FALSE(both.device.send(exchange));
     ASSERT_FALSE(both.device.receive(exchange));
   }
