@@ -544,8 +544,8 @@ class RowMerger {
       greedy_token = token >= mine.begin && token < mine.end ? token - mine.begin : INT_MAX;
     }
     task_.records[number_] = {
-        RowStatus::ok,        greedy_token,         state_.max, from_order_key(state_.low), end, 0,
-        state_.survivors.low, state_.survivors.high};
+        RowStatus::ok, greedy_token, state_.max,           from_order_key(state_.low),
+        end,           CUDART_INF_F, state_.survivors.low, state_.survivors.high};
   }
 
   __device__ void write_token(std::int64_t at, const ShardedToken& token) const {
