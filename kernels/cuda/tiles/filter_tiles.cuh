@@ -86,6 +86,7 @@
 #include "cuda/tiles/long_list_end.cuh"
 #include "cuda/tiles/min_p_key.cuh"
 #include "cuda/tiles/plain_row.cuh"
+#include "cuda/tiles/proposal_hint.cuh"
 #include "cuda/tiles/row_proposals.cuh"
 #include "cuda/tiles/row_results.cuh"
 #include "cuda/tiles/short_list_end.cuh"
@@ -228,12 +229,23 @@ class FilterTilesRow {
           }
           bool exact = true;
           const std::uint64_t sum = rule_.wants_sums ? Pass::quick_sum(x, key, rule_, exact) : 0;
+          if (!kFromProbs && hints_) {
+#pragma unroll
+            for (const float value : x) {
+              const float weight = rough_exp2(__fmaf_rn(value, rule_.scale, -hint_.octave));
+              above_hint_ += value > hint_.value ? weight : 0.0F;
+            }
+          }
           left = left || fault || !exact;
           blocks_.send(tile, {key, sum});
           if (key > largest.key) largest = {key, tile};
         });
     if (left) {
       largest = index_slowly<kForm, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, rule_);
+    }
+    if (hints_) {
+      const float above = reduce_warp(left ? NAN : above_hint_, Add{});
+      if (lane_of_thread() == 0) place_.proposals<kForm>()->above_hint[warp_of_thread()] = above;
     }
     if (way_ != Way::by_list) {
       blocks_.send_largest(largest, way_ == Way::by_min_p, largest_of_warps());
@@ -280,6 +292,15 @@ class FilterTilesRow {
       asked_ = asked;
     }
     blocks_.cluster().await_all();
+    hints_ = way_ == Way::by_proposals && may_hint(filters);
+    if (hints_) {
+      hint_ = find_hint<kForm>(task_, place_.dynamic, rule_.scale, filters.top_p);
+    }
+  }
+  /// Of processed rows nothing can be read yet.
+  __device__ __forceinline__ bool may_hint(const RowFilters& filters) const {
+    return !kFromProbs && blocks_.cluster().blocks == 1 && !filters.min_p_on() &&
+           !row_.is_processed() && row_.tiles() >= warps_of_block();
   }
 
   /// Where no lists of groups are made.
@@ -347,7 +368,7 @@ class FilterTilesRow {
     const std::int32_t token =
         RowProposals<kForm, kFromProbs>(place_, row_, blocks_, rule_, filters, largest.key,
                                         floor_key(filters, largest.key))
-            .run(words, word);
+            .run(words, word, may_hint(filters));
     if (token < 0) {
       if (threadIdx.x == 0) asked_.filters.word = words.of_survivors();
     } else if (task_.records == nullptr) {
@@ -453,6 +474,9 @@ class FilterTilesRow {
   Way way_ = Way::by_first_block;
   TileRule rule_{};
   bool wants_groups_ = false;
+  bool hints_ = false;
+  ProposalMemory::Hint hint_{};
+  float above_hint_ = 0;
 };
 
 // A kernel's own parameters are no structures: nvcc does not take them.

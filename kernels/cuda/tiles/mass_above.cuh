@@ -1,16 +1,21 @@
-// The mass above a few values of a row, exactly, by all its blocks: what proposals are accepted by.
+// The mass above a few values of a row, by all its blocks: what proposals are accepted by.
 //
 // Contract. Each block has the keys of its own tiles, and the same order: pivots that rise. All
 // warps of all blocks take part. Afterwards the first block has what each block's tokens above each
-// pivot weigh, in the row's unit. Neither the index nor the ring of others is touched.
+// pivot weigh, in the row's unit: as floats or as integers. Neither the index nor the ring of
+// others is touched.
 //
 // Algorithm and cost. A warp reads those of its tiles whose largest value is above the smallest
-// pivot, the last ones from its ring where they are there from the first pass. A value is weighed
-// once for all pivots; one pivot has code of its own, for it is what most rows have. A lane each
-// keeps the sums of a pivot. Tiles for which float arithmetic is not exact are weighed by code that
-// is called, after the others: a loop that calls has fewer registers.
+// pivot, the last ones from its ring where they are there from the first pass. By floats a value is
+// 2 instructions and 2 for each pivot, by integers 13 and 3; one pivot has code of its own, for it
+// is what most rows have. Of integers a lane each keeps the sums of a pivot. Tiles for which float
+// arithmetic is not exact are weighed by code that is called, after the others: a loop that calls
+// has fewer registers.
 //
-// Numerics: common/tile_weights.h. Determinism: integers.
+// Numerics: common/tile_weights.h. A float sum is wrong by kRoughError of itself at most: a lane
+// has 2^12 values at most (kMaxVocab by kLeastThreadsOfBlock threads), so its additions round by
+// 2^-12, all others together, the exponential, its argument and what the definition cuts by 2^-17.
+// Determinism: integers decide what floats leave open.
 #pragma once
 
 #include <cstdint>
@@ -40,17 +45,28 @@ struct ProposalMemory {
     int count;
     std::int32_t largest;  ///< the row's largest key
     bool in_ring;          ///< the rings hold what the first pass left
+    bool exact;            ///< by integers; of logits that float arithmetic weighs exactly else
   };
 
-  LargestOfWarps largest;                        ///< the first, as of rows without filters
-  uint128_t of_warp[kMostWarps][kPivots];        ///< this block's
-  uint128_t of_block[kMaxBlocksOfRow][kPivots];  ///< in the first block
+  /// A value, and the octave of a value that is among the largest.
+  struct Hint {
+    float value, octave;
+  };
+
+  LargestOfWarps largest;                          ///< the first, as of rows without filters
+  uint128_t of_warp[kMostWarps][kPivots];          ///< this block's
+  uint128_t of_block[kMaxBlocksOfRow][kPivots];    ///< in the first block
+  float rough_of_warp[kMostWarps][kPivots];        ///< the same, by floats
+  float rough_of_block[kMaxBlocksOfRow][kPivots];  ///< in 2^kRoughUnit of the row's unit
+  Hint hints[kMostWarps];        ///< what each warp of the row's one block takes for one
+  float above_hint[kMostWarps];  ///< the mass of its tiles above the row's; NaN: not known
   Order order;
   TileGroups groups;
   Proposal proposals[kMostWarps];
   uint128_t target;       ///< 0: not known yet
   std::int32_t accepted;  ///< keys from here on are
   std::int32_t rejected;  ///< keys up to here are
+  bool exact;             ///< whether the next pass is
   std::int32_t outcome;   ///< a token, or what comes next
 
   /// What each tile weighs, rounded up, in 2^64 of the row's unit.
@@ -179,6 +195,86 @@ class MassAbove {
   TileRule rule_;
   RowWeigher<kFromProbs> weigher_;
   uint128_t mine_ = 0;  ///< lane i: above pivot i
+};
+
+/// Octaves of a float sum's unit: 1 is a value of the octave of the row's largest one.
+inline constexpr int kRoughUnit = 23 + kTileBits + kRowBits;
+inline constexpr float kRoughError = 0x1p-11F;
+
+/// 2^x, to 2^-22 of itself.
+__device__ __forceinline__ float rough_exp2(float x) {
+  float power = 0;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+}
+
+/// One block's part by floats, of logits.
+template <RowForm kForm>
+class RoughMassAbove {
+  static constexpr int kPivots = ProposalMemory::kPivots;
+
+ public:
+  __device__ __forceinline__ RoughMassAbove(const TileRow<kForm>& row, const TileRing<kForm>& ring,
+                                            const RowBlocks& blocks, ProposalMemory& memory,
+                                            float scale)
+      : row_(row),
+        ring_(ring),
+        blocks_(blocks),
+        memory_(memory),
+        scale_(scale),
+        octave_(float_octave_origin(from_order_key(memory.order.largest), scale) - kOctaveOrigin) {}
+
+  /// By all threads of the block.
+  __device__ __forceinline__ void run() const {
+    if (memory_.order.count == 1) {
+      sum<1>();
+    } else {
+      sum<kPivots>();
+    }
+    sync_block();
+    if (static_cast<int>(threadIdx.x) >= kPivots) return;
+    float of_block = 0;
+#pragma unroll 4
+    for (int warp = 0; warp < warps_of_block(); ++warp) {
+      of_block += memory_.rough_of_warp[warp][threadIdx.x];
+    }
+    const RowCluster& cluster = blocks_.cluster();
+    *cluster.at(&memory_.rough_of_block[cluster.rank][threadIdx.x], 0) = of_block;
+  }
+
+ private:
+  template <int kCount>
+  __device__ __forceinline__ void sum() const {
+    float pivots[kCount];
+    float sums[kCount] = {};
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) pivots[i] = from_order_key(memory_.order.pivots[i]);
+    const std::int32_t lowest = memory_.order.pivots[0];
+    revisit_tiles(
+        row_, ring_, blocks_.steps(), memory_.order.in_ring,
+        [&](int tile) { return blocks_.kept_key(tile) > lowest; },
+        [&](int, const RawTile& raw) {
+          float x[kLaneValues];
+          TilePass<kForm, false>::read(row_, raw, x);
+#pragma unroll
+          for (const float value : x) {
+            const float weight = rough_exp2(__fmaf_rn(value, scale_, -octave_));
+#pragma unroll
+            for (int i = 0; i < kCount; ++i) sums[i] += value > pivots[i] ? weight : 0.0F;
+          }
+        });
+#pragma unroll
+    for (float& of_pivot : sums) of_pivot = reduce_warp(of_pivot, Add{});
+    if (lane_of_thread() != 0) return;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) memory_.rough_of_warp[warp_of_thread()][i] = sums[i];
+  }
+
+  const TileRow<kForm>& row_;
+  const TileRing<kForm>& ring_;
+  const RowBlocks& blocks_;
+  ProposalMemory& memory_;
+  float scale_, octave_;
 };
 
 }  // namespace fairdraw::cuda

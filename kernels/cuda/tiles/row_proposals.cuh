@@ -17,13 +17,18 @@
 // keeps is not known before: until then nothing but the largest value is accepted. What it does not
 // keep is rejected.
 //
-// Determinism: floats round up, and what they leave open integers decide.
+// The pass is by floats first, and by integers where the target is within their error (about one
+// row in a thousand).
+//
+// Determinism: floats of bounds round up, those of a pass are wrong by less than is allowed for,
+// and what they leave open integers decide.
 #pragma once
 
 #include <climits>
 #include <cstdint>
 
 #include "common/proposals.h"
+#include "cuda/tiles/proposal_hint.cuh"
 #include "cuda/tiles/shared_row.cuh"
 
 namespace fairdraw::cuda {
@@ -49,12 +54,15 @@ class RowProposals {
         floor_(floor),
         indexed_(row, blocks.index(), rule, ProposedTiles{floor}, largest) {}
 
-  /// word: of the first turn's attempt that has the warp's number.
-  __device__ __forceinline__ std::int32_t run(const DrawWords& words, std::uint64_t word) {
+  /// word: of the first turn's attempt that has the warp's number. hinted: whether the first pass
+  /// had a hint (proposal_hint.cuh).
+  __device__ __forceinline__ std::int32_t run(const DrawWords& words, std::uint64_t word,
+                                              bool hinted) {
     if (threadIdx.x == 0) {
       memory_.target = 0;
       memory_.accepted = INT_MAX;
       memory_.rejected = floor_ - 1;
+      memory_.exact = is_exact() || filters_.min_p_on();
     }
     indexed_.sum_groups(memory_.groups, warps_of_block(), [&](int tile, uint128_t weight) {
       memory_.masses()[tile] = __ull2float_ru(static_cast<std::uint64_t>(weight >> 64) + 1);
@@ -71,6 +79,7 @@ class RowProposals {
       }
       if (warp_of_thread() < turn) propose(word);
       sync_block();
+      if (base == 0 && hinted && warp_of_thread() == 0) note_hint();
 #pragma unroll 1
       while (true) {
         if (warp_of_thread() == 0) decide(turn, passed);
@@ -93,7 +102,14 @@ class RowProposals {
   static constexpr int kFew = 4;
   static constexpr int kSome = 8;
   static constexpr float kFewFrom = 0.7F;
+  static constexpr double kOfRoughUnit = 0x1p-103;
+  static_assert(kRoughUnit == 103);
   static_assert(kSome <= kLeastThreadsOfBlock / kWarp);
+
+  /// Whether floats do not do for any pass.
+  __device__ __forceinline__ bool is_exact() const {
+    return kFromProbs || !float_octaves_are_exact(from_order_key(largest_), scale_);
+  }
 
   /// A warp's proposal.
   __device__ __forceinline__ void propose(std::uint64_t word) const {
@@ -151,6 +167,7 @@ class RowProposals {
     ProposalMemory::Order order{};
     order.largest = largest_;
     order.in_ring = !passed;
+    order.exact = memory_.exact;
     order.count = min(ProposalMemory::kPivots, __popc(open) + (has_floor ? 1 : 0));
 #pragma unroll
     for (int i = 0; i < ProposalMemory::kPivots; ++i) {
@@ -170,27 +187,58 @@ class RowProposals {
     if (lane_of_thread() == 0) memory_.outcome = kPass;
   }
 
+  /// By the first warp: what the mass above the hint says.
+  __device__ __forceinline__ void note_hint() const {
+    const ProposalMemory::Hint hint = hint_of(memory_);
+    float above = lane_of_thread() < warps_of_block() ? memory_.above_hint[lane_of_thread()] : 0.0F;
+    const float octave = float_octave_origin(from_order_key(largest_), scale_) - kOctaveOrigin;
+    above = reduce_warp(above, Add{}) * rough_exp2(hint.octave - octave);
+    const auto limit = static_cast<float>(nearest_double(memory_.target) * kOfRoughUnit);
+    const std::int32_t key = order_key(hint.value);
+    if (lane_of_thread() == 0 && !is_exact()) {
+      if (above < limit * (1.0F - kRoughError)) memory_.accepted = key;
+      if (above > limit * (1.0F + kRoughError)) memory_.rejected = key;
+    }
+    __syncwarp();
+  }
+
   /// By the first warp, after a pass.
   __device__ __forceinline__ void note_masses(bool is_first) const {
     const ProposalMemory::Order& order = memory_.order;
     const int lane = min(lane_of_thread(), ProposalMemory::kPivots - 1);
-    uint128_t above = 0;
-#pragma unroll 1
-    for (int block = 0; block < blocks_.cluster().blocks; ++block) {
-      above += memory_.of_block[block][lane];
-    }
     const bool has_floor = filters_.min_p_on() && is_first;
-    uint128_t target = memory_.target;
-    if (has_floor) target = nucleus_target(filters_.top_p, value_of_lane(above, 0));
     const bool counts = lane_of_thread() < order.count && !(has_floor && lane_of_thread() == 0);
+    uint128_t target = memory_.target;
+    bool accepts = false;
+    bool rejects = false;
+    if (order.exact) {
+      uint128_t above = 0;
+#pragma unroll 1
+      for (int block = 0; block < blocks_.cluster().blocks; ++block) {
+        above += memory_.of_block[block][lane];
+      }
+      if (has_floor) target = nucleus_target(filters_.top_p, value_of_lane(above, 0));
+      accepts = above < target;
+      rejects = !accepts;
+    } else {
+      float above = 0;
+#pragma unroll 1
+      for (int block = 0; block < blocks_.cluster().blocks; ++block) {
+        above += memory_.rough_of_block[block][lane];
+      }
+      const auto limit = static_cast<float>(nearest_double(target) * kOfRoughUnit);
+      accepts = above < limit * (1.0F - kRoughError);
+      rejects = above > limit * (1.0F + kRoughError);
+    }
+    const bool is_open = __any_sync(kAllLanes, counts && !accepts && !rejects) != 0;
     const std::int32_t key = order.pivots[lane];
-    const bool accepts = above < target;
     const std::int32_t accepted = __reduce_min_sync(kAllLanes, counts && accepts ? key : INT_MAX);
-    const std::int32_t rejected = __reduce_max_sync(kAllLanes, counts && !accepts ? key : INT_MIN);
+    const std::int32_t rejected = __reduce_max_sync(kAllLanes, counts && rejects ? key : INT_MIN);
     if (lane_of_thread() == 0) {
       memory_.target = target;
       memory_.accepted = min(memory_.accepted, accepted);
       memory_.rejected = max(memory_.rejected, rejected);
+      memory_.exact = is_open || is_exact();
     }
     __syncwarp();
   }

@@ -74,15 +74,31 @@ struct SharedRow {
   }
 };
 
-/// This block's part of a pass for proposals.
+/// This block's part of a pass for proposals, by integers.
 template <RowForm kForm, bool kFromProbs>
-__device__ __noinline__ void called_mass_above(const RowsTask& task, int blocks_log2,
-                                               unsigned char* dynamic, float scale) {
+__device__ __noinline__ void called_exact_mass_above(const RowsTask& task, int blocks_log2,
+                                                     unsigned char* dynamic, float scale) {
   const SharedRow place{task, blocks_log2, dynamic, nullptr};
   const TileRow<kForm> row(task.rows, task.allowed, place.number(), kFromProbs, task.edits);
   const TileRing<kForm> ring(dynamic);
   const RowBlocks blocks = place.blocks<kForm>(row.tiles());
   MassAbove<kForm, kFromProbs>(row, ring, blocks, *place.proposals<kForm>(), scale).run();
+}
+
+/// The same by floats where the order says so.
+template <RowForm kForm, bool kFromProbs>
+__device__ __noinline__ void called_mass_above(const RowsTask& task, int blocks_log2,
+                                               unsigned char* dynamic, float scale) {
+  const SharedRow place{task, blocks_log2, dynamic, nullptr};
+  ProposalMemory& memory = *place.proposals<kForm>();
+  if (kFromProbs || memory.order.exact) {
+    called_exact_mass_above<kForm, kFromProbs>(task, blocks_log2, dynamic, scale);
+    return;
+  }
+  const TileRow<kForm> row(task.rows, task.allowed, place.number(), false, task.edits);
+  const TileRing<kForm> ring(dynamic);
+  const RowBlocks blocks = place.blocks<kForm>(row.tiles());
+  RoughMassAbove<kForm>(row, ring, blocks, memory, scale).run();
 }
 
 /// This block's part of the pass that its order asks for.
