@@ -208,22 +208,25 @@ void MergedRow::draw_by_parts(std::uint32_t most) {
   DrawTokens question;
   question.listed = rules_->layout.attempts;
   for (std::size_t t = 0; t < words_.size(); ++t) {
-    bool asks = false;
+    bool is_known = true;
     std::uint32_t attempt = 0;
     for (; attempt < most; ++attempt) {
       const std::optional<Place> place = place_of(words_[t], attempt);
       if (!place) continue;
-      asks = asks || place->part->shard >= 0;
-      if (place->part->shard >= 0) continue;
+      if (place->part->shard >= 0) {
+        is_known = false;
+        continue;
+      }
       const CutTile& tile = cut_tiles_[place->part->cut_tile];
       const std::size_t i = place_in_cut_tile(tile, place->rest);
       const auto id = static_cast<std::int32_t>(tile.ids.begin) + static_cast<std::int32_t>(i);
       if (order_key(tile.x[i]) < rejected_below_) continue;
       tokens_[t] = {id, tile.x[i], tile.raw[i]};
-      asks = asks || order_key(tile.x[i]) < accepted_from_;
+      is_known = is_known && order_key(tile.x[i]) >= accepted_from_;
       break;
     }
-    if (asks) question.draws.push_back({static_cast<std::uint32_t>(t), attempt});
+    if (attempt == most) is_known = false;
+    if (!is_known) question.draws.push_back({static_cast<std::uint32_t>(t), attempt});
   }
   if (!question.draws.empty()) question_ = std::move(question);
 }

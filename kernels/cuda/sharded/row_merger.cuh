@@ -332,8 +332,8 @@ class RowMerger {
 #pragma unroll 1
     for (int t = warp_of_thread(); t < outputs_.tokens(); t += kEndWarps) {
       const ShardedToken drawn = token_of_cut_tiles(t, attempts);
-      asks = asks || drawn.attempts > 0 ||
-             (drawn.id >= 0 && order_key(std::bit_cast<float>(drawn.bits)) < accepted_from);
+      asks = asks || drawn.attempts > 0 || drawn.id < 0 ||
+             order_key(std::bit_cast<float>(drawn.bits)) < accepted_from;
       if (lane_of_thread() == 0) token(t) = drawn;
     }
     return __syncthreads_or(asks ? 1 : 0) != 0;
