@@ -117,8 +117,6 @@ class MergedRow {
   /// ask for tokens.
   std::int32_t rejected_below() const { return rejected_below_; }
   std::int32_t accepted_from() const { return accepted_from_; }
-  /// Nothing that is allowed was dropped.
-  bool all_survive() const { return all_survive_; }
   std::int64_t support_size() const { return support_size_; }
   uint128_t survivors_weight() const { return survivors_weight_; }
   uint128_t unfiltered_weight() const { return unfiltered_weight_; }
@@ -165,11 +163,10 @@ class MergedRow {
     std::uint64_t count = 0;
     uint128_t mass = 0;
   };
-  /// Values >= key, and those above.
+  /// Values >= key.
   struct Threshold {
     std::int32_t key = 0;
     Measure at_least;
-    Measure above;
   };
   enum class By { count, mass };
   struct Survivors {
@@ -268,7 +265,6 @@ class MergedRow {
   std::int32_t base_key_ = kEmptyTileKey;  // the smallest that min_p keeps
   float low_ = 0;
   std::int64_t tie_end_ = 0;
-  bool all_survive_ = false;
   bool is_gathered_ = false;
   std::int64_t support_size_ = 0;
   uint128_t survivors_weight_ = 0;

@@ -23,7 +23,6 @@ void MergedRow::decide() {
   if (greedy_) {
     low_ = max_;
     tie_end_ = first_at_max_.id + std::int64_t{1};
-    all_survive_ = false;
     support_size_ = 1;
     survivors_weight_ = 0;
     tokens_.assign(words_.size(), first_at_max_);
@@ -57,7 +56,7 @@ bool MergedRow::find_survivors() {
   } else if (base > smallest_key()) {
     if (!measure(base, survivors.from)) return false;
   } else {
-    survivors.from = {base, everything(), {}};
+    survivors.from = {base, everything()};
   }
   if (top_k && rules_->tie_rule == TieRule::lowest_id) cut_ties(k, survivors);
   if (parameters_.top_p < 1.0F && survivors.from.key < order_key(max_)) {
@@ -65,7 +64,6 @@ bool MergedRow::find_survivors() {
   }
   low_ = from_order_key(survivors.from.key);
   tie_end_ = survivors.tie_end;
-  all_survive_ = survivors.from.key == smallest_key() && tie_end_ == rules_->partition.vocab();
   const Measure& all = survivors.from.at_least;
   support_size_ = static_cast<std::int64_t>(all.count - survivors.cut.count);
   survivors_weight_ = all.mass - survivors.cut.mass;
@@ -120,7 +118,7 @@ bool MergedRow::find(By by, uint128_t target, std::int32_t low_key, Threshold& f
   for (std::size_t i = 0; i < known_.size();) {
     const std::int32_t key = known_[i].key;
     if (key < low_key || key <= left_key_) break;
-    found = {key, {}, sum};
+    found.key = key;
     for (; i < known_.size() && known_[i].key == key; ++i) {
       ++sum.count;
       sum.mass += known_[i].weight;
@@ -129,7 +127,7 @@ bool MergedRow::find(By by, uint128_t target, std::int32_t low_key, Threshold& f
     const uint128_t measured = by == By::count ? uint128_t{sum.count} : sum.mass;
     if (key == low_key || measured >= target) return true;
   }
-  found = {low_key, sum, sum};  // no value is there
+  found = {low_key, sum};  // no value is there
   return left_key_ < low_key;
 }
 

@@ -34,7 +34,7 @@ class RowExchange {
   /// The parts of all shards.
   void take(const std::vector<const std::byte*>& parts);
 
-  /// How many rows were not decided by candidates.
+  /// How many rows were gathered.
   std::int64_t gathered() const { return gathered_; }
 
   std::int64_t size() const { return static_cast<std::int64_t>(rows_.size()); }

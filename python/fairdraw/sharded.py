@@ -6,8 +6,8 @@ logits (fairdraw/sharded.h has the exchange and why it is exact).
 
 Every rank makes the same call with its own columns of the logits, and gets the same tokens: those
 of `fairdraw.sample` over the whole rows, bit for bit, whatever the number of ranks. A rank sends 1.3 KB
-a row without filters and 3.4 KB with, for 128256 tokens on two; a row that survives more widely than
-what ranks list of it is gathered (`gathered_rows` counts those).
+a row without filters and 3.4 KB with, for 128256 tokens on two; most rows that survive more widely
+than what ranks list of them are gathered (`gathered_rows` counts those).
 
 Logits on a GPU stay there (fairdraw/cuda_sharded.h), and so do the blocks, with NCCL. Such a call
 waits for the GPU once, to see whether rows are to be gathered; with gather=False it does not, and can be
@@ -283,9 +283,9 @@ class ShardedSampler:
         but the log-probabilities (None); no temperature, `processing` and `logprobs`.
 
         `gather`, of logits on a GPU: False gathers no row, and waits for nothing. Rows whose survivors
-        are not among what ranks list of them (256 of each of two ranks) have no token then: `undecided`
-        counts them, and `gather_undecided` gives them theirs. Needed while a CUDA graph is captured, with
-        `seed`.
+        are not among what ranks list of them (256 of each of two ranks) have no token then, but for
+        nearly all with top_p alone and without details: `undecided` counts them, and
+        `gather_undecided` gives them theirs. Needed while a CUDA graph is captured, with `seed`.
         """
         if not isinstance(logits, torch.Tensor) or logits.ndim != 2:
             raise TypeError("logits: a tensor [rows, columns] is needed")

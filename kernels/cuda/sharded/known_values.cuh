@@ -113,9 +113,8 @@ class KnownValues {
     }
     return before;
   }
-  /// Candidates of a shard above the certificate: places, in order.
+  /// Candidates of a shard: places, in order.
   __device__ int first_of(int shard) const { return shard * task_.candidates; }
-  __device__ int above_of(int shard) const { return memory_.above[shard]; }
 
   /// Orders what is above the certificate. Keys and ids have been written, and the keys of cut
   /// tiles to tile_max, with a barrier after it; all other tiles have kEmptyTileKey there.

@@ -83,7 +83,7 @@ __device__ __noinline__ void answer_tokens(const ShardedTask& task, std::int64_t
   RowAnswerer<kFromProbs>(task, number, dynamic).list_tokens();
 }
 template <bool kFromProbs>
-__device__ __noinline__ void answer_sums(const ShardedTask& task, const ReceivedBlocks& blocks,
+__device__ __noinline__ void answer_sums(const ShardedTask& task, ReceivedBlocks blocks,
                                          std::int64_t number, unsigned char* dynamic) {
   RowAnswerer<kFromProbs>(task, number, dynamic).sum_above(blocks);
 }
@@ -181,7 +181,7 @@ class RowMerger {
       take_whole_row();
     } else if (row_.is_greedy_row()) {
       const KnownToken& first = row_.first_at_max();
-      greedy_ = {{row_.max_key(), {1, 0}, {0, 0}}, first.id + 1, {0, 0}};
+      greedy_ = {{row_.max_key(), {1, 0}}, first.id + 1, {0, 0}};
 #pragma unroll 1
       for (int t = thread(); t < outputs_.tokens(); t += kEndThreads) {
         token(t) = {0, first.id, first.bits, reports_raw() ? row_.raw_bits_of_first() : 0, {}};

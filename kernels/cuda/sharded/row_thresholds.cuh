@@ -13,10 +13,10 @@
 
 namespace fairdraw::cuda {
 
-/// Values >= key, and those above.
+/// Values >= key.
 struct Threshold {
   std::int32_t key;
-  Totals at_least, above;
+  Totals at_least;
 };
 
 /// Survivors: values above the threshold, and those equal to it with smaller ids than tie_end.
@@ -54,7 +54,7 @@ class RowThresholds {
     } else if (base > kLowest) {
       if (!measure(row, base, from)) return false;
     } else {
-      from = {kLowest, row.unfiltered(), row.unfiltered()};
+      from = {kLowest, row.unfiltered()};
     }
     const auto wanted = static_cast<std::uint64_t>(row.parameters().top_k);
     if (row.has_top_k() && task_.tie_rule == TieRule::lowest_id && from.at_least.count > wanted) {
@@ -67,7 +67,7 @@ class RowThresholds {
   /// Those of a row that was gathered and filtered whole.
   __device__ void take(const RowRecord& record, std::int32_t support_size) {
     const Totals all{static_cast<std::uint64_t>(support_size), record.weight()};
-    survivors_ = {{order_key(record.low), all, all}, record.tie_end, {0, 0}};
+    survivors_ = {{order_key(record.low), all}, record.tie_end, {0, 0}};
   }
 
   __device__ const Survivors& survivors() const { return survivors_; }
@@ -114,8 +114,7 @@ class RowThresholds {
     } else if (row.left_key() >= low_key) {
       return false;
     }
-    found = {key, row.known().first(row.known().reaching(key)),
-             row.known().first(row.known().reaching(key + 1))};
+    found = {key, row.known().first(row.known().reaching(key))};
     return true;
   }
 

@@ -21,7 +21,7 @@ struct TokenRecords {
 
 /// By one thread, when tokens have come. at: of the token among those of all outputs.
 __device__ __noinline__ inline TokenRecords records_of(const ShardedTask& task,
-                                                       const ReceivedBlocks& blocks,
+                                                       ReceivedBlocks blocks,
                                                        const ShardedRowState& state,
                                                        std::int64_t at) {
   const ShardedToken& of_cut = task.drawn[at];

@@ -6,7 +6,7 @@
 // on the host, at the call.
 //
 // A call is a fixed number of exchanges, because a graph has no other, and then as many more as the
-// rows need that candidates do not decide:
+// rows need that those do not decide:
 //
 //   ShardedCall call;
 //   if (Error error = make_sharded_call(request, result, execution, call)) return error;
@@ -78,9 +78,9 @@ enum class ShardedExchange : std::uint32_t {
 };
 
 /// Bytes of workspace: blocks of all exchanges, the index of the shard's rows (14 to 54 bytes a
-/// tile of 256 ids), and for each row about 150 bytes and 44 bytes a sample; of processed rows 8.4
-/// bytes a column; of calls with filters about 16 MB for a group of gathered rows, where all rows
-/// are not fewer. 0: the call is not right.
+/// tile of 256 ids), and for each row about 220 bytes and 48 bytes a sample, 160 where sums may
+/// follow; of processed rows 8.4 bytes a column; of calls with filters about 16 MB for a group of
+/// gathered rows, where all rows are not fewer. 0: the call is not right.
 std::int64_t workspace_bytes(const ShardedRequest& request, const SampleResult& result) noexcept;
 
 /// Memory of all ranks of a machine, through which their kernels exchange blocks.

@@ -130,7 +130,7 @@ class ShardedSample {
 
   /// Exchanges so far.
   std::int32_t exchanges() const;
-  /// Rows so far that candidates did not decide, so that they are gathered. The same on all ranks.
+  /// Rows so far that are gathered. The same on all ranks.
   std::int64_t gathered_rows() const;
 
  private:
