@@ -158,7 +158,7 @@ SpeculationOutcome verify_chain_model(std::span<const IntegerRow> target,
     if (target[i].status != RowStatus::ok) return failed(target[i].status);
     if (!by_distribution || i == n) {
       outcome.tokens.push_back(by_distribution ? target[i].speculation_token_for(words[i].bonus)
-                                               : target[i].token_for(words[i].draw));
+                                               : words[i].drawn_from(target[i]));
       if (i == n || outcome.tokens[i] != drafted[i]) break;
       ++outcome.accepted;
       continue;
@@ -212,7 +212,7 @@ SpeculationOutcome verify_tree_model(std::span<const IntegerRow> target,
   for (std::int32_t node = -1;;) {
     const IntegerRow& row = target[static_cast<std::size_t>(node) + 1];
     if (row.status != RowStatus::ok) return failed(row.status);
-    const std::int32_t token = row.token_for(words[outcome.tokens.size()].draw);
+    const std::int32_t token = words[outcome.tokens.size()].drawn_from(row);
     outcome.tokens.push_back(token);
     std::int32_t next = -1;
     for (std::size_t j = n; j-- > 0;) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,13 @@ namespace fairdraw::reference {
 struct PositionWords {
   std::uint64_t draw = 0, accept = 0, recover = 0, bonus = 0;
   std::vector<std::uint64_t> accept_next = {};  ///< of a tree: of the second child on
+  /// Of a draw by seed, whose first word is `draw`: those of its attempts. None: of a given word.
+  std::function<std::uint64_t(std::uint32_t)> attempts = {};
+
+  /// Token of the target where the draft's distribution does not matter: what `sample` gives.
+  std::int32_t drawn_from(const IntegerRow& row) const {
+    return attempts ? row.token_by_attempts(attempts) : row.token_for(draw);
+  }
 };
 
 struct SpeculationOutcome {
