@@ -54,31 +54,62 @@ std::int64_t ModelSampler::seed_index(const fairdraw_batch& batch, std::int64_t 
   return batch.seed_is_scalar != 0 ? 0 : output;
 }
 
-std::uint64_t ModelSampler::word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) {
-  return random_word(seed, offset, Purpose::draw, index);
+std::uint64_t ModelSampler::word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
+                                 std::uint32_t attempt) {
+  return random_word(seed, offset, Purpose::draw, index, attempt);
 }
 
 std::uint64_t ModelSampler::decisive_word(const fairdraw_batch& batch, std::int64_t output,
-                                          std::int32_t sample) {
+                                          std::int32_t sample, std::uint32_t attempt) {
   const std::int64_t at = output * batch.num_samples + sample;
   if (batch.words != nullptr) return batch.words[at];
   const std::int64_t s = seed_index(batch, output);
   const std::int64_t index = batch.seed_is_scalar != 0 ? at : sample;
-  return word(batch.seed[s], batch.offset[s], static_cast<std::uint32_t>(index));
+  return word(batch.seed[s], batch.offset[s], static_cast<std::uint32_t>(index), attempt);
+}
+
+std::int32_t ModelSampler::Sums::token_for(std::uint64_t word) const {
+  const reference::RowWeight position = reference::position_of(word, prefix.back());
+  return static_cast<std::int32_t>(std::ranges::upper_bound(prefix, position) - prefix.begin());
+}
+
+std::int32_t ModelSampler::propose(const reference::IntegerRow& row, std::uint64_t word) {
+  if (proposed_from_.row != &row) {
+    proposed_from_ = {&row, {}};
+    reference::RowWeight sum = 0;
+    for (std::size_t id = 0; id < row.weight.size(); ++id) {
+      const bool proposes = row.tiles[id / reference::kIdsOfATile].proposes;
+      proposed_from_.prefix.push_back(sum += proposes ? row.weight[id] : 0);
+    }
+  }
+  return proposed_from_.token_for(word);
+}
+
+bool ModelSampler::accepts(const reference::IntegerRow& row, std::int32_t token, std::uint32_t) {
+  return row.mask[static_cast<std::size_t>(token)] != 0;
 }
 
 std::int32_t ModelSampler::choose(const reference::IntegerRow& row, std::uint64_t word) {
-  if (drawn_ != &row) {
-    drawn_ = &row;
-    prefix_.clear();
+  if (chosen_from_.row != &row) {
+    chosen_from_ = {&row, {}};
     reference::RowWeight sum = 0;
     for (std::size_t id = 0; id < row.mask.size(); ++id) {
-      prefix_.push_back(sum += row.mask[id] != 0 ? row.weight[id] : 0);
+      chosen_from_.prefix.push_back(sum += row.mask[id] != 0 ? row.weight[id] : 0);
     }
   }
-  const auto found =
-      std::upper_bound(prefix_.begin(), prefix_.end(), reference::position_of(word, row.total));
-  return static_cast<std::int32_t>(found - prefix_.begin());
+  return chosen_from_.token_for(word);
+}
+
+std::int32_t ModelSampler::draw(const fairdraw_batch& batch, const reference::IntegerRow& row,
+                                std::int64_t output, std::int32_t sample) {
+  if (!row.proposes || batch.words != nullptr) {
+    return choose(row, decisive_word(batch, output, sample, 0));
+  }
+  for (std::uint32_t attempt = 0; attempt < reference::kAttemptsOfADraw; ++attempt) {
+    const std::int32_t token = propose(row, decisive_word(batch, output, sample, attempt));
+    if (accepts(row, token, attempt)) return token;
+  }
+  return choose(row, decisive_word(batch, output, sample, reference::kAttemptsOfADraw));
 }
 
 float ModelSampler::report_probability(const reference::IntegerRow& row, std::int32_t token) {
@@ -93,7 +124,7 @@ std::string ModelSampler::run(const fairdraw_batch& batch) {
 
 void ModelSampler::sample(const fairdraw_batch& batch) {
   const DefaultFloatEnvironment scope;
-  drawn_ = nullptr;
+  chosen_from_ = proposed_from_ = {};
   std::vector<reference::IntegerRow> rows;
   std::vector<Row> given;  // the same rows, for what is reported of them
   const auto vocab = static_cast<std::size_t>(batch.vocab);
@@ -153,7 +184,7 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
     if (batch.support_size != nullptr) batch.support_size[output] = ok ? row->support_size : 0;
     for (std::int32_t sample = 0; sample < batch.num_samples; ++sample) {
       const std::int64_t at = output * batch.num_samples + sample;
-      const std::int32_t token = ok ? choose(*row, decisive_word(batch, output, sample)) : -1;
+      const std::int32_t token = ok ? draw(batch, *row, output, sample) : -1;
       batch.tokens[at] = token;
       if (batch.logprob == nullptr) continue;
       const bool in_vocab = token >= 0 && token < batch.vocab;  // a mutated step may leave it

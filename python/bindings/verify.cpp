@@ -253,7 +253,9 @@ std::int32_t expected_token(nb::handle logits, const std::array<float, 3>& float
   const std::span<const float> values(static_cast<const float*>(array.data()), array.size());
   const reference::IntegerRow model =
       reference::integer_model(values, {}, {floats[0], top_k, floats[1], floats[2]});
-  return model.token_for(harness::random_word(seed, offset, Purpose::draw, 0));
+  return model.token_by_attempts([seed, offset](std::uint32_t attempt) {
+    return harness::random_word(seed, offset, Purpose::draw, 0, attempt);
+  });
 }
 
 int command_line(const std::vector<std::string>& words) {

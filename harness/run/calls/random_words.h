@@ -10,7 +10,8 @@
 namespace fairdraw::harness {
 
 /// Word of one draw: key = seed, counter = {offset low, offset high, purpose, index}; the first
-/// two outputs, low one first. `sibling`, of acceptance in a tree, is above the purpose.
+/// two outputs, low one first. `sibling`, of acceptance in a tree, is above the purpose; so is the
+/// attempt of a draw that proposes.
 std::uint64_t random_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
                           std::uint32_t index, std::uint32_t sibling = 0);
 

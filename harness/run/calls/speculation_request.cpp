@@ -146,6 +146,11 @@ DraftedTokens split_request(const SpeculationRequest& request, std::int64_t b) {
     };
     taken.words.push_back(
         {word(Purpose::draw), word(Purpose::accept), word(Purpose::recover), word(Purpose::bonus)});
+    taken.words.back().attempts = [seed = request.seed[s], index,
+                                   offset = request.offset[s] +
+                                            static_cast<std::uint64_t>(i)](std::uint32_t attempt) {
+      return random_word(seed, offset, Purpose::draw, index, attempt);
+    };
     for (std::int64_t k = 1; request.trees && k < place->drafts; ++k) {
       taken.words.back().accept_next.push_back(word(Purpose::accept, k));
     }

@@ -275,9 +275,11 @@ ExpectedToken expected_token(const Request& request, const reference::IntegerRow
   const auto at = static_cast<std::size_t>(request.seed_is_scalar ? 0 : output);
   const std::int64_t index =
       request.seed_is_scalar ? output * request.num_samples + sample : sample;
-  const std::uint64_t word = random_word(request.seed[at], request.offset[at], Purpose::draw,
-                                         static_cast<std::uint32_t>(index));
-  return {model.token_for(word), RowStatus::ok};
+  const auto word = [&](std::uint32_t attempt) {
+    return random_word(request.seed[at], request.offset[at], Purpose::draw,
+                       static_cast<std::uint32_t>(index), attempt);
+  };
+  return {model.token_by_attempts(word), RowStatus::ok};
 }
 
 std::string describe(const reference::RowParameters& parameters) {

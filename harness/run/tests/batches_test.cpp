@@ -50,9 +50,10 @@ class Subject : public ModelSampler {
     row_changed(changed);
     return ModelSampler::model(changed);
   }
-  std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) override {
-    if (claim_ == Claim::engine) return ModelSampler::word(9, words_++, 0);
-    return ModelSampler::word(seed, offset, index);
+  std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
+                     std::uint32_t attempt) override {
+    if (claim_ == Claim::engine) return ModelSampler::word(9, words_++, 0, attempt);
+    return ModelSampler::word(seed, offset, index, attempt);
   }
 
  private:

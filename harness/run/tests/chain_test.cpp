@@ -297,7 +297,7 @@ TEST(Chains, OfASamplerWithItsOwnGeneratorAreJudgedByTheirDistribution) {
     std::uint64_t chain_word(std::uint64_t, std::uint64_t, Purpose, std::uint32_t) override {
       return ServingModel::chain_word(1, ++calls, Purpose::draw, 0);
     }
-    std::uint64_t word(std::uint64_t, std::uint64_t, std::uint32_t) override {
+    std::uint64_t word(std::uint64_t, std::uint64_t, std::uint32_t, std::uint32_t) override {
       return ServingModel::chain_word(1, ++calls, Purpose::draw, 0);
     }
     std::uint64_t calls = 0;

@@ -42,8 +42,8 @@ std::uint64_t word_at(std::uint64_t seed, std::uint64_t offset, std::uint64_t in
 // The model with other words: each draw is another one's, as the specification has that.
 struct Moved : ModelSampler {
   explicit Moved(std::function<void(Draw&)> move) : move_(std::move(move)) {}
-  std::uint64_t decisive_word(const fairdraw_batch& batch, std::int64_t output,
-                              std::int32_t sample) override {
+  std::uint64_t decisive_word(const fairdraw_batch& batch, std::int64_t output, std::int32_t sample,
+                              std::uint32_t) override {
     const bool scalar = batch.seed_is_scalar != 0;
     const auto at = scalar ? 0 : output;
     Draw draw{batch.seed[at], batch.offset[at], static_cast<std::uint64_t>(output),
@@ -138,7 +138,7 @@ TEST(JointStreams, SeeAGeneratorThatAdvancesTooLittle) {
       begin_ += static_cast<std::uint64_t>(batch.outputs * (sound_ ? batch.num_samples : 1));
       return ModelSampler::run(batch);
     }
-    std::uint64_t word(std::uint64_t, std::uint64_t, std::uint32_t) override {
+    std::uint64_t word(std::uint64_t, std::uint64_t, std::uint32_t, std::uint32_t) override {
       return word_at(9, next_++, 0);
     }
 

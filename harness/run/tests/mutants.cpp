@@ -97,20 +97,23 @@ struct FirstParametersForAll : ModelSampler {
 };
 
 struct OffsetIgnored : ModelSampler {
-  std::uint64_t word(std::uint64_t seed, std::uint64_t, std::uint32_t index) override {
-    return ModelSampler::word(seed, 0, index);
+  std::uint64_t word(std::uint64_t seed, std::uint64_t, std::uint32_t index,
+                     std::uint32_t attempt) override {
+    return ModelSampler::word(seed, 0, index, attempt);
   }
 };
 
 struct OffsetAddedToIndex : ModelSampler {
-  std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) override {
-    return ModelSampler::word(seed, 0, index + static_cast<std::uint32_t>(offset));
+  std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
+                     std::uint32_t attempt) override {
+    return ModelSampler::word(seed, 0, index + static_cast<std::uint32_t>(offset), attempt);
   }
 };
 
 // Words in steps of the golden ratio: every stretch of them is spread evenly.
 struct DrawsTooEven : ModelSampler {
-  std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) override {
+  std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
+                     std::uint32_t) override {
     return seed + (offset + index) * 0x9e3779b97f4a7c15ULL;
   }
 };
@@ -124,8 +127,9 @@ struct BatchSizeInSeed : ModelSampler {
     outputs_ = static_cast<std::uint64_t>(batch.outputs);
     return ModelSampler::run(batch);
   }
-  std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) override {
-    return ModelSampler::word(seed + outputs_, offset, index);
+  std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
+                     std::uint32_t attempt) override {
+    return ModelSampler::word(seed + outputs_, offset, index, attempt);
   }
 
  private:

@@ -150,11 +150,12 @@ struct ByRequest : ModelSampler {
     ++calls_;
     return ModelSampler::run(batch);
   }
-  std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) override {
+  std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
+                     std::uint32_t attempt) override {
     const auto [entry, is_new] = last_call_.emplace(seed, calls_);
     if (!is_new && entry->second + 1 < calls_) restored_at_[seed] = offset;
     entry->second = calls_;
-    return ModelSampler::word(seed, offset - restored_at_[seed], index);
+    return ModelSampler::word(seed, offset - restored_at_[seed], index, attempt);
   }
 
  private:

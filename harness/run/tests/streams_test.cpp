@@ -42,7 +42,8 @@ using Word = std::function<std::uint64_t(std::uint64_t, std::uint64_t, std::uint
 
 struct WithWords : ModelSampler {
   explicit WithWords(Word function) : function_(std::move(function)) {}
-  std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) override {
+  std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
+                     std::uint32_t) override {
     return function_(seed, offset, index);
   }
 
@@ -211,7 +212,7 @@ struct OwnGenerator : ModelSampler {
     ++calls_;
     return ModelSampler::run(batch);
   }
-  std::uint64_t word(std::uint64_t, std::uint64_t, std::uint32_t) override {
+  std::uint64_t word(std::uint64_t, std::uint64_t, std::uint32_t, std::uint32_t) override {
     return right(9, calls_ % calls_repeat_, static_cast<std::uint32_t>(++draws_));
   }
 
@@ -232,7 +233,8 @@ TEST(Streams, OfASamplerWithItsOwnGenerator) {
 // Replay is a promise too.
 TEST(Streams, SeeSeedsThatDoNotRepeat) {
   struct Counting : ModelSampler {
-    std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) override {
+    std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
+                       std::uint32_t) override {
       return right(seed ^ ++calls, offset, index);
     }
     std::uint64_t calls = 0;

@@ -90,6 +90,7 @@ const std::vector<Mutant>& catalogue() {
       mask_mutants(),
       distribution_mutants(),
       random_mutants(),
+      proposal_mutants(),
       seed_mutants(),
       edge_mutants(),
       bad_value_mutants(),

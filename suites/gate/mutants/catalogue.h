@@ -78,6 +78,7 @@ std::vector<Mutant> mask_mutants();
 std::vector<Mutant> distribution_mutants();
 std::vector<Mutant> random_mutants();
 std::vector<Mutant> random_word_mutants();
+std::vector<Mutant> proposal_mutants();
 std::vector<Mutant> seed_mutants();
 std::vector<Mutant> edge_mutants();
 std::vector<Mutant> bad_value_mutants();

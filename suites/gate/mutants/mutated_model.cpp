@@ -65,37 +65,73 @@ std::int64_t MutatedModel::seed_index(const fairdraw_batch& batch, std::int64_t 
   return mutation_.seed_index(batch, output);
 }
 
-std::uint64_t MutatedModel::word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) {
+std::uint64_t MutatedModel::word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
+                                 std::uint32_t attempt) {
   if (claim_ == Claim::generator) seed = start_, offset = words_drawn_++, index = 0;
-  return mutation_.word ? mutation_.word({seed, offset, index, output_, place_.call})
-                        : ServingModel::word(seed, offset, index);
+  return mutation_.word ? mutation_.word({seed, offset, index, attempt, output_, place_.call})
+                        : ServingModel::word(seed, offset, index, attempt);
 }
 
 std::uint64_t MutatedModel::decisive_word(const fairdraw_batch& batch, std::int64_t output,
-                                          std::int32_t sample) {
+                                          std::int32_t sample, std::uint32_t attempt) {
   output_ = output;
   at_ = output * batch.num_samples + sample;
-  return ServingModel::decisive_word(batch, output, sample);
+  return ServingModel::decisive_word(batch, output, sample, attempt);
+}
+
+void MutatedModel::look_at(const reference::IntegerRow& row) {
+  if (drawn_row_ == &row) return;
+  drawn_row_ = &row;
+  RowWeights weights(row.weight.size());
+  for (std::size_t id = 0; id < weights.size(); ++id) {
+    weights[id] = row.mask[id] != 0 ? row.weight[id] : 0;
+  }
+  if (mutation_.weights) mutation_.weights(weights, row);
+  proposed_.prefix.clear();
+  RowWeight drawn = 0, proposed = 0;
+  for (std::size_t id = 0; id < weights.size(); ++id) {
+    const bool rejected = row.mask[id] == 0 && weights[id] == 0;
+    const bool proposes = rejected && row.tiles[id / reference::kIdsOfATile].proposes;
+    if (row.proposes) {
+      proposed_.prefix.push_back(proposed += proposes ? row.weight[id] : weights[id]);
+    }
+    weights[id] = drawn += weights[id];
+  }
+  drawn_.prefix = std::move(weights);
+}
+
+std::int32_t MutatedModel::pick(const DrawWeights& sums, std::uint64_t word) {
+  const std::int32_t token =
+      mutation_.pick ? mutation_.pick(sums, word) : sums.token_at(sums.position(word));
+  if (token >= 0 && token < sums.vocab()) return token;
+  strays_.push_back({at_, token});
+  return 0;
+}
+
+std::int32_t MutatedModel::propose(const reference::IntegerRow& row, std::uint64_t word) {
+  look_at(row);
+  return pick(proposed_, word);
+}
+
+bool MutatedModel::accepts(const reference::IntegerRow& row, std::int32_t token,
+                           std::uint32_t attempt) {
+  if (!strays_.empty() && strays_.back().at == at_) return true;
+  if (mutation_.accepts) {
+    const fairdraw_batch& call = *place_.call;
+    const std::int64_t at = call.indices != nullptr ? call.indices[output_] : output_;
+    return mutation_.accepts(
+        {row,
+         token,
+         attempt,
+         {call.temperature[at], call.top_k[at], call.top_p[at], call.min_p[at]}});
+  }
+  const auto id = static_cast<std::size_t>(token);
+  return drawn_.prefix[id] > (id > 0 ? drawn_.prefix[id - 1] : 0);
 }
 
 std::int32_t MutatedModel::choose(const reference::IntegerRow& row, std::uint64_t word) {
-  if (drawn_row_ != &row) {
-    drawn_row_ = &row;
-    RowWeights weights(row.weight.size());
-    for (std::size_t id = 0; id < weights.size(); ++id) {
-      weights[id] = row.mask[id] != 0 ? row.weight[id] : 0;
-    }
-    if (mutation_.weights) mutation_.weights(weights, row);
-    RowWeight sum = 0;
-    for (RowWeight& weight : weights) weight = sum += weight;
-    drawn_.prefix = std::move(weights);
-  }
-  const std::int32_t token =
-      mutation_.pick ? mutation_.pick(drawn_, word) : drawn_.token_at(drawn_.position(word));
-  const bool has_weight = token >= 0 && static_cast<std::size_t>(token) < row.weight.size();
-  if (has_weight) return token;
-  strays_.push_back({at_, token});
-  return 0;
+  look_at(row);
+  return pick(drawn_, word);
 }
 
 std::int32_t MutatedModel::report_status(RowStatus status) {

@@ -36,7 +36,7 @@ struct Place {
 /// Which random word a draw takes.
 struct WordKey {
   std::uint64_t seed, offset;
-  std::uint32_t index;
+  std::uint32_t index, attempt;
   std::int64_t output;
   const fairdraw_batch* call;
 };
@@ -54,6 +54,16 @@ struct DrawWeights {
   RowWeight position(std::uint64_t word) const;
   /// The first token whose prefix sum exceeds `position`; vocab() where none does.
   std::int32_t token_at(RowWeight position) const;
+};
+
+/// What an attempt of a draw proposes.
+struct Proposal {
+  const reference::IntegerRow& row;
+  std::int32_t token;
+  std::uint32_t attempt;
+  reference::RowParameters parameters;
+
+  bool survives() const { return row.mask[static_cast<std::size_t>(token)] != 0; }
 };
 
 /// One drafted chain.
@@ -86,11 +96,14 @@ class MutatedModel final : public harness::ServingModel {
     /// Changes what is found of the row: what is reported, and drawn from.
     std::function<void(Result&, const Row&, const Place&)> result;
     /// Changes the weights [vocab] that are drawn from (0: not drawn), and not what is reported.
+    /// Those of other tokens are proposed as they are, and not accepted.
     std::function<void(RowWeights&, const Result&)> weights;
     std::function<std::int64_t(const fairdraw_batch&, std::int64_t output)> seed_index;
     std::function<std::uint64_t(const WordKey&)> word;
-    /// The token that a word stands for.
+    /// The token that a word stands for: a proposal, or one of the survivors.
     std::function<std::int32_t(const DrawWeights&, std::uint64_t word)> pick;
+    /// Whether an attempt takes the token that it proposes.
+    std::function<bool(const Proposal&)> accepts;
     std::function<std::int32_t(RowStatus)> status;
     std::function<float(const Result&, std::int32_t token)> probability;
     /// Values and order of a row's tokens.
@@ -129,9 +142,13 @@ class MutatedModel final : public harness::ServingModel {
   std::int64_t parameters_row(const fairdraw_batch& batch, std::int64_t row) override;
   reference::IntegerRow model(const Row& row) override;
   std::int64_t seed_index(const fairdraw_batch& batch, std::int64_t output) override;
-  std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) override;
-  std::uint64_t decisive_word(const fairdraw_batch& batch, std::int64_t output,
-                              std::int32_t sample) override;
+  std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
+                     std::uint32_t attempt) override;
+  std::uint64_t decisive_word(const fairdraw_batch& batch, std::int64_t output, std::int32_t sample,
+                              std::uint32_t attempt) override;
+  std::int32_t propose(const reference::IntegerRow& row, std::uint64_t word) override;
+  bool accepts(const reference::IntegerRow& row, std::int32_t token,
+               std::uint32_t attempt) override;
   std::int32_t choose(const reference::IntegerRow& row, std::uint64_t word) override;
   std::int32_t report_status(RowStatus status) override;
   float report_probability(const reference::IntegerRow& row, std::int32_t token) override;
@@ -155,6 +172,11 @@ class MutatedModel final : public harness::ServingModel {
     std::int32_t token;
   };
 
+  // Makes the sums that tokens are drawn from those of a row.
+  void look_at(const reference::IntegerRow& row);
+  // Token of a word, 0 where that is a stray.
+  std::int32_t pick(const DrawWeights& sums, std::uint64_t word);
+
   Claim claim_;
   Mutation mutation_;
   std::uint64_t start_ = 0, words_drawn_ = 0;  // of and by the generator
@@ -162,7 +184,7 @@ class MutatedModel final : public harness::ServingModel {
   Place place_;
   std::int64_t output_ = 0, at_ = 0;
   const reference::IntegerRow* drawn_row_ = nullptr;
-  DrawWeights drawn_;
+  DrawWeights drawn_, proposed_;
   std::vector<Stray> strays_;
 };
 

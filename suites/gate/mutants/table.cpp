@@ -114,6 +114,7 @@ void set(Mutation& steps, std::uint64_t (*word)(const WordKey&)) { steps.word = 
 void set(Mutation& steps, std::int32_t (*pick)(const DrawWeights&, std::uint64_t)) {
   steps.pick = pick;
 }
+void set(Mutation& steps, bool (*accepts)(const Proposal&)) { steps.accepts = accepts; }
 
 void set(Mutation& steps, void (*change)(Chain&)) { steps.chain = change; }
 void set(Mutation& steps, void (*change)(Chain&, std::size_t)) {
@@ -287,11 +288,13 @@ void take_penalties(RowProcessing& processing, const RowProcessing& from) {
   processing.presence_penalty = from.presence_penalty;
 }
 
-std::uint64_t draw_word(std::uint64_t seed, std::uint64_t offset, std::uint64_t index) {
-  return harness::random_word(seed, offset, Purpose::draw, static_cast<std::uint32_t>(index));
+std::uint64_t draw_word(const WordKey& of, std::uint64_t seed, std::uint64_t offset,
+                        std::uint64_t index) {
+  return harness::random_word(seed, offset, Purpose::draw, static_cast<std::uint32_t>(index),
+                              of.attempt);
 }
 
-std::uint64_t word_of(const WordKey& of) { return draw_word(of.seed, of.offset, of.index); }
+std::uint64_t word_of(const WordKey& of) { return draw_word(of, of.seed, of.offset, of.index); }
 
 std::int32_t token_of(const DrawWeights& drawn, std::uint64_t word) {
   return drawn.token_at(drawn.position(word));

@@ -64,8 +64,9 @@ using Change = std::variant<
     // that is not in the mask stays out, and a row that would be left with nothing keeps what it
     // has.
     void (*)(RowWeights&), void (*)(RowWeights&, const Row&),
-    // The word of a draw, and the token that a word stands for.
+    // The word of a draw, the token that a word stands for, and whether a proposal is taken.
     std::uint64_t (*)(const WordKey&), std::int32_t (*)(const DrawWeights&, std::uint64_t word),
+    bool (*)(const Proposal&),
     // A chain, each of its positions that has a token, and the call.
     void (*)(Chain&), void (*)(Chain&, std::size_t position), void (*)(fairdraw_chain&, Storage&),
     // A request with drafts, what became of it, and the call.
@@ -149,7 +150,9 @@ std::int32_t nearest_row(std::int32_t index, std::int64_t output, std::int64_t r
 /// Takes the three penalties of `from`.
 void take_penalties(reference::RowProcessing& processing, const reference::RowProcessing& from);
 
-std::uint64_t draw_word(std::uint64_t seed, std::uint64_t offset, std::uint64_t index);
+/// The word of the same attempt of another draw.
+std::uint64_t draw_word(const WordKey& of, std::uint64_t seed, std::uint64_t offset,
+                        std::uint64_t index);
 std::uint64_t word_of(const WordKey& of);
 /// The token of the word where a step that changes some words is right.
 std::int32_t token_of(const DrawWeights& drawn, std::uint64_t word);

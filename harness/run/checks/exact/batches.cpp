@@ -105,7 +105,9 @@ class Batches {
       if (outcome_.failed()) return;
       if (input_.exact()) {
         const Answer& answer = answers_[static_cast<std::size_t>(place.base)];
-        place.token = answer.model.token_for(random_word(place.seed, 0, Purpose::draw, 0));
+        place.token = answer.model.token_by_attempts([&place](std::uint32_t attempt) {
+          return random_word(place.seed, 0, Purpose::draw, 0, attempt);
+        });
         place.known = true;
       } else if (alone && answers_[static_cast<std::size_t>(place.base)].judged) {
         fill({place});

@@ -177,7 +177,7 @@ void draft_tokens(SpeculationRequest& request, std::int64_t b, const CounterRand
     std::int32_t token = -1;
     if (random.below(12, 3 * i + 1) != 0 || (!strays && !request.draft.empty())) {
       if (request.draft_law == DraftLaw::none) {
-        token = taken.target[row].model().token_for(taken.words[depth].draw);
+        token = taken.words[depth].drawn_from(taken.target[row].model());
       } else if (request.trees) {
         token = sampled_child(request, taken, first, i, request.parents[first + i],
                               random.word(300 + i));

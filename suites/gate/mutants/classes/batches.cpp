@@ -166,7 +166,7 @@ constexpr Entry kDependence[] = {
      "one stream of random numbers is used up row by row, by an amount that depends on the batch",
      [](const WordKey& of) {
        const auto outputs = static_cast<std::uint64_t>(of.call->outputs);
-       return draw_word(of.seed, of.offset + outputs, of.index);
+       return draw_word(of, of.seed, of.offset + outputs, of.index);
      }},
 };
 

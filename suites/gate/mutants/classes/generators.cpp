@@ -91,7 +91,9 @@ constexpr Entry kGenerators[] = {
      [](Mutation& mutation) {
        const auto calls = std::make_shared<std::uint64_t>(0);
        mutation.call = [calls](fairdraw_batch&, Storage&) { ++*calls; };
-       mutation.word = [calls](const WordKey& of) { return harness::mixed(of.seed, *calls); };
+       mutation.word = [calls](const WordKey& of) {
+         return harness::mixed(of.seed + of.attempt, *calls);
+       };
      }},
     {"generator-constant-above-65536", "swift-transformers PR #384",
      "of more than 65536 ids the search over the prefix sums gives a constant",
@@ -126,7 +128,7 @@ constexpr Entry kGenerators[] = {
 // Generators that start alike in each instance: whoever is given no seed gets the tokens that the
 // last process gave. `start` is asked once for each instance, when it is made.
 void start_from(Mutation& mutation, std::uint64_t start) {
-  mutation.word = [start](const WordKey& of) { return draw_word(start, of.offset, 0); };
+  mutation.word = [start](const WordKey& of) { return draw_word(of, start, of.offset, 0); };
 }
 
 std::uint64_t instances_before() {
@@ -147,7 +149,7 @@ constexpr Entry kFreshStarts[] = {
     {"generator-starts-one-draw-later", "each instance starts one draw further in the same stream",
      [](Mutation& mutation) {
        mutation.word = [from = instances_before()](const WordKey& of) {
-         return draw_word(0, from + of.offset, 0);
+         return draw_word(of, 0, from + of.offset, 0);
        };
      }},
 };

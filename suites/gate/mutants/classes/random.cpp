@@ -64,23 +64,24 @@ constexpr Entry kRandom[] = {
     {"lcg-consecutive-seeds", "kekzl/imp PR #1143",
      "seed plus step goes through one step of a linear congruential generator", By("streams/*"),
      [](const WordKey& of) {
-       const auto step = static_cast<std::uint32_t>(of.seed + of.offset + of.index);
+       const auto step = static_cast<std::uint32_t>(of.seed + of.offset + of.index + of.attempt);
        return static_cast<std::uint64_t>(step * 1664525U + 1013904223U) << 32;
      }},
     {"cuda-graph-frozen-offset", "Megatron-LM PR #5697",
      "seeds and offsets are those of the first call: every replay draws the same numbers",
      By("streams/* binomial/gaussian/v1000/none/*"),
      [](Mutation& mutation) {
-       const auto first = std::make_shared<std::map<std::int64_t, std::uint64_t>>();
+       using Slot = std::pair<std::int64_t, std::uint32_t>;
+       const auto first = std::make_shared<std::map<Slot, std::uint64_t>>();
        mutation.word = [first](const WordKey& of) {
          const std::uint64_t word = word_of(of);
          const std::int64_t slot = of.output * 65536 + static_cast<std::int64_t>(of.index);
-         return first->emplace(slot, word).first->second;
+         return first->emplace(std::pair(slot, of.attempt), word).first->second;
        };
      }},
     {"rng-offset-not-advanced", "ROCm aiter PR #2035",
      "the offset is ignored, so that successive calls draw the same numbers", By("streams/*"),
-     [](const WordKey& of) { return draw_word(of.seed, 0, of.index); }},
+     [](const WordKey& of) { return draw_word(of, of.seed, 0, of.index); }},
     {"reused-uniforms-and-missing-sync", "FlashInfer PR #424",
      "all positions of a chain share the acceptance word of the first",
      By("chain/*", Base::integers),
@@ -102,7 +103,7 @@ constexpr Entry kIndependence[] = {
      By("tokens/*", Base::integers),
      [](Mutation& mutation) {
        mutation.word = [instance = next_instance()](const WordKey& of) {
-         return draw_word(of.seed + (instance << 32), of.offset, of.index);
+         return draw_word(of, of.seed + (instance << 32), of.offset, of.index);
        };
      }},
     {"draft-noise-reused-in-recovery", "vLLM PR #47386, #54282",
@@ -137,11 +138,11 @@ struct Streams {
   std::int64_t request = 0;  ///< the next one; all of a call are valid in what this is for
 
   /// The word of the offset that is `ahead` from the request's own.
-  std::uint64_t word(std::uint64_t ahead, Purpose purpose) const {
+  std::uint64_t word(std::uint64_t ahead, Purpose purpose, std::uint32_t attempt = 0) const {
     const bool scalar = call->seed_is_scalar != 0;
     const std::int64_t s = scalar ? 0 : request;
     return harness::random_word(call->seed[s], call->offset[s] + ahead, purpose,
-                                static_cast<std::uint32_t>(scalar ? request : 0));
+                                static_cast<std::uint32_t>(scalar ? request : 0), attempt);
   }
 };
 
@@ -198,7 +199,9 @@ constexpr Entry kNextCalls[] = {
      "after drafts of unknown distribution the last token is drawn with the next call's first word",
      [](Mutation& mutation) {
        change_last_word(mutation, [](auto& last, const Streams& streams, std::uint64_t next) {
-         last.draw = streams.word(next, Purpose::draw);
+         last.attempts = [streams, next](std::uint32_t attempt) {
+           return streams.word(next, Purpose::draw, attempt);
+         };
        });
      }},
 };

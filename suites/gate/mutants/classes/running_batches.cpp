@@ -179,7 +179,7 @@ constexpr Entry kRequests[] = {
        mutation.word = [requests](const WordKey& of) {
          const Seen& request = requests->note(of.seed, 0, of.offset);
          const std::uint64_t from = std::min(request.restored_at, of.offset);
-         return draw_word(of.seed, of.offset - from, of.index);
+         return draw_word(of, of.seed, of.offset - from, of.index);
        };
      }},
 };

@@ -50,7 +50,9 @@ constexpr Entry kSeedDeterminism[] = {
      }},
     {"rows-2plus-identical", "TensorRT-LLM issue #212",
      "all outputs but the first share the state of one generator", By("streams/* replay/*"),
-     [](const WordKey& of) { return of.output == 0 ? word_of(of) : draw_word(7, 7, of.index); }},
+     [](const WordKey& of) {
+       return of.output == 0 ? word_of(of) : draw_word(of, 7, 7, of.index);
+     }},
     {"masked-index-write-lost", "vLLM PR #10863",
      "in a batch that mixes greedy and random rows the noise of random rows is written to a copy: "
      "they give token 0",
@@ -72,7 +74,7 @@ constexpr Entry kSeedDeterminism[] = {
        };
        mutation.word = [calls](const WordKey& of) {
          const bool extra = *calls == 1 && of.output == 0;
-         return draw_word(of.seed, of.offset + (extra ? 1 : 0), of.index);
+         return draw_word(of, of.seed, of.offset + (extra ? 1 : 0), of.index);
        };
      }},
     {"set-seed-not-deterministic", "CTranslate2 issue #1757",
@@ -83,10 +85,10 @@ constexpr Entry kSeedDeterminism[] = {
      }},
     {"seed-int64-truncated", "onnxruntime-genai PR #1729", "64-bit seeds are cut off to 32 bits",
      By("tokens/*", Base::integers),
-     [](const WordKey& of) { return draw_word(of.seed & 0xffffffffU, of.offset, of.index); }},
+     [](const WordKey& of) { return draw_word(of, of.seed & 0xffffffffU, of.offset, of.index); }},
     {"salted-by-slot", "tt-metal issue #53802", "the position in the batch is mixed into the seed",
      [](const WordKey& of) {
-       return draw_word(of.seed ^ static_cast<std::uint64_t>(of.output), of.offset, of.index);
+       return draw_word(of, of.seed ^ static_cast<std::uint64_t>(of.output), of.offset, of.index);
      }},
     {"scan-nondeterministic", "FlashInfer PR #417; PyTorch #152854",
      "float32 prefix sums are made in blocks in one call and in one go in another, so that a token "
@@ -118,7 +120,8 @@ constexpr Entry kSeedDeterminism[] = {
      [](Mutation& mutation) {
        const auto of_slot = std::make_shared<std::map<std::int64_t, std::uint64_t>>();
        mutation.word = [of_slot](const WordKey& of) {
-         return draw_word(of_slot->emplace(of.output, of.seed).first->second, of.offset, of.index);
+         return draw_word(of, of_slot->emplace(of.output, of.seed).first->second, of.offset,
+                          of.index);
        };
      }},
 };
@@ -136,7 +139,7 @@ void forget_seed(Mutation& mutation, bool (*special)(std::uint64_t)) {
 // All draws of a call that has one seed and one sample an output share a word.
 std::uint64_t shared_where(bool holds, const WordKey& of) {
   const bool shared = holds && of.call->seed_is_scalar != 0 && of.call->num_samples == 1;
-  return draw_word(of.seed, of.offset, shared ? 0 : of.index);
+  return draw_word(of, of.seed, of.offset, shared ? 0 : of.index);
 }
 
 // The number of the sample among those of its output, where the call has one seed.
@@ -158,59 +161,63 @@ constexpr Entry kSeeds[] = {
        });
      }},
     {"seed-0-becomes-1", "seed 0 is replaced by 1",
-     [](const WordKey& of) { return draw_word(of.seed == 0 ? 1 : of.seed, of.offset, of.index); }},
+     [](const WordKey& of) {
+       return draw_word(of, of.seed == 0 ? 1 : of.seed, of.offset, of.index);
+     }},
     {"seed-without-sign", "TensorRT-LLM PR #17172",
      "a seed is read as a signed number, and its sign dropped",
      [](const WordKey& of) {
        const bool negative = (of.seed >> 63) != 0;
-       return draw_word(negative ? ~of.seed + 1 : of.seed, of.offset, of.index);
+       return draw_word(of, negative ? ~of.seed + 1 : of.seed, of.offset, of.index);
      }},
     {"seed-in-float64", "a seed passes through float64, and loses its last bits above 2^53",
      [](const WordKey& of) {
        const auto rounded = static_cast<std::uint64_t>(static_cast<double>(of.seed >> 1));
-       return draw_word(rounded, of.offset, of.index);
+       return draw_word(of, rounded, of.offset, of.index);
      }},
     {"offset-xored-into-seed", "seed and offset are mixed by exclusive or",
-     [](const WordKey& of) { return draw_word(of.seed ^ of.offset, 0, of.index); }},
+     [](const WordKey& of) { return draw_word(of, of.seed ^ of.offset, 0, of.index); }},
     {"offset-added-to-high-half", "the offset is added to the upper half of the seed",
-     [](const WordKey& of) { return draw_word(of.seed + (of.offset << 32), 0, of.index); }},
+     [](const WordKey& of) { return draw_word(of, of.seed + (of.offset << 32), 0, of.index); }},
     {"offset-in-24-bits", "an offset passes through float32, and loses its last bits above 2^24",
      [](const WordKey& of) {
        const auto wide = static_cast<float>(of.offset >> 1);
-       return draw_word(of.seed, static_cast<std::uint64_t>(wide) * 2 + (of.offset & 1), of.index);
+       return draw_word(of, of.seed, static_cast<std::uint64_t>(wide) * 2 + (of.offset & 1),
+                        of.index);
      }},
     {"seed-and-offset-folded", "aws-neuron-sdk issue #724",
      "key and counter are folded: seed + d at offset o is seed at offset o + d above bit 8",
      [](const WordKey& of) {
-       return draw_word(of.seed + (of.offset >> 8 << 8), of.offset & 0xff, of.index);
+       return draw_word(of, of.seed + (of.offset >> 8 << 8), of.offset & 0xff, of.index);
      }},
 };
 
 constexpr Entry kSamples[] = {
     {"sample-number-in-16-bits", "sample 65536 of an output is sample 0 again",
      By("replay/* tokens/*"),
-     [](const WordKey& of) { return draw_word(of.seed, of.offset, of.index & 0xffff); }},
+     [](const WordKey& of) { return draw_word(of, of.seed, of.offset, of.index & 0xffff); }},
     {"sample-number-in-8-bits", "sample 256 of an output is sample 0 again", By("chi_squared/*"),
-     [](const WordKey& of) { return draw_word(of.seed, of.offset, of.index & 0xff); }},
+     [](const WordKey& of) { return draw_word(of, of.seed, of.offset, of.index & 0xff); }},
     {"outputs-samples-overlap",
      "with one seed, sample s of output i has number i + s: neighbours share all but one",
      [](const WordKey& of) {
        if (of.call->seed_is_scalar == 0) return word_of(of);
-       return draw_word(of.seed, of.offset, static_cast<std::uint64_t>(of.output) + sample_of(of));
+       return draw_word(of, of.seed, of.offset,
+                        static_cast<std::uint64_t>(of.output) + sample_of(of));
      }},
     {"samples-before-outputs", "with one seed, sample s of output i has number s * outputs + i",
      By("tokens/*", Base::integers),
      [](const WordKey& of) {
        if (of.call->seed_is_scalar == 0) return word_of(of);
        const auto outputs = static_cast<std::uint64_t>(of.call->outputs);
-       return draw_word(of.seed, of.offset,
+       return draw_word(of, of.seed, of.offset,
                         sample_of(of) * outputs + static_cast<std::uint64_t>(of.output));
      }},
     {"sample-number-added-to-offset", "sample s is drawn at offset + s, as if it were a later step",
      By("tokens/*", Base::integers),
      [](const WordKey& of) {
        const bool scalar = of.call->seed_is_scalar != 0;
-       return scalar ? word_of(of) : draw_word(of.seed, of.offset + of.index, 0);
+       return scalar ? word_of(of) : draw_word(of, of.seed, of.offset + of.index, 0);
      }},
     {"rows-without-indices-share", "vLLM #50440",
      "with one seed and no indices, all rows draw with the same word",
@@ -221,7 +228,7 @@ constexpr Entry kSamples[] = {
     {"antithetic-samples", "every second sample is drawn with one minus the uniform of the first",
      By("streams/* pit/*"),
      [](const WordKey& of) {
-       const std::uint64_t word = draw_word(of.seed, of.offset, of.index / 2);
+       const std::uint64_t word = draw_word(of, of.seed, of.offset, of.index / 2);
        return of.index % 2 == 0 ? word : ~word;
      }},
 };
@@ -235,44 +242,44 @@ constexpr Entry kSharedWords[] = {
      "sample 1 of an output is sample 0 of the next offset; all others are right",
      [](const WordKey& of) {
        const bool shared = !is_scalar(of) && of.index == 1;
-       return shared ? draw_word(of.seed, of.offset + 1, 0) : word_of(of);
+       return shared ? draw_word(of, of.seed, of.offset + 1, 0) : word_of(of);
      }},
     {"samples-are-later-offsets", "sample j of an output is sample 0 of the offset that is j later",
      [](const WordKey& of) {
-       return is_scalar(of) ? word_of(of) : draw_word(of.seed, of.offset + of.index, 0);
+       return is_scalar(of) ? word_of(of) : draw_word(of, of.seed, of.offset + of.index, 0);
      }},
     {"sample-1-is-next-output", "with one seed, sample 1 of an output is sample 0 of the next one",
      [](const WordKey& of) {
        const auto next = static_cast<std::uint64_t>((of.output + 1) * of.call->num_samples);
        const bool shared = is_scalar(of) && sample_of(of) == 1;
-       return shared ? draw_word(of.seed, of.offset, next) : word_of(of);
+       return shared ? draw_word(of, of.seed, of.offset, next) : word_of(of);
      }},
     {"odd-offset-is-next-seed",
      "an odd offset of a seed is the even one before it of the next seed",
      [](const WordKey& of) {
        const std::uint64_t odd = of.offset % 2;
-       return draw_word(of.seed + odd, of.offset - odd, of.index);
+       return draw_word(of, of.seed + odd, of.offset - odd, of.index);
      }},
     {"sample-xored-into-seed", "the number of a sample is mixed into the seed by exclusive or",
      [](const WordKey& of) {
-       return is_scalar(of) ? word_of(of) : draw_word(of.seed ^ of.index, of.offset, 0);
+       return is_scalar(of) ? word_of(of) : draw_word(of, of.seed ^ of.index, of.offset, 0);
      }},
     {"sample-in-upper-half-of-seed",
      "the number of a sample is added to the upper half of the seed",
      [](const WordKey& of) {
        const std::uint64_t upper = std::uint64_t{of.index} << 32;
-       return is_scalar(of) ? word_of(of) : draw_word(of.seed + upper, of.offset, 0);
+       return is_scalar(of) ? word_of(of) : draw_word(of, of.seed + upper, of.offset, 0);
      }},
     {"sample-above-offset",
      "a counter holds the number of a sample above the lower 48 bits of the offset",
      [](const WordKey& of) {
        const std::uint64_t above = std::uint64_t{of.index} << 48;
-       return is_scalar(of) ? word_of(of) : draw_word(of.seed, of.offset ^ above, 0);
+       return is_scalar(of) ? word_of(of) : draw_word(of, of.seed, of.offset ^ above, 0);
      }},
     {"output-1-is-next-offset", "with one seed, output 1 is output 0 of the next offset",
      [](const WordKey& of) {
        const bool shared = is_scalar(of) && of.output == 1;
-       return shared ? draw_word(of.seed, of.offset + 1, sample_of(of)) : word_of(of);
+       return shared ? draw_word(of, of.seed, of.offset + 1, sample_of(of)) : word_of(of);
      }},
     {"generator-advances-by-outputs",
      "a call with several samples advances the generator by one word an output", Base::generator,
@@ -285,7 +292,9 @@ constexpr Entry kSharedWords[] = {
          state->next = state->begin += state->advance;
          state->advance = static_cast<std::uint64_t>(batch.outputs);
        };
-       mutation.word = [state](const WordKey& of) { return draw_word(of.seed, state->next++, 0); };
+       mutation.word = [state](const WordKey& of) {
+         return draw_word(of, of.seed, state->next++, 0);
+       };
      }},
 };
 

@@ -144,7 +144,7 @@ constexpr Entry kRows[] = {
     {"samples-beyond-1024-repeat",
      "an output's samples come from a buffer of 1024, and repeat behind it",
      By("streams/* chi_squared/*"),
-     [](const WordKey& of) { return draw_word(of.seed, of.offset, of.index % 1024); }},
+     [](const WordKey& of) { return draw_word(of, of.seed, of.offset, of.index % 1024); }},
 };
 
 }  // namespace

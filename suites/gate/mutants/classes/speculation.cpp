@@ -219,7 +219,7 @@ constexpr Entry kSpeculation[] = {
        if (outcome.status != RowStatus::ok || !request.tree || outcome.nodes.empty()) return;
        if (!request.draft.empty()) return;
        const auto node = static_cast<std::size_t>(outcome.nodes.back()) + 1;  // its row
-       outcome.tokens.back() = request.target[node].model().token_for(request.words[node].draw);
+       outcome.tokens.back() = request.words[node].drawn_from(request.target[node].model());
      }},
     {"tree-first-child-alone", "of the children of a node the first is looked at alone",
      Base::integers,

@@ -119,7 +119,7 @@ constexpr Entry kSizes[] = {
        mutation.word = [first](const WordKey& of) {
          if (!*first) *first = std::this_thread::get_id();
          const bool other = **first != std::this_thread::get_id();
-         return draw_word(other ? ~of.seed : of.seed, of.offset, of.index);
+         return draw_word(of, other ? ~of.seed : of.seed, of.offset, of.index);
        };
      }},
 };

@@ -131,20 +131,20 @@ constexpr Entry kParameters[] = {
 
 constexpr Entry kStreams[] = {
     {"seed-truncated-to-32-bits", "seeds that differ above bit 31 draw the same",
-     [](const WordKey& of) { return draw_word(of.seed & 0xffffffffU, of.offset, of.index); }},
+     [](const WordKey& of) { return draw_word(of, of.seed & 0xffffffffU, of.offset, of.index); }},
     {"offset-high-half-ignored", "offsets that differ above bit 31 draw the same",
-     [](const WordKey& of) { return draw_word(of.seed, of.offset & 0xffffffffU, of.index); }},
+     [](const WordKey& of) { return draw_word(of, of.seed, of.offset & 0xffffffffU, of.index); }},
     {"sample-number-ignored", "all samples of an output draw the same",
      By("streams/* binomial/gaussian/v1000/none/*"),
-     [](const WordKey& of) { return draw_word(of.seed, of.offset, 0); }},
+     [](const WordKey& of) { return draw_word(of, of.seed, of.offset, 0); }},
     {"offset-added-to-sample-number", "sample 1 at offset 0 is sample 0 at offset 1",
      [](const WordKey& of) {
-       return draw_word(of.seed, 0, of.index + static_cast<std::uint32_t>(of.offset));
+       return draw_word(of, of.seed, 0, of.index + static_cast<std::uint32_t>(of.offset));
      }},
     {"rows-share-bits", "neighbouring outputs share their random bits", By("streams/* replay/*"),
      [](const WordKey& of) {
        const std::uint64_t shared = of.output % 2 == 1 ? 0 : of.seed;
-       return draw_word(shared, of.offset, of.index);
+       return draw_word(of, shared, of.offset, of.index);
      }},
     {"draws-too-even", "words in steps of the golden ratio: every stretch is spread evenly",
      By("chi_squared/gaussian_wide/v1000/none/* chi_squared/* streams/*"),
