@@ -119,6 +119,9 @@ class Textbook:
         if temperature == 0 or top_k == 1 or top_p == 0:
             return int(np.argmax(x))
         p = np.exp((x - x.max()) / (temperature * self.temperature_error))
+        return self.one_of(p, self.kept(p.copy(), top_k, top_p, min_p))
+
+    def kept(self, p, top_k, top_p, min_p):
         p[p < min_p * p.max()] = 0
         if 0 < top_k < len(p):
             p[p < np.partition(p, -top_k)[-top_k]] = 0
@@ -128,7 +131,25 @@ class Textbook:
             above = np.cumsum(p[order]) - p[order]
             first = np.maximum.accumulate(np.where(np.diff(p[order], prepend=2.0) != 0, above, 0))
             p[order[first >= top_p]] = 0
+        return p
+
+    def one_of(self, p, kept):
+        """A token: `p` before the filters, `kept` after them."""
+        return self.drawn(kept)
+
+    def drawn(self, p):
         return int(np.searchsorted(np.cumsum(p), self.random.random() * p.sum(), side="right"))
+
+
+class Proposing(Textbook):
+    """Draws without filters until a token is kept, 64 times, and then from what is kept."""
+
+    def one_of(self, p, kept):
+        for _ in range(64):
+            token = self.drawn(p)
+            if kept[token] > 0:
+                return token
+        return self.drawn(kept)
 
 
 #: What the operations on probabilities can do.

@@ -14,7 +14,7 @@ import pytest
 
 import fairdraw
 from fairdraw import _core, verification
-from samplers import EXACT, EXACT_PROBS, Reporting, Textbook, exact, exact_probs
+from samplers import EXACT, EXACT_PROBS, Proposing, Reporting, Textbook, exact, exact_probs
 
 SEED = 1  # of all runs here: what follows was seen with it, and holds for it again
 
@@ -79,6 +79,13 @@ def test_textbook_sampler_passes_and_a_wrong_temperature_does_not():
     assert wrong.verdict == "failed" and wrong.exit_code == 1
     with pytest.raises(fairdraw.VerificationFailed, match="replay: fairdraw.verify"):
         wrong.raise_for_failures()
+
+
+def test_sampler_that_proposes_with_words_of_its_own_passes():
+    for case in ("support/*", "chi_squared/gaussian/v1000/top_k_50+top_p_0.9/t0.7/*"):
+        report = fairdraw.verify(Proposing(), suite="smoke", case=case, seed=SEED)
+        verdicts = [c.verdict for c in report.cases]
+        assert "passed" in verdicts and set(verdicts) <= {"passed", "skipped"}, report.cases
 
 
 @pytest.mark.parametrize("semantics", ["fairdraw", "vllm_torch"])

@@ -39,9 +39,10 @@ static uint64_t mixed(uint64_t x) { /* the finaliser of splitmix64 */
   return x ^ (x >> 31);
 }
 
-static double uniform(uint64_t seed, uint64_t offset, uint64_t index) { /* in [0, 1) */
+/* In [0, 1). `index` is below 2^32, and `attempt` above it. */
+static double uniform(uint64_t seed, uint64_t offset, uint64_t index, uint64_t attempt) {
   uint64_t state = mixed(seed + UINT64_C(0x9e3779b97f4a7c15));
-  state = mixed((state ^ mixed(offset + UINT64_C(0xd1b54a32d192ed03))) + index);
+  state = mixed((state ^ mixed(offset + UINT64_C(0xd1b54a32d192ed03))) + (attempt << 32 | index));
   return (double)(mixed(state) >> 11) * 0x1p-53;
 }
 
@@ -159,14 +160,24 @@ static void report_row(const fairdraw_batch* batch, const struct row* row) {
   }
 }
 
-static int64_t drawn(const struct row* row, double u) { /* a place among the candidates */
-  const double target = u * row->total;
+static int64_t place_of(const struct row* row, double target, int64_t size) {
   double sum = 0;
-  for (int64_t i = 0; i < row->kept; ++i) {
+  for (int64_t i = 0; i < size; ++i) {
     sum += row->weights[i];
     if (sum > target) return i;
   }
-  return row->kept - 1;
+  return size - 1;
+}
+
+/* A place among the candidates: the first that is drawn without filters and kept by them. */
+static int64_t drawn(const struct row* row, uint64_t seed, uint64_t offset, uint64_t index) {
+  enum { attempts = 64 };
+  for (uint64_t attempt = 0; row->kept > 1 && attempt < attempts; ++attempt) {
+    const double u = uniform(seed, offset, index, attempt);
+    const int64_t i = place_of(row, u * row->all, row->size);
+    if (i < row->kept) return i;
+  }
+  return place_of(row, uniform(seed, offset, index, attempts) * row->total, row->kept);
 }
 
 static void draw_output(const fairdraw_batch* batch, int64_t output, const struct row* row) {
@@ -180,8 +191,7 @@ static void draw_output(const fairdraw_batch* batch, int64_t output, const struc
     if (batch->logprob) batch->logprob[to] = -INFINITY;
     if (batch->logprob_filtered) batch->logprob_filtered[to] = -INFINITY;
     if (row->status != FAIRDRAW_ROW_OK) continue;
-    const double u = uniform(batch->seed[at], batch->offset[at], base + (uint64_t)sample);
-    const int64_t i = drawn(row, u);
+    const int64_t i = drawn(row, batch->seed[at], batch->offset[at], base + (uint64_t)sample);
     batch->tokens[to] = row->candidates[i].id;
     if (batch->logprob) batch->logprob[to] = (float)log(row->weights[i] / row->all);
     if (batch->logprob_filtered) {
