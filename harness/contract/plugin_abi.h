@@ -40,8 +40,8 @@ extern "C" {
 /* there min_p together with top_k or top_p too */
 #define FAIRDRAW_CAN_FROM_PROBS_ALL_FILTERS (UINT64_C(1) << 12)
 #define FAIRDRAW_CAN_CHAINS (UINT64_C(1) << 13) /* verifies drafted chains */
-/* given random words: the token is the first one whose prefix sum exceeds floor(word * total /
-   2^64) */
+/* given random words: the token is the first survivor whose prefix sum exceeds floor(word * total /
+   2^64), also where a seed would draw by proposals */
 #define FAIRDRAW_CAN_SCRIPTED_WORDS (UINT64_C(1) << 14)
 #define FAIRDRAW_REPORTS_STATUS (UINT64_C(1) << 15)
 #define FAIRDRAW_REPORTS_SUPPORT (UINT64_C(1) << 16)
