@@ -335,10 +335,9 @@ void ShardRow::answer_sums(const MergedRow& row, const SumAbove& question, std::
   const auto add_cut = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t id = begin; id < end; ++id) {
       const float x = values_[id - all_.begin];
-      const std::int32_t key = order_key(x);
-      if (key <= least) continue;
-      const double octave =
-          cpu::octaves_by(row.rule(), from_order_key(row.cut_tile_of(id).key)).whole;
+      const std::int32_t key = order_key(x), largest = row.cut_tile_of(id).key;
+      if (key <= least || key > largest) continue;  // the latter of blocks that were not right
+      const double octave = cpu::octaves_by(row.rule(), from_order_key(largest)).whole;
       const uint128_t weight = row_weight(tile_weight(cpu::octaves_by(row.rule(), x), octave),
                                           row_shift(row.octave(), octave));
       for (std::size_t i = 0; i < above.size(); ++i) {
