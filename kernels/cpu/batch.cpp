@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common/arguments.h"
-#include "common/philox.h"
 #include "common/processing_rules.h"
+#include "common/proposals.h"
 #include "cpu/batch_logprobs.h"
 #include "cpu/float_environment.h"
 #include "cpu/outputs_by_row.h"
@@ -21,13 +21,21 @@ namespace {
 struct Batch {
   const SampleRequest& request;
   const SampleResult& result;
-  const FilterOptions& options;
+  FilterOptions options;
   bool wants_tokens;
   View<const std::int32_t> given_tokens;  // instead of draws
   BatchLogprobs logprobs;
   OutputsByRow grouped;
   const std::int64_t* logit_rows;  // null: row i of the call is row i of the logits
   const RowSurvivors* survivors;   // may be null
+
+  /// Whether no output needs to know which tokens survive.
+  bool asks_for_draws_alone() const {
+    const bool asks_survivors = result.support_size.given() || result.logprob_filtered.given() ||
+                                result.mask.given() || result.probs.given() ||
+                                (result.logprobs.given() && !is_raw(result.logprobs.mode));
+    return wants_tokens && !given_tokens.given() && survivors == nullptr && !asks_survivors;
+  }
 
   std::int64_t row_of_logits(std::int64_t row) const {
     return logit_rows == nullptr ? row : logit_rows[row];
@@ -58,7 +66,7 @@ struct Batch {
     for (std::int64_t s = 0; s < samples; ++s) {
       const std::int64_t at = output * samples + s;
       const auto index = static_cast<std::uint32_t>(request.seed.is_array() ? s : at);
-      const std::int32_t token = sampler.draw(random_word(seed, offset, request.purpose, index));
+      const std::int32_t token = sampler.draw(DrawWords{seed, offset, request.purpose, index});
       result.tokens.data[at] = token;
       if (result.logprob.given()) result.logprob.data[at] = sampler.logprob(token);
       if (result.logprob_filtered.given()) {
@@ -196,6 +204,7 @@ Error run_batch(const SampleRequest& request, const SampleResult& result,
               OutputsByRow(request),
               logit_rows,
               survivors};
+  batch.options.draws_alone = batch.asks_for_draws_alone();
   if (request.indices.given()) {
     for (std::int64_t i = 0; i < request.indices.size; ++i) {
       const std::int32_t row = request.indices.data[i];

@@ -21,13 +21,61 @@ constexpr double kRankDeviations = 4.0;
 RowStatus IndexedRow::filter(const float* x, std::size_t n, const RowParameters& parameters,
                              const FilterOptions& options) {
   begin_row(x, n, parameters, options.from_probs);
+  parameters_ = parameters;
+  options_ = options;
+  proposes_ =
+      !is_greedy(parameters) &&
+      proposes(top_k_is_on(parameters.top_k, static_cast<std::int64_t>(n)), parameters.top_p);
+  has_proposals_ = has_survivors_ = false;
+  return proposes_ && options.draws_alone ? index_for_proposals() : find_survivors();
+}
+
+RowStatus IndexedRow::index_for_proposals() {
+  RowIndex& index = row_.index;
+  return parameters_.min_p > 0.0F ? index.scan(index.smallest_allowed()) : index.build();
+}
+
+/// The smallest value that min_p keeps.
+float IndexedRow::min_p_low() const {
+  const RowIndex& index = row_.index;
+  const float lowest = index.smallest_allowed();
+  if (!(parameters_.min_p > 0.0F)) return lowest;
+  return std::max(lowest, min_p_threshold(parameters_.min_p, index.max, index.rule));
+}
+
+void IndexedRow::begin_proposals() {
+  RowIndex& index = row_.index;
+  if (!index.has_sums && parameters_.min_p > 0.0F) {
+    proposer_.begin_scanned(index, min_p_low(), parameters_.top_p);
+  } else {
+    index.need_sums();
+    proposer_.begin(index, min_p_low(), parameters_.top_p);
+  }
+  if (has_survivors_) proposer_.know_threshold(row_.survivors.low());
+  has_proposals_ = true;
+}
+
+std::int32_t IndexedRow::draw(const DrawWords& words) {
+  if (!proposes_) return draw(words.of_attempt(0));
+  if (!has_proposals_) begin_proposals();
+  if (const auto token = proposer_.draw(row_.index, words)) return *token;
+  if (!has_survivors_) find_survivors();
+  proposer_.know_threshold(row_.survivors.low());
+  return draw(words.of_survivors());
+}
+
+RowStatus IndexedRow::find_survivors() {
+  const RowParameters& parameters = parameters_;
+  const FilterOptions& options = options_;
   RowIndex& index = row_.index;
   TopSet& survivors = row_.survivors;
+  const std::size_t n = index.size;
   const bool ties_of_largest = options.top_k_1_keeps_ties && parameters.top_k == 1;
   const bool greedy = is_greedy(parameters) && !ties_of_largest;
   const bool top_k = top_k_is_on(parameters.top_k, static_cast<std::int64_t>(n));
   const bool min_p = parameters.min_p > 0.0F;
   const bool top_p = parameters.top_p < 1.0F;
+  has_survivors_ = true;
   if (!greedy && !top_k && !min_p) {
     if (!top_p) return index.build();
     if (!options.from_probs && n > kShortRow) return nucleus_.cut_unread(row_, parameters.top_p);
@@ -39,10 +87,7 @@ RowStatus IndexedRow::filter(const float* x, std::size_t n, const RowParameters&
     greedy_token_ = index.first_at_maximum();
     return RowStatus::ok;
   }
-  if (min_p) {
-    const float threshold = min_p_threshold(parameters.min_p, index.max, index.rule);
-    survivors.keep_from(index, std::max(survivors.low(), threshold));
-  }
+  if (min_p) survivors.keep_from(index, min_p_low());
   const float base = survivors.low();
   if (top_k) {
     apply_top_k(static_cast<std::size_t>(parameters.top_k), options.tie_rule);

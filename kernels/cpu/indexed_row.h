@@ -45,6 +45,7 @@
 #include "common/parameters.h"
 #include "cpu/filter_options.h"
 #include "cpu/nucleus.h"
+#include "cpu/proposer.h"
 #include "cpu/row_logprobs.h"
 #include "fairdraw/types.h"
 
@@ -56,11 +57,15 @@ class IndexedRow {
   void use(CpuTarget target) { row_.index.use(target); }
 
   /// Filters a row of n >= 1 values. Banned tokens are -inf already (probabilities: 0), and
-  /// `parameters` are in range. The row must stay alive until the next call.
+  /// `parameters` are in range. The row must stay alive until the next call. With
+  /// options.draws_alone only draws and what is unfiltered may be asked for.
   RowStatus filter(const float* x, std::size_t n, const RowParameters& parameters,
                    const FilterOptions& options);
 
-  /// The token of a random word. The row's status must be ok.
+  /// The token of a draw by seed: by proposals where the row proposes (common/proposals.h). The
+  /// row's status must be ok.
+  std::int32_t draw(const DrawWords& words);
+  /// The survivor of a random word: of scripts, and of speculation.
   std::int32_t draw(std::uint64_t word);
 
   std::int64_t support_size() const;
@@ -94,11 +99,21 @@ class IndexedRow {
 
  private:
   void begin_row(const float* x, std::size_t n, const RowParameters& parameters, bool from_probs);
+  RowStatus index_for_proposals();
+  void begin_proposals();
+  RowStatus find_survivors();
+  float min_p_low() const;
   void apply_top_k(std::size_t k, TieRule tie_rule);
   float kth_largest_of_row(std::size_t k);
 
   KnownRow row_;
   Nucleus nucleus_;
+  Proposer proposer_;
+  RowParameters parameters_;
+  FilterOptions options_;
+  bool proposes_ = false;
+  bool has_proposals_ = false;  ///< proposer_ is of this row
+  bool has_survivors_ = false;  ///< row_.survivors are the filters'
   double temperature_ = 1;
   std::int32_t greedy_token_ = -1;   // the only one that a greedy row keeps; -1 of another
   std::vector<std::uint32_t> mask_;  // of list_survivors

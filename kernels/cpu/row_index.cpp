@@ -12,6 +12,13 @@ constexpr float kLargestFinite = std::numeric_limits<float>::max();
 
 }  // namespace
 
+std::size_t position_in(const std::uint64_t* weights, uint128_t rest, int shift) {
+  auto left = static_cast<std::uint64_t>(rest >> shift);  // below the segment's sum: 64 bits
+  std::size_t position = 0;
+  while (weights[position] <= left) left -= weights[position++];
+  return position;
+}
+
 void RowIndex::use(CpuTarget target) {
   passes = &passes_for(target);
   tile_passes = &tile_passes_for(target);
@@ -105,6 +112,12 @@ Segment RowIndex::segment_of_tile(std::size_t tile, bool near) const {
   const auto length = static_cast<std::uint32_t>(tile_length(tile));
   if (near) return {tile * kTile, length, kRowBits, max};
   return {tile * kTile, length, shifts[tile], from_order_key(keys[tile])};
+}
+
+std::size_t RowIndex::token_in(const Segment& tile, uint128_t rest) const {
+  std::uint64_t weights[kTile + kTileSlack];
+  tile_passes->weigh(x + tile.begin, tile.length, rule, tile.maximum, smallest_allowed(), weights);
+  return tile.begin + position_in(weights, rest, tile.shift);
 }
 
 std::uint64_t RowIndex::weight_in_tile(std::size_t tile, float value) const {

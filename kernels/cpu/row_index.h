@@ -33,6 +33,10 @@ struct Segment {
   float maximum;
 };
 
+/// The first position whose inclusive prefix of weights passes `rest`, which is below the sum of a
+/// segment with that shift, in the row's unit.
+std::size_t position_in(const std::uint64_t* weights, uint128_t rest, int shift);
+
 /// A row and what is known of it. `max` and `octave` are known after `scan` and `build`; arrays are
 /// by block, group or tile, and valid where their flag says so.
 struct RowIndex {
@@ -61,6 +65,8 @@ struct RowIndex {
   std::size_t tile_length(std::size_t tile) const;
   /// A tile that has an allowed token; near: relative to the row's maximum.
   Segment segment_of_tile(std::size_t tile, bool near) const;
+  /// The token of a tile at `rest` of its weights, in the row's unit, below the tile's sum.
+  std::size_t token_in(const Segment& tile, uint128_t rest) const;
   /// Weight v of one token of a value in a tile whose key is known.
   std::uint64_t weight_in_tile(std::size_t tile, float value) const;
   /// Weight of all allowed tokens, and of those >= low, in the row's unit.

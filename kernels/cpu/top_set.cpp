@@ -117,16 +117,13 @@ std::int32_t TopSet::draw(RowIndex& row, const ValueList& list, std::uint64_t wo
   const Segment segment =
       segments_.empty() ? row.segment_of_tile(index, /*near=*/false) : segments_[index];
   const uint128_t before = found == prefix_.begin() ? uint128_t{0} : *std::prev(found);
-  // Below the segment's sum, so it has 64 bits.
-  auto rest = static_cast<std::uint64_t>((place - before) >> segment.shift);
   const float* values = domain(row, list);
   std::uint64_t weights[kTile + kTileSlack];
   for_both_sides(segment, [&](std::size_t begin, std::size_t length, float low) {
     row.tile_passes->weigh(values + begin, length, row.rule, segment.maximum, low,
                            weights + (begin - segment.begin));
   });
-  std::size_t position = 0;
-  while (weights[position] <= rest) rest -= weights[position++];
+  const std::size_t position = position_in(weights, place - before, segment.shift);
   return static_cast<std::int32_t>(row_position(row, list, segment.begin + position));
 }
 

@@ -35,11 +35,15 @@ RowStatus DraftedRequests::filter(std::int64_t b, const DraftedRequest& request,
   return filter_row(rows_, request.row + i, parameters(b), options_, worker);
 }
 
+DrawWords DraftedRequests::draw_words(std::int64_t b, std::int64_t position) const {
+  return {target_.seed.at(b), target_.offset.at(b) + static_cast<std::uint64_t>(position),
+          Purpose::draw, static_cast<std::uint32_t>(target_.seed.is_array() ? 0 : b)};
+}
+
 std::uint64_t DraftedRequests::word(std::int64_t b, std::int64_t position, Purpose purpose,
                                     std::uint32_t sibling) const {
-  const std::uint64_t offset = target_.offset.at(b) + static_cast<std::uint64_t>(position);
-  const auto index = static_cast<std::uint32_t>(target_.seed.is_array() ? 0 : b);
-  return random_word(target_.seed.at(b), offset, purpose, index, sibling);
+  const DrawWords words = draw_words(b, position);
+  return random_word(words.seed, words.offset, purpose, words.index, sibling);
 }
 
 RowParameters DraftedRequests::parameters(std::int64_t b) const {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "common/proposals.h"
 #include "cpu/batch.h"
 #include "cpu/distribution_weights.h"
 #include "serving/rules/drafted_request.h"
@@ -23,6 +24,8 @@ class DraftedRequests {
                    Worker& worker) const;
 
   bool is_greedy(std::int64_t b) const { return fairdraw::is_greedy(parameters(b)); }
+  /// Of the draw that `sample` makes at a position.
+  DrawWords draw_words(std::int64_t b, std::int64_t position) const;
   std::uint64_t word(std::int64_t b, std::int64_t position, Purpose purpose,
                      std::uint32_t sibling = 0) const;
   const std::int32_t* tokens(const DraftedRequest& request) const {

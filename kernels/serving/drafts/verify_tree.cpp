@@ -111,7 +111,7 @@ class Trees {
     for (std::int64_t node = -1;; ++accepted) {
       const RowStatus status = requests_.filter(b, request, node + 1, worker);
       if (status != RowStatus::ok) return status;
-      const std::int32_t token = worker.sampler.draw(requests_.word(b, accepted, Purpose::draw));
+      const std::int32_t token = worker.sampler.draw(requests_.draw_words(b, accepted));
       tokens[accepted] = token;
       keep(b, accepted, worker);
       std::int64_t child = child_of(request, node, node + 1);

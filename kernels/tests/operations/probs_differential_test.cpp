@@ -47,7 +47,7 @@ struct Draw {
   void expect(const IntegerRow& expected, const char* operation) const {
     EXPECT_EQ(status, expected.status) << operation;
     for (std::uint32_t s = 0; s < 3; ++s) {
-      EXPECT_EQ(tokens[s], expected.token_for(random_word(seed, offset, Purpose::draw, s)))
+      EXPECT_EQ(tokens[s], token_of(expected, {seed, offset, Purpose::draw, s}))
           << operation << " sample " << s;
     }
   }

@@ -157,10 +157,8 @@ std::string compare(const ProcessedBatch& batch, std::size_t r,
     return fmt::format("status {} instead of {}", to_string(got.statuses[r]),
                        to_string(expected.status));
   }
-  const std::uint64_t word = random_word(row.seed, row.offset, Purpose::draw, 0);
-  if (got.tokens[r] != expected.token_for(word)) {
-    return fmt::format("token {} instead of {}", got.tokens[r], expected.token_for(word));
-  }
+  const std::int32_t must = token_of(expected, {row.seed, row.offset, Purpose::draw, 0});
+  if (got.tokens[r] != must) return fmt::format("token {} instead of {}", got.tokens[r], must);
   const bool ok = expected.status == RowStatus::ok;
   for (std::size_t t = 0; t < vocab; ++t) {
     const std::size_t at = r * static_cast<std::size_t>(batch.words()) + t / 32;

@@ -59,6 +59,11 @@ std::string describe(const RandomRow& row) {
       static_cast<int>(row.tie_rule), static_cast<int>(row.filter_order), !row.allowed.empty());
 }
 
+std::int32_t token_of(const reference::IntegerRow& model, const DrawWords& words) {
+  return model.token_by_attempts(
+      [&words](std::uint32_t attempt) { return words.of_attempt(attempt); });
+}
+
 std::vector<CpuTarget> available_targets() {
   std::vector<CpuTarget> targets;
   for (const CpuTarget target :

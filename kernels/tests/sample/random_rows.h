@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/proposals.h"
 #include "fairdraw/sample.h"
 #include "fairdraw/types.h"
 #include "reference/integer_model.h"
@@ -37,6 +38,9 @@ SampleRequest request_of(const RandomRow& row, std::int32_t num_samples);
 
 /// A sentence that names the row.
 std::string describe(const RandomRow& row);
+
+/// The model's token of a draw by seed.
+std::int32_t token_of(const reference::IntegerRow& model, const DrawWords& words);
 
 /// The targets that this machine runs.
 std::vector<CpuTarget> available_targets();

@@ -69,13 +69,10 @@ std::string compare(const RandomRow& row, const reference::IntegerRow& expected,
                        to_string(expected.status));
   }
   for (int s = 0; s < kSamples; ++s) {
-    const std::uint64_t word =
-        random_word(row.seed, row.offset, Purpose::draw, static_cast<std::uint32_t>(s));
-    const auto sample_number = static_cast<std::size_t>(s);
-    if (got.tokens[sample_number] != expected.token_for(word)) {
-      return fmt::format("sample {}: token {} instead of {}", s, got.tokens[sample_number],
-                         expected.token_for(word));
-    }
+    const std::int32_t must =
+        token_of(expected, {row.seed, row.offset, Purpose::draw, static_cast<std::uint32_t>(s)});
+    const std::int32_t token = got.tokens[static_cast<std::size_t>(s)];
+    if (token != must) return fmt::format("sample {}: token {} instead of {}", s, token, must);
   }
   if (!whole) return {};
   const bool ok = expected.status == RowStatus::ok;

@@ -1,6 +1,6 @@
 // A request's next token by the integer model of its processed row: nothing of a batch in it, and
 // nothing of the kernels but the random word.
-#include "common/philox.h"
+#include "common/proposals.h"
 #include "reference/processing_model.h"
 #include "tests/serving/batch_model.h"
 
@@ -32,7 +32,9 @@ DrawnToken draw_alone(const RequestSnapshot& of, const std::vector<float>& logit
                                {request.temperature, request.top_k, request.top_p, request.min_p},
                                options.tie_rule, options.filter_order);
   const std::uint64_t offset = request.first_offset + of.output.size();
-  return {row.status, row.token_for(random_word(request.seed, offset, Purpose::draw, 0))};
+  const DrawWords words{request.seed, offset, Purpose::draw, 0};
+  return {row.status,
+          row.token_by_attempts([&](std::uint32_t attempt) { return words.of_attempt(attempt); })};
 }
 
 }  // namespace fairdraw::suites::batches

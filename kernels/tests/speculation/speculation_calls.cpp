@@ -81,6 +81,13 @@ std::uint64_t word_of(const SpeculationCall& call, std::int64_t b, std::size_t p
                               index, sibling);
 }
 
+/// What `sample` draws at a position from its row of the target.
+std::int32_t token_of_target(const SpeculationCall& call, std::int64_t b, std::size_t position,
+                             const IntegerRow& row) {
+  return row.token_by_attempts(
+      [&](std::uint32_t attempt) { return word_of(call, b, position, Purpose::draw, attempt); });
+}
+
 /// What of one request the model needs.
 struct Parts {
   RowStatus status = RowStatus::ok;
@@ -105,6 +112,9 @@ Parts parts_of(const SpeculationCall& call, std::int64_t b) {
     parts.words.push_back({word_of(call, b, i, Purpose::draw), word_of(call, b, i, Purpose::accept),
                            word_of(call, b, i, Purpose::recover),
                            word_of(call, b, i, Purpose::bonus)});
+    parts.words.back().attempts = [&call, b, i](std::uint32_t attempt) {
+      return word_of(call, b, i, Purpose::draw, attempt);
+    };
     for (std::uint32_t k = 1; call.trees && k < span->drafts; ++k) {
       parts.words.back().accept_next.push_back(word_of(call, b, i, Purpose::accept, k));
     }
@@ -178,8 +188,8 @@ std::int32_t draft_token(const SpeculationCall& call, std::int64_t b, const Span
   const bool known = call.draft_law != DraftLaw::none;
   const IntegerRow row =
       known ? draft_row(call, b, span.place + i) : target_row(call, b, span.row + i);
-  const std::uint64_t word = word_of(call, b, i, known ? Purpose::draft : Purpose::draw);
-  const std::int32_t token = row.token_for(word);
+  const std::int32_t token =
+      known ? row.token_for(word_of(call, b, i, Purpose::draft)) : token_of_target(call, b, i, row);
   return token < 0 || (!known && random() % 4 == 0) ? anywhere : token;
 }
 
@@ -334,7 +344,7 @@ SpeculationCall random_speculation_call(std::uint64_t number, std::int64_t vocab
         }
         const IntegerRow row =
             target_row(call, b, span->row + static_cast<std::size_t>(parent + 1));
-        const std::int32_t token = row.token_for(word_of(call, b, depth, Purpose::draw));
+        const std::int32_t token = token_of_target(call, b, depth, row);
         if (token >= 0) call.draft_tokens[span->place + i] = token;
       }
       if (sampled) call.draft_tokens[span->place + i] = sampled_token(call, b, *span, i, random);

@@ -45,6 +45,17 @@ std::string compare_draws(IndexedRow& got, const IntegerRow& expected, std::uint
   return {};
 }
 
+/// Draws that follow each other on one row share what is known of its survivors: more than a turn.
+std::string compare_draws_by_seed(IndexedRow& got, const IntegerRow& expected,
+                                  std::uint64_t number) {
+  for (std::uint32_t s = 0; s < 12; ++s) {
+    const DrawWords words{number, number % 5, Purpose::draw, s};
+    const std::int32_t token = got.draw(words), must = token_of(expected, words);
+    if (token != must) return fmt::format("draw {}: token {} instead of {}", s, token, must);
+  }
+  return {};
+}
+
 std::string compare_tokens(IndexedRow& got, const IntegerRow& expected) {
   const std::size_t vocab = expected.mask.size();
   std::vector<std::uint32_t> mask((vocab + 31) / 32, 0xcacacacaU);
@@ -177,14 +188,22 @@ std::string compare(const IndexedRowCase& row, const IntegerRow& expected, Index
   // In one order of two: an output must not depend on what was asked before it.
   std::vector<std::function<std::string()>> steps = {
       [&] { return compare_draws(got, expected, number); },
-      [&] { return compare_tokens(got, expected); }, [&] { return compare_weights(got, expected); },
+      [&] { return compare_draws_by_seed(got, expected, number); },
+      [&] { return compare_tokens(got, expected); },
+      [&] { return compare_weights(got, expected); },
       [&] { return compare_logprobs(row, got, expected, number); },
       [&] { return compare_views(row, got, expected); }};
   if (number % 2 == 1) std::reverse(steps.begin(), steps.end());
   for (const auto& step : steps) {
     if (std::string difference = step(); !difference.empty()) return difference;
   }
-  return {};
+  cpu::FilterOptions draws_alone = row.options;
+  draws_alone.draws_alone = true;
+  if (got.filter(row.values.data(), row.values.size(), parameters, draws_alone) != status) {
+    return "another status for draws alone";
+  }
+  const std::string difference = compare_draws_by_seed(got, expected, number);
+  return difference.empty() ? difference : "draws alone: " + difference;
 }
 
 using MakeCase = std::function<IndexedRowCase(std::uint64_t number)>;
