@@ -50,7 +50,7 @@ constexpr Entry kProposals[] = {
        return of.survives() || of.attempt + 1 == reference::kAttemptsOfADraw;
      }},
     {"proposals-at-the-bound", "a proposal is taken where the mass above it is top_p itself",
-     By("support/*/partial_sums tokens/*/partial_sums"),
+     By("tokens/*/partial_sums"),
      [](const Proposal& of) {
        const auto none = [](std::size_t) { return false; };
        return of.survives() || (of.parameters.min_p == 0 && above(of, none) <= target_of(of));
