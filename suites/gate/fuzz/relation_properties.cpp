@@ -245,7 +245,7 @@ Judgement padded(Subject& subject) {
   if (!has_tokens_alone(request)) return not_applicable("a column would become a token's");
   const std::int64_t columns = std::int64_t{1} << choice(subject, 0, 7);
   Request changed = request;
-  changed.vocab += columns;
+  harness::widen_vocab(changed, columns);
   if (changed.row_stride != 0) changed.row_stride += columns;
   changed.logits.clear();
   changed.allowed.clear();

@@ -97,6 +97,15 @@ bool is_free_of_tiles(const Request& request, std::int64_t row) {
          kFree;
 }
 
+void widen_vocab(Request& request, std::int64_t columns) {
+  constexpr std::int64_t kLargest = std::numeric_limits<std::int32_t>::max();
+  for (reference::RowParameters& row : request.parameters) {
+    if (row.top_k < request.vocab) continue;
+    row.top_k = static_cast<std::int32_t>(std::min(row.top_k + columns, kLargest));
+  }
+  request.vocab += columns;
+}
+
 std::string outside_of_band(const CheckInput& input, const Request& changed,
                             const Response& response, const Response& before) {
   // What fails a row is none of its weights, so no band holds for it.

@@ -23,6 +23,10 @@ std::optional<float> scaled_exactly(float probability, int octaves);
 /// smallest to the largest value, so that no tile cuts a bit.
 bool is_free_of_tiles(const Request& request, std::int64_t row);
 
+/// Appends columns to the vocabulary of a request, not to its arrays. A top_k that keeps the whole
+/// vocabulary grows along: it would be active otherwise, and with top_p other words decide then.
+void widen_vocab(Request& request, std::int64_t columns);
+
 /// Empty, or how the answer to a changed request leaves the band: by a status that it did not have
 /// before the change, a token of a row that must fail, or a token, a bit of a mask or the size of a
 /// support. Rows whose answer the profile leaves open are passed over.

@@ -140,7 +140,7 @@ void compare_padding(const Request& base, const Response& expected, Relations& r
   for (const std::int64_t columns : {1, 31, 64}) {
     if (base.vocab + columns > kMaxVocab || !base.allowed.empty()) return;
     Request padded = base;
-    padded.vocab = base.vocab + columns;
+    widen_vocab(padded, columns);
     padded.logits.clear();
     for (std::int64_t row = 0; row < base.rows; ++row) {
       padded.logits.insert(padded.logits.end(), base.row(row), base.row(row) + base.vocab);
