@@ -33,7 +33,8 @@ Parameter<std::int32_t> top_k_of(nb::handle object, const Place& place);
 struct Options {
   Parameter<std::uint64_t> seed, offset;
   Indices indices;
-  DrawOptions draw;
+  /// Without a fresh seed, which takes as long as a draw.
+  DrawOptions draw{.seed = std::uint64_t{0}, .indices = {}};
 
   Options(const Named& given, std::int32_t num_samples, const Place& place,
           bool with_indices = true);

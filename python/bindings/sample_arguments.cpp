@@ -20,19 +20,22 @@ SampleArguments::SampleArguments(const Named& given)
       temperature_(temperature_of(given["temperature"], place_)),
       top_p_(probability("top_p", given["top_p"], place_)),
       min_p_(probability("min_p", given["min_p"], place_)),
-      top_k_(top_k_of(given["top_k"], place_)) {
-  request.logits = rows_.view;
-  request.temperature = temperature_.value;
-  request.top_k = top_k_.value;
-  request.top_p = top_p_.value;
-  request.min_p = min_p_.value;
-  request.seed = options_.draw.seed;
-  request.offset = options_.draw.offset;
-  request.indices = options_.draw.indices;
-  request.num_samples = options_.draw.num_samples;
-  request.purpose = given.as<Purpose>("purpose");
-  request.tie_rule = given.as<TieRule>("tie_rule");
-  request.filter_order = given.as<FilterOrder>("filter_apply_order");
+      top_k_(top_k_of(given["top_k"], place_)),
+      request{.logits = rows_.view,
+              .temperature = temperature_.value,
+              .top_k = top_k_.value,
+              .top_p = top_p_.value,
+              .min_p = min_p_.value,
+              .seed = options_.draw.seed,
+              .offset = options_.draw.offset,
+              .tie_rule = given.as<TieRule>("tie_rule"),
+              .filter_order = given.as<FilterOrder>("filter_apply_order"),
+              .allowed = {},
+              .processing = {},
+              .active = {},
+              .indices = options_.draw.indices,
+              .num_samples = options_.draw.num_samples,
+              .purpose = given.as<Purpose>("purpose")} {
   const std::int64_t vocab = rows_.view.vocab;
   if (given.has("allowed")) {
     allowed_ = input_array("allowed", given["allowed"], &place_);

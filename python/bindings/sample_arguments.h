@@ -20,8 +20,6 @@ class SampleArguments {
 
   const Place& place() const { return place_; }
   std::int64_t drawn() const { return drawn_; }  ///< outputs * num_samples
-  SampleRequest request;
-  SampleResult result;
 
  private:
   void read_reports(std::int64_t outputs);
@@ -36,6 +34,10 @@ class SampleArguments {
   std::int64_t drawn_ = 0;
   OutputArray mask_, probs_, report_rows_;
   std::optional<Named> reports_;
+
+ public:
+  SampleRequest request;  // after what it is made of, because a seed of its own takes long
+  SampleResult result;
 };
 
 }  // namespace fairdraw::python

@@ -90,9 +90,10 @@ class NumpyBackend:
     def seed(self, name: str, value: Any, outputs: int) -> Any:
         return value
 
-    def call(self, operation: Any, /, *, workspace: Any = None, **named: Any) -> Any:
+    def call(self, operation: Any, named: dict[str, Any]) -> Any:
         """Calls one of the compiled module's operations, which read arguments by name."""
-        named.update(stream=self.stream, workspace=workspace)
+        named["stream"] = self.stream
+        named.setdefault("workspace", None)
         return operation(named)
 
     def workspace(self, rows: int, vocab: int = 0) -> Any:
@@ -238,11 +239,10 @@ class TorchBackend:
             return False
         return dtype == "float32" or not value.is_floating_point()
 
-    def call(self, operation: Any, /, *, workspace: Any = None, **named: Any) -> Any:
+    def call(self, operation: Any, named: dict[str, Any]) -> Any:
         """As that of NumPy's, with all tensors lent."""
-        return self.on_device(
-            operation, self.lend({**named, "stream": self.stream, "workspace": workspace})
-        )
+        lent = self.lend({"workspace": None, **named, "stream": self.stream})
+        return self.on_device(operation, lent)
 
     def on_device(self, function: Any, *arguments: Any) -> Any:
         cuda = self._torch.cuda

@@ -19,7 +19,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from . import _core
 from ._arguments import _member
-from ._arrays import Backend, backend_of
+from ._arrays import Backend, NumpyBackend, backend_of
 
 #: Arrays, in one of the libraries' types: rows of logits or probabilities and others that are read as
 #: they are; parameters, which are also numbers; indices of rows; 64 bits each.
@@ -211,12 +211,18 @@ def _operand(parameter: inspect.Parameter, name: str) -> Operand:
 
 
 @functools.cache
-def _lends(declared: Any) -> tuple[list[str], list[tuple[str, _Lend]]]:
-    """Names of arguments that are taken as they are, and of others, with what is done to them."""
-    annotations = declared.__annotations__.items()
-    lends = [(name, KINDS[kind].lend) for name, kind in annotations if kind in KINDS]
-    as_they_are = [name for name, lend in lends if lend is _as_it_is]
-    others = [(name, lend) for name, lend in lends if lend is not None and lend is not _as_it_is]
+def _lends(declared: Any, numpy: bool) -> tuple[list[str], list[tuple[str, _Lend]]]:
+    """Names of arguments that NumPy's backend or torch's takes as they are, and of others, with what
+    is done to them."""
+    as_they_are, others = [], []
+    for name, annotation in declared.__annotations__.items():
+        kind = KINDS.get(annotation)
+        if kind is None or kind.lend is None:
+            continue
+        if kind.lend is _as_it_is or (numpy and kind.schema == "Tensor"):
+            as_they_are.append(name)
+        else:
+            others.append((name, kind.lend))
     return as_they_are, others
 
 
@@ -226,7 +232,7 @@ def lent(
     """Those of the given arguments that the compiled module takes, as the annotations of a function
     or a dataclass say; without bits, which `_seed_and_offset` makes. `rows`: how many values a
     parameter has, where not as many as the rows."""
-    as_they_are, others = _lends(declared)
+    as_they_are, others = _lends(declared, isinstance(backend, NumpyBackend))
     found = {name: given[name] for name in as_they_are}
     for name, lend in others:
         found[name] = lend(backend, name, given[name], rows)

@@ -182,14 +182,16 @@ class BeamSearch:
         }
         backend.call(
             _core.beam_search_step,
-            rows=rows,
-            logprobs=logprobs,
-            requests=self._requests,
-            max_width=self._max_width,
-            row_begins=begins,
-            **memory._asdict(),
-            next=after,
-            workspace=backend.allocate,
+            dict(
+                rows=rows,
+                logprobs=logprobs,
+                requests=self._requests,
+                max_width=self._max_width,
+                row_begins=begins,
+                **memory._asdict(),
+                next=after,
+                workspace=backend.allocate,
+            ),
         )
         # A step that was refused has left the search where it was.
         self._memory, self._backend, self._is_placed = memory, backend, True
@@ -217,14 +219,16 @@ class BeamSearch:
         )
         backend.call(
             _core.beam_search_result,
-            requests=self._requests,
-            max_width=self._max_width,
-            best=best,
-            pool=self._memory.pool,
-            history=self._memory.history,
-            live=self._memory.live,
-            length_penalty=self._memory.parameters["length_penalty"],
-            **result._asdict(),
+            dict(
+                requests=self._requests,
+                max_width=self._max_width,
+                best=best,
+                pool=self._memory.pool,
+                history=self._memory.history,
+                live=self._memory.live,
+                length_penalty=self._memory.parameters["length_penalty"],
+                **result._asdict(),
+            ),
         )
         return result
 

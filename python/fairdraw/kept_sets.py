@@ -103,7 +103,7 @@ def sample_with_kept_sets(
     wanted = ("tokens", "statuses", "logprob_filtered")
     found = empty(backend, {name: DETAILS[name] for name in wanted}, sizes)
     call.update(found, sets=sets, workspace=backend.allocate)
-    backend.call(_core.sample_with_kept_sets, **call)
+    backend.call(_core.sample_with_kept_sets, call)
     tokens, statuses, logprobs = found.values()
     return KeptSample(tokens, logprobs, _found(backend, sets), statuses, drawn_with)
 
@@ -135,13 +135,15 @@ def kept_sets_of_mask(
     sets = _sets(backend, outputs, vocab, room)
     backend.call(
         _core.kept_sets_of_mask,
-        mask=mask,
-        vocab=vocab,
-        first_id=first_id,
-        indices=backend.indices(indices),
-        statuses=statuses,
-        sets=sets,
-        workspace=backend.allocate,
+        dict(
+            mask=mask,
+            vocab=vocab,
+            first_id=first_id,
+            indices=backend.indices(indices),
+            statuses=statuses,
+            sets=sets,
+            workspace=backend.allocate,
+        ),
     )
     return _found(backend, sets)
 
@@ -181,14 +183,14 @@ def _with_sets(
     def backend_for(rows: Any, name: str) -> Backend:
         backend = backend_of(rows, name)
 
-        def call(function: Any, /, **named: Any) -> None:
+        def call(function: Any, named: dict[str, Any]) -> None:
             made: list[dict[str, Any]] = []
 
             def make_sets(places: int) -> Any:
                 made.append(_sets(backend, places, int(rows.shape[-1]), room))
                 return backend.lend(made[0])
 
-            backend.call(function, **{**named, "make_sets": make_sets})
+            backend.call(function, {**named, "make_sets": make_sets})
             found.append(_found(backend, made[0]))
 
         keeping = copy.copy(backend)

@@ -96,13 +96,15 @@ def log_probabilities(
         call["token_ids"] = backend.cast(token_ids.clip(-1, 2**31 - 1), "int32")
     backend.call(
         _core.log_probabilities,
-        **call,
-        **dict.fromkeys(DETAILS),
-        seed=0,
-        offset=0,
-        purpose=_core.Purpose.draw,
-        num_samples=shape[1] if len(shape) == 2 else 1,
-        reports=reports,
-        workspace=backend.workspace(length(logits), width(logits)),
+        dict(
+            **call,
+            **dict.fromkeys(DETAILS),
+            seed=0,
+            offset=0,
+            purpose=_core.Purpose.draw,
+            num_samples=shape[1] if len(shape) == 2 else 1,
+            reports=reports,
+            workspace=backend.workspace(length(logits), width(logits)),
+        ),
     )
     return report

@@ -44,11 +44,13 @@ def softmax(
     probs = backend.empty(tuple(logits.shape), "float32")
     backend.call(
         _core.softmax,
-        logits=rows,
-        temperature=1.0 if temperature is None else backend.parameter(temperature, "float32"),
-        probs=_joined(probs, leading),
-        statuses=None,
-        workspace=backend.workspace(length(rows)),
+        dict(
+            logits=rows,
+            temperature=1.0 if temperature is None else backend.parameter(temperature, "float32"),
+            probs=_joined(probs, leading),
+            statuses=None,
+            workspace=backend.workspace(length(rows)),
+        ),
     )
     return probs
 
@@ -63,11 +65,13 @@ def top_k_mask_logits(backend_for: BackendFor, logits: Array, top_k: Int) -> Any
     masked = backend.empty_like(logits)
     backend.call(
         _core.top_k_mask_logits,
-        logits=rows,
-        top_k=backend.parameter(_one_each(top_k, leading), "int32"),
-        masked=_joined(masked, leading),
-        statuses=None,
-        workspace=backend.workspace(length(rows)),
+        dict(
+            logits=rows,
+            top_k=backend.parameter(_one_each(top_k, leading), "int32"),
+            masked=_joined(masked, leading),
+            statuses=None,
+            workspace=backend.workspace(length(rows)),
+        ),
     )
     return masked
 
@@ -79,12 +83,14 @@ def _renorm(backend_for: BackendFor, by_top_k: bool, probs: Any, parameter: Any)
     renormalised = backend.empty(tuple(probs.shape), "float32")
     backend.call(
         _core.renorm_probs,
-        by_top_k=by_top_k,
-        probs=rows,
-        parameter=backend.parameter(parameter, "int32" if by_top_k else "float32"),
-        renormalised=_joined(renormalised, leading),
-        statuses=None,
-        workspace=backend.workspace(length(rows)),
+        dict(
+            by_top_k=by_top_k,
+            probs=rows,
+            parameter=backend.parameter(parameter, "int32" if by_top_k else "float32"),
+            renormalised=_joined(renormalised, leading),
+            statuses=None,
+            workspace=backend.workspace(length(rows)),
+        ),
     )
     return renormalised
 

@@ -123,12 +123,14 @@ def _draw(
     statuses = backend.empty((outputs,), "int32") if check_nan or return_valid else None
     backend.call(
         _core.draw,
-        **call,
-        seed=bits[0],
-        offset=bits[1],
-        tokens=tokens,
-        statuses=statuses,
-        workspace=backend.workspace(length(rows)),
+        dict(
+            **call,
+            seed=bits[0],
+            offset=bits[1],
+            tokens=tokens,
+            statuses=statuses,
+            workspace=backend.workspace(length(rows)),
+        ),
     )
     if check_nan:
         _raise_on_nan(input, statuses)
@@ -310,7 +312,7 @@ def sample(
     if logprobs is not None:
         report, call["reports"] = reported(backend, sizes, logprobs, logprobs_mode, rank_rule)
     call.update(results, workspace=backend.workspace(length(logits), width(logits)))
-    backend.call(_core.sample, **call)
+    backend.call(_core.sample, call)
     if check_nan:
         _raise_on_nan("logits", results["statuses"])
     if out is None and indices is not None and str(indices.dtype).endswith("int64"):
@@ -371,14 +373,16 @@ def chain_speculative_sampling(
     ids = small_arrays(backend).array("draft_token_ids", draft_token_ids, "int32")
     backend.call(
         _core.chain_speculative_sampling,
-        draft_probs=draft_probs,
-        draft_token_ids=ids,
-        target_probs=target_probs,
-        seed=seed,
-        offset=offset,
-        **results,
-        statuses=None,
-        workspace=backend.workspace(batch * (2 * n + 1)),
+        dict(
+            draft_probs=draft_probs,
+            draft_token_ids=ids,
+            target_probs=target_probs,
+            seed=seed,
+            offset=offset,
+            **results,
+            statuses=None,
+            workspace=backend.workspace(batch * (2 * n + 1)),
+        ),
     )
     tokens, accepted, emitted = results.values()
     accepted = _add("maybe_output_accepted_token_num", maybe_output_accepted_token_num, accepted)

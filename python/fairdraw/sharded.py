@@ -323,7 +323,7 @@ class ShardedSampler:
         if backend.on_gpu:
             backend.on_device(self._run_on_gpu, backend, call, gather)
         else:
-            backend.call(_core.sample, **call)
+            backend.call(_core.sample, call)
         if return_details:
             return SampleDetails(**results, logprobs=report, seed=drawn_with)
         return results["tokens"] if report is None else (results["tokens"], report)
@@ -360,8 +360,10 @@ class ShardedSampler:
         log_probs[...] = -float("inf")  # of rows that fail, too
         backend.call(
             _core.sharded_log_softmax,
-            logits=rows,
-            log_probs=_joined(log_probs, leading),
-            statuses=None,
+            dict(
+                logits=rows,
+                log_probs=_joined(log_probs, leading),
+                statuses=None,
+            ),
         )
         return log_probs

@@ -214,15 +214,17 @@ class _Drafted:
         }
         self.backend.call(
             _core.verify_drafts,
-            **target,
-            **draft,
-            max_depth=depth,
-            parents=parents,
-            draft_lengths=self.lengths(draft_lengths),
-            siblings=siblings,
-            **{"nodes": None, **found},
-            workspace=self.backend.allocate,
-            make_sets=None,
+            dict(
+                **target,
+                **draft,
+                max_depth=depth,
+                parents=parents,
+                draft_lengths=self.lengths(draft_lengths),
+                siblings=siblings,
+                **{"nodes": None, **found},
+                workspace=self.backend.allocate,
+                make_sets=None,
+            ),
         )
         return found
 

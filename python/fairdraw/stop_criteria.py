@@ -100,14 +100,16 @@ def check_stop(
     }  # fmt: skip
     backend.call(
         _core.check_stop,
-        requests=requests,
-        tokens_per_step=tokens.shape[1] if tokens.ndim == 2 else 1,
-        vocab=_core.MAX_VOCAB if vocab is None else vocab,
-        step_tokens=tokens,
-        output=small.token_lists("output", output, requests, lengths),
-        output_lengths=lengths,
-        criteria=criteria,
-        active=None if active is None else each("active", active, "uint8", requests),
-        results=results._asdict(),
+        dict(
+            requests=requests,
+            tokens_per_step=tokens.shape[1] if tokens.ndim == 2 else 1,
+            vocab=_core.MAX_VOCAB if vocab is None else vocab,
+            step_tokens=tokens,
+            output=small.token_lists("output", output, requests, lengths),
+            output_lengths=lengths,
+            criteria=criteria,
+            active=None if active is None else each("active", active, "uint8", requests),
+            results=results._asdict(),
+        ),
     )
     return results
