@@ -7,21 +7,16 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
-#include <map>
-#include <span>
 #include <vector>
 
 #include "fairdraw/sample.h"
 #include "fairdraw/speculative.h"
-#include "harness/statistics/statistics.h"
-#include "reference/speculation/speculation_distribution.h"
-#include "tests/sample/reduced.h"
 #include "tests/speculation/small_model.h"
 
 namespace fairdraw::suites {
 namespace {
 
-constexpr std::int64_t kTokens = kSmallVocab, kLength = 3;
+constexpr std::int64_t kTokens = kSmallVocab;
 
 // Three children of the root; the first has two, the third one.
 constexpr std::array<std::int32_t, 6> kParents = {-1, -1, -1, 0, 0, 2};
@@ -186,51 +181,17 @@ class TreeStep {
 };
 
 TEST(TreeDistribution, TreesDrawnWithTheShippedSeedsGiveTriplesOfTheTarget) {
-  constexpr std::uint32_t kTarget = 5;
-  const bool reduced = is_reduced();
-  const std::int64_t loops = reduced ? 2 : 20;
-  constexpr std::int64_t kRequests = 20000;
-  LawFilters filters;  // without top_k, so that the draft excludes no token and four can be drawn
-  filters.temperature = 0.8F;
-  filters.top_p = 0.95F;
-  reference::RowParameters parameters;
-  parameters.temperature = 0.8F;
-  parameters.top_p = 0.95F;
-  const reference::SequenceDistribution distribution = reference::sequences_of(
-      [&](std::span<const std::int32_t> prefix) {
-        return reference::integer_model(logits_behind({prefix.begin(), prefix.end()}, kTarget), {},
-                                        parameters);
-      },
-      kLength);
-  std::vector<double> probabilities;
-  for (const auto& [tokens, probability] : distribution) {
-    probabilities.push_back(probability.convert_to<double>());
-  }
   const auto with = SiblingSampling::with_replacement,
              without = SiblingSampling::without_replacement;
   const TreeDrafter all[] = {{"another model, with replacement", with, 77, 0.7F},
                              {"another model, without replacement", without, 77, 0.7F},
                              {"the target's own model, flatter, with replacement", with, 5, 4},
                              {"the target's own model, sharper, without", without, 5, 0.5F}};
-  const double level = 1e-9 / static_cast<double>(std::size(all));
-  for (const TreeDrafter& drafter : all) {
-    std::map<std::vector<std::int32_t>, std::uint64_t> seen;
-    std::int64_t stood = 0;
-    for (std::int64_t at = 0; at < loops; ++at) {
-      TreeStep step(kTarget, filters, drafter, static_cast<std::uint64_t>(at * kRequests),
-                    kRequests);
-      for (const auto& tokens : step.run()) ++seen[tokens];
-      stood += step.drafts_that_stood;
-    }
-    std::vector<std::uint64_t> counts;
-    for (const auto& [tokens, probability] : distribution) {
-      counts.push_back(seen[tokens]);
-      seen.erase(tokens);
-    }
-    EXPECT_TRUE(seen.empty()) << drafter.name << ": sequences that the target excludes";
-    EXPECT_GE(statistics::goodness_of_fit(counts, probabilities).g_p_bound, level) << drafter.name;
-    EXPECT_GT(stood, loops * kRequests / 4) << drafter.name << ": drafts are hardly ever accepted";
-  }
+  expect_triples_of_the_target(all, [](const TreeDrafter& drafter, std::uint64_t first_seed) {
+    TreeStep step(kTarget, target_filters(), drafter, first_seed, kRequests);
+    const auto tokens = step.run();
+    return Drawn{tokens, step.drafts_that_stood};
+  });
 }
 
 }  // namespace
