@@ -107,14 +107,6 @@ def expect_arrays(arrays: Any, gpu: Any, device: Any) -> Any:
     return arrays
 
 
-def expect_texts(version: Any, **optional: Any) -> None:
-    """A text, and others by name that may be None."""
-    expect_text("version", version, "a string")
-    for field, text in optional.items():
-        if text is not None:
-            expect_text(field, text, "a string, or None")
-
-
 def expect_seed(seed: Any, seed_from: Any) -> str | None:
     """A run's seed as `_core` takes it; None where it comes from elsewhere."""
     if seed is None:
@@ -122,6 +114,27 @@ def expect_seed(seed: Any, seed_from: Any) -> str | None:
     if seed_from is not None:
         raise ValueError("seed and seed_from are both given; allowed: one of them")
     return str(expect_integer("seed", seed, 0, 2**64 - 1, "0 to 2^64 - 1"))
+
+
+def expect_means(
+    semantics: Any, arrays: Any, device: Any, version: Any, name: Any, seed: Any, seed_from: Any
+) -> tuple[Any, dict[str, Any]]:
+    """The GPU, and arguments of all that is judged as `_core` takes them."""
+    expect_name("semantics", semantics, _core.profile_names())
+    gpu = gpu_of(device)
+    arrays = expect_arrays(arrays, gpu, device)
+    expect_text("version", version, "a string")
+    for field, text in (("name", name), ("seed_from", seed_from)):
+        if text is not None:
+            expect_text(field, text, "a string, or None")
+    run_seed = expect_seed(seed, seed_from)
+    return gpu, {
+        "semantics": semantics,
+        "arrays": arrays,
+        "version": version,
+        "seed": run_seed,
+        "seed_from": seed_from,
+    }
 
 
 def expect_judged(
@@ -159,16 +172,12 @@ def expect_judged(
         raise TypeError(
             f"running_batch: it goes with a callable, and sampler is {sampler!r}, which has its own"
         )
-    expect_name("semantics", semantics, _core.profile_names())
-    gpu = gpu_of(device)
+    gpu, means = expect_means(semantics, arrays, device, version, name, seed, seed_from)
     if gpu is not None and builtin:
         raise ValueError(f"sampler is {sampler!r}; allowed with device '{device}': a callable")
-    arrays = expect_arrays(arrays, gpu, device)
     able = expect_names("abilities", abilities, _core.ability_names())
     lacking = expect_names("lacks", lacks, _core.filter_names())
     promises = expect_names("randomness", randomness, _core.promise_names())
-    expect_texts(version, name=name, seed_from=seed_from)
-    run_seed = expect_seed(seed, seed_from)
     if builtin:
         label = str(sampler)
     else:
@@ -180,13 +189,9 @@ def expect_judged(
     return {
         "function": sampler,
         "running_batch": running_batch,
+        **means,
         "name": label,
-        "version": version,
-        "semantics": semantics,
-        "arrays": arrays,
         "abilities": able,
         "lacks": lacking,
         "randomness": promises,
-        "seed": run_seed,
-        "seed_from": seed_from,
     }

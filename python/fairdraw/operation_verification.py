@@ -10,15 +10,11 @@ from ._device_calls import DeviceOperation
 from ._judged import (
     Ability,
     Arrays,
-    expect_arrays,
-    expect_integer,
+    expect_means,
     expect_name,
     expect_names,
-    expect_seed,
-    expect_texts,
-    gpu_of,
 )
-from .verification import Report, Suite, _print_progress
+from .verification import Report, Suite, run
 
 #: harness/contract/operation.h defines each.
 OperationName = Literal[
@@ -83,45 +79,23 @@ def verify_operations(
         expect_name("operations", field, _core.operation_names())
         if not callable(function):
             raise TypeError(f"operations[{field!r}] is {function!r}; allowed: a callable")
-    expect_name("semantics", semantics, _core.profile_names())
-    expect_name("suite", suite, _core.suite_names())
     takes = expect_names("dtypes", dtypes, ["float32", "float16", "bfloat16"])
     if "float32" not in takes:
         raise ValueError(f"dtypes is {takes!r}; allowed: float32, and others besides")
     able: list[Ability] = [dtype for dtype in ("float16", "bfloat16") if dtype in takes]
     if exact_integer:
         able.append("exact_integer")
-    gpu = gpu_of(device)
-    arrays = expect_arrays(arrays, gpu, device)
-    expect_texts(version, name=name, case=case, seed_from=seed_from)
-    run_seed = expect_seed(seed, seed_from)
-    jobs = expect_integer("jobs", jobs, 0, 2**32 - 1, ">= 0 (0: one a core)")
+    gpu, means = expect_means(semantics, arrays, device, version, name, seed, seed_from)
     if gpu is not None:
         judged = {field: DeviceOperation(function, gpu) for field, function in judged.items()}
-    record = _core.run(
-        dict(
-            function=None,
-            running_batch=None,
-            name=name or "operations",
-            version=version,
-            semantics=semantics,
-            suite=suite,
-            arrays=arrays,
-            abilities=list(able),
-            lacks=[],
-            randomness=[],
-            logits=[],
-            case=case,
-            seed=run_seed,
-            seed_from=seed_from,
-            shard="1/1",
-            require=[],
-            max_skipped=None,
-            jobs=jobs,
-            progress=_print_progress if progress is True else (progress or None),
-            operations=judged,
-            keep_dtype=bool(keep_dtype),
-            drafts={},
-        )
+    return run(
+        name=name or "operations",
+        **means,
+        suite=suite,
+        abilities=able,
+        case=case,
+        jobs=jobs,
+        progress=progress,
+        operations=judged,
+        keep_dtype=bool(keep_dtype),
     )
-    return Report(record)

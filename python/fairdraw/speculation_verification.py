@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from . import _core
 from ._device_calls import DeviceFunction
@@ -12,15 +12,11 @@ from ._judged import (
     Arrays,
     Filter,
     Promise,
-    expect_arrays,
-    expect_integer,
+    expect_means,
     expect_name,
     expect_names,
-    expect_seed,
-    expect_texts,
-    gpu_of,
 )
-from .verification import Report, Suite, _print_progress, expect_coverage
+from .verification import Report, Suite, expect_coverage, run
 
 #: What a callable can do beyond float32 rows, with valid requests. "bad_drafts": rows that are no
 #: distribution, ids outside of the vocabulary, drafts that their own distribution never gives and
@@ -46,20 +42,7 @@ DraftKind = Literal["unknown", "probs", "logits"]
 AcceptanceRuleName = Literal["token_wise", "block"]
 
 _OWN = ("bad_drafts", "counts_all_positions")
-_ABILITIES = (
-    "active_rows",
-    "allowed_mask",
-    "bad_drafts",
-    "bfloat16",
-    "counts_all_positions",
-    "exact_integer",
-    "float16",
-    "joint_order",
-    "lowest_id_ties",
-    "per_request_seeds",
-    "reports_status",
-    "scripted_words",
-)
+_ABILITIES = get_args(DraftAbility)
 
 
 def _expect_drafts(target: Any, drafts: Any, acceptance_rule: Any) -> tuple[list[str], Any]:
@@ -132,50 +115,31 @@ def verify_speculation(
     if not callable(verifier):
         raise TypeError(f"verifier: a callable is needed, not {type(verifier).__name__}")
     kinds, rule = _expect_drafts(target, drafts, acceptance_rule)
-    expect_name("semantics", semantics, _core.profile_names())
-    expect_name("suite", suite, _core.suite_names())
     able = expect_names("abilities", abilities, _ABILITIES)
     if target == "logits" and "counts_all_positions" in able:
         raise ValueError("abilities: 'counts_all_positions' is one where target is 'probs'")
     lacking = expect_names("lacks", lacks, _core.filter_names())
     promises = expect_names("randomness", randomness, _core.promise_names())
-    gpu = gpu_of(device)
-    arrays = expect_arrays(arrays, gpu, device)
-    expect_texts(version, name=name, case=case, seed_from=seed_from)
-    run_seed = expect_seed(seed, seed_from)
+    gpu, means = expect_means(semantics, arrays, device, version, name, seed, seed_from)
     features, most = expect_coverage(require, max_skipped)
-    jobs = expect_integer("jobs", jobs, 0, 2**32 - 1, ">= 0 (0: one a core)")
-    record = _core.run(
-        dict(
-            function=None,
-            running_batch=None,
-            name=name or str(getattr(verifier, "__name__", type(verifier).__name__)),
-            version=version,
-            semantics=semantics,
-            suite=suite,
-            arrays=arrays,
-            abilities=[ability for ability in able if ability not in _OWN],
-            lacks=lacking,
-            randomness=promises,
-            logits=[],
-            case=case,
-            seed=run_seed,
-            seed_from=seed_from,
-            shard="1/1",
-            require=features,
-            max_skipped=most,
-            jobs=jobs,
-            progress=_print_progress if progress is True else (progress or None),
-            operations={},
-            keep_dtype=False,
-            drafts={
-                "verifier": verifier if gpu is None else DeviceFunction(verifier, gpu),
-                "target": target,
-                "drafts": kinds,
-                "acceptance": rule,
-                "faults": "bad_drafts" in able,
-                "counts_all": "counts_all_positions" in able,
-            },
-        )
+    return run(
+        name=name or str(getattr(verifier, "__name__", type(verifier).__name__)),
+        **means,
+        suite=suite,
+        abilities=[ability for ability in able if ability not in _OWN],
+        lacks=lacking,
+        randomness=promises,
+        case=case,
+        require=features,
+        max_skipped=most,
+        jobs=jobs,
+        progress=progress,
+        drafts={
+            "verifier": verifier if gpu is None else DeviceFunction(verifier, gpu),
+            "target": target,
+            "drafts": kinds,
+            "acceptance": rule,
+            "faults": "bad_drafts" in able,
+            "counts_all": "counts_all_positions" in able,
+        },
     )
-    return Report(record)

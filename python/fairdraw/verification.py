@@ -179,6 +179,29 @@ def _print_progress(line: str, done: int, all_cases: int) -> None:
     print(f"[{done}/{all_cases}] {line}", file=sys.stderr)
 
 
+#: What a run has none of where nothing is said.
+_NOTHING: dict[str, Any] = dict(
+    **dict.fromkeys(("function", "running_batch", "max_skipped")),
+    **dict.fromkeys(("abilities", "lacks", "randomness", "logits", "require"), ()),
+    **dict.fromkeys(("operations", "drafts"), {}),
+    shard="1/1",
+    keep_dtype=False,
+)
+
+
+def run(suite: Any, case: Any, jobs: Any, progress: Any, **given: Any) -> Report:
+    """The report of a run of the compiled module, of what is given."""
+    expect_name("suite", suite, _core.suite_names())
+    if case is not None:
+        expect_text("case", case, "a string, or None")
+    jobs = expect_integer("jobs", jobs, 0, 2**32 - 1, ">= 0 (0: one a core)")
+    if progress not in (True, False, None) and not callable(progress):
+        raise TypeError(f"progress is {progress!r}; allowed: True, False, or a function")
+    progress = _print_progress if progress is True else (progress or None)
+    own = {"suite": suite, "case": case, "jobs": jobs, "progress": progress}
+    return Report(_core.run({**_NOTHING, **given, **own}))
+
+
 def expect_coverage(require: Any, max_skipped: Any) -> tuple[list[str], float | None]:
     """The features, each once, and the percentage, as verify takes them."""
     features = expect_names("require", require, _core.feature_names())
@@ -273,33 +296,21 @@ def verify(
         seed=seed,
         seed_from=seed_from,
     )
-    expect_name("suite", suite, _core.suite_names())
     expect_text("shard", shard, '"I/N"')
-    if case is not None:
-        expect_text("case", case, "a string, or None")
     features, most = expect_coverage(require, max_skipped)
     if shard != "1/1" and (features or most is not None):
         raise ValueError(
             f"{'require' if features else 'max_skipped'}: shard is {shard!r}, and a part of a run does "
             "not show what the whole judges; give it to `python -m fairdraw merge`"
         )
-    jobs = expect_integer("jobs", jobs, 0, 2**32 - 1, ">= 0 (0: one a core)")
-    if progress not in (True, False, None) and not callable(progress):
-        raise TypeError(f"progress is {progress!r}; allowed: True, False, or a function")
-    record = _core.run(
-        dict(
-            **judged,
-            suite=suite,
-            logits=_captured(logits),
-            case=case,
-            shard=shard,
-            require=features,
-            max_skipped=most,
-            jobs=jobs,
-            progress=_print_progress if progress is True else (progress or None),
-            operations={},
-            keep_dtype=False,
-            drafts={},
-        )
+    return run(
+        **judged,
+        suite=suite,
+        logits=_captured(logits),
+        case=case,
+        shard=shard,
+        require=features,
+        max_skipped=most,
+        jobs=jobs,
+        progress=progress,
     )
-    return Report(record)

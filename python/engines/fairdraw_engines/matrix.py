@@ -58,46 +58,27 @@ def replay_command(engine: str, semantics: str, suite: str, case: str, seed: int
 
 def judge(engine: Engine, semantics: str, suite: Suite, case: str, seed: int) -> Report:
     """One case, of a sampler whose generator starts again: the same whatever ran before."""
+    own: dict[str, Any]
     if isinstance(engine, OperationEngine):
-        return verify_operations(
-            engine.make(seed),
-            semantics,
-            suite,
-            name=engine.name,
-            version=engine.version(),
-            arrays=engine.arrays,
-            device=engine.device,
-            dtypes=engine.dtypes,
-            case=case,
-            seed=seed,
-        )
-    if isinstance(engine, DraftEngine):
-        return verify_speculation(
-            engine.make(seed),
-            semantics,
-            suite,
-            target=engine.target,
-            drafts=engine.drafts,
-            acceptance_rule=engine.acceptance_rule,
-            name=engine.name,
-            version=engine.version(),
-            arrays=engine.arrays,
-            abilities=engine.draft_abilities,
-            lacks=engine.lacks,
-            case=case,
-            seed=seed,
-        )
-    return verify(
+        own = dict(device=engine.device, dtypes=engine.dtypes)
+        gate: Callable[..., Report] = verify_operations
+    elif isinstance(engine, DraftEngine):
+        own = dict(target=engine.target, drafts=engine.drafts, lacks=engine.lacks)
+        own.update(acceptance_rule=engine.acceptance_rule, abilities=engine.draft_abilities)
+        gate = verify_speculation
+    else:
+        own = dict(abilities=engine.abilities, logits=_captured_files(case))
+        gate = verify
+    return gate(
         engine.make(seed),
         semantics,
         suite,
         name=engine.name,
         version=engine.version(),
         arrays=engine.arrays,
-        abilities=engine.abilities,
         case=case,
-        logits=_captured_files(case),
         seed=seed,
+        **own,
     )
 
 
