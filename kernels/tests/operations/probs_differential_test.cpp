@@ -70,36 +70,23 @@ TEST(ProbsDifferential, SamplingFromProbabilitiesEqualsTheIntegerModel) {
                    << top_k << " top_p " << top_p << " min_p " << min_p);
       const Execution execution{target, 1};
       const RowsView view = view_of(probs);
-      RowParameters none;
       Draw draw{seed, offset};
-      ASSERT_FALSE(sampling_from_probs(view, draw.options(), draw.result(), execution));
-      draw.expect(integer_model_from_probs(probs, none), "sampling_from_probs");
-
-      RowParameters k = none;
-      k.top_k = top_k;
-      ASSERT_FALSE(
-          top_k_sampling_from_probs(view, top_k, draw.options(), draw.result(), execution));
-      draw.expect(integer_model_from_probs(probs, k), "top_k_sampling_from_probs");
-
-      RowParameters p = none;
-      p.top_p = top_p;
-      ASSERT_FALSE(
-          top_p_sampling_from_probs(view, top_p, draw.options(), draw.result(), execution));
-      draw.expect(integer_model_from_probs(probs, p), "top_p_sampling_from_probs");
-
-      RowParameters m = none;
-      m.min_p = min_p;
-      ASSERT_FALSE(
-          min_p_sampling_from_probs(view, min_p, draw.options(), draw.result(), execution));
-      draw.expect(integer_model_from_probs(probs, m), "min_p_sampling_from_probs");
-
-      RowParameters both = k;
-      both.top_p = top_p;
+      const auto check = [&](const char* name, const Error& error, const RowParameters& parameters,
+                             FilterOrder order = FilterOrder::top_k_first) {
+        ASSERT_FALSE(error) << name;
+        draw.expect(integer_model_from_probs(probs, parameters, order), name);
+      };
+      const auto call = [&](auto operation, auto... filters) {
+        return operation(view, filters..., draw.options(), draw.result(), execution);
+      };
+      check("sampling_from_probs", call(sampling_from_probs), {});
+      check("top_k_sampling_from_probs", call(top_k_sampling_from_probs, top_k), {1, top_k, 1, 0});
+      check("top_p_sampling_from_probs", call(top_p_sampling_from_probs, top_p), {1, 0, top_p, 0});
+      check("min_p_sampling_from_probs", call(min_p_sampling_from_probs, min_p), {1, 0, 1, min_p});
       for (const FilterOrder order : {FilterOrder::top_k_first, FilterOrder::joint}) {
-        ASSERT_FALSE(top_k_top_p_sampling_from_probs(view, top_k, top_p, order, draw.options(),
-                                                     draw.result(), execution));
-        draw.expect(integer_model_from_probs(probs, both, order),
-                    "top_k_top_p_sampling_from_probs");
+        check("top_k_top_p_sampling_from_probs",
+              call(top_k_top_p_sampling_from_probs, top_k, top_p, order), {1, top_k, top_p, 0},
+              order);
       }
     }
     if (::testing::Test::HasFailure()) break;
