@@ -36,6 +36,13 @@ struct Call {
   }
 };
 
+template <class Change>
+void refuse(Change change, const std::vector<std::string>& parts) {
+  Call call;
+  change(call);
+  call.expect_refused(parts);
+}
+
 TEST(Arguments, AValidCallIsTaken) {
   Call call;
   EXPECT_FALSE(sample(call.request, call.result));
@@ -49,18 +56,11 @@ TEST(Arguments, ShapeOfTheLogits) {
     call.request.logits.row_stride = std::max<std::int64_t>(4, vocab);
     call.expect_refused({"logits.vocab", std::to_string(vocab), "1 to 1048576"});
   }
-  Call stride;
-  stride.request.logits.row_stride = 3;
-  stride.expect_refused({"logits.row_stride is 3", ">= 4"});
-  Call rows;
-  rows.request.logits.rows = -1;
-  rows.expect_refused({"logits.rows is -1"});
-  Call data;
-  data.request.logits.data = nullptr;
-  data.expect_refused({"logits.data is null"});
-  Call dtype;
-  dtype.request.logits.dtype = static_cast<DType>(3);
-  dtype.expect_refused({"logits.dtype is 3", "float32", "bfloat16"});
+  refuse([&](Call& c) { c.request.logits.row_stride = 3; }, {"logits.row_stride is 3", ">= 4"});
+  refuse([&](Call& c) { c.request.logits.rows = -1; }, {"logits.rows is -1"});
+  refuse([&](Call& c) { c.request.logits.data = nullptr; }, {"logits.data is null"});
+  refuse([&](Call& c) { c.request.logits.dtype = static_cast<DType>(3); },
+         {"logits.dtype is 3", "float32", "bfloat16"});
 }
 
 TEST(Arguments, ArraysOfTheWrongLength) {
@@ -68,65 +68,51 @@ TEST(Arguments, ArraysOfTheWrongLength) {
   const std::vector<std::int32_t> ints(3, 1);
   const std::vector<std::uint64_t> words(3, 1);
   const std::vector<std::uint8_t> bytes(3, 1);
-  const auto refuse = [](const char* field, auto change) {
-    Call call;
-    change(call);
-    call.expect_refused({std::string("length of ") + field, "is 3", "allowed: 2"});
+  const auto refuse_length = [](const char* field, auto change) {
+    refuse(change, {std::string("length of ") + field, "is 3", "allowed: 2"});
   };
-  refuse("temperature", [&](Call& c) { c.request.temperature = {three.data(), 3}; });
-  refuse("top_k", [&](Call& c) { c.request.top_k = {ints.data(), 3}; });
-  refuse("top_p", [&](Call& c) { c.request.top_p = {three.data(), 3}; });
-  refuse("min_p", [&](Call& c) { c.request.min_p = {three.data(), 3}; });
-  refuse("seed", [&](Call& c) { c.request.seed = {words.data(), 3}; });
-  refuse("offset", [&](Call& c) { c.request.offset = {words.data(), 3}; });
-  refuse("active", [&](Call& c) { c.request.active = {bytes.data(), 3}; });
-  refuse("tokens", [&](Call& c) { c.result.tokens.size = 3; });
+  refuse_length("temperature", [&](Call& c) { c.request.temperature = {three.data(), 3}; });
+  refuse_length("top_k", [&](Call& c) { c.request.top_k = {ints.data(), 3}; });
+  refuse_length("top_p", [&](Call& c) { c.request.top_p = {three.data(), 3}; });
+  refuse_length("min_p", [&](Call& c) { c.request.min_p = {three.data(), 3}; });
+  refuse_length("seed", [&](Call& c) { c.request.seed = {words.data(), 3}; });
+  refuse_length("offset", [&](Call& c) { c.request.offset = {words.data(), 3}; });
+  refuse_length("active", [&](Call& c) { c.request.active = {bytes.data(), 3}; });
+  refuse_length("tokens", [&](Call& c) { c.result.tokens.size = 3; });
   std::vector<RowStatus> statuses(3);
-  refuse("statuses", [&](Call& c) { c.result.statuses = {statuses.data(), 3}; });
+  refuse_length("statuses", [&](Call& c) { c.result.statuses = {statuses.data(), 3}; });
   std::vector<float> logprobs(3);
-  refuse("logprob", [&](Call& c) { c.result.logprob = {logprobs.data(), 3}; });
+  refuse_length("logprob", [&](Call& c) { c.result.logprob = {logprobs.data(), 3}; });
 }
 
 TEST(Arguments, OptionalMatrices) {
   std::vector<std::uint32_t> words(8);
   std::vector<float> probs(8);
-  Call mask;
-  mask.result.mask = {words.data(), 2, 0};
-  mask.expect_refused({"mask.row_stride is 0", ">= 1"});
-  Call mask_rows;
-  mask_rows.result.mask = {words.data(), 1, 1};
-  mask_rows.expect_refused({"mask.rows is 1", "allowed: 2"});
-  Call narrow;
-  narrow.result.probs = {probs.data(), 2, 3};
-  narrow.expect_refused({"probs.row_stride is 3", ">= 4"});
-  Call allowed;
-  allowed.request.allowed = {words.data(), 3, 1};
-  allowed.expect_refused({"allowed.rows is 3", "allowed: 2"});
+  refuse([&](Call& c) { c.result.mask = {words.data(), 2, 0}; }, {"mask.row_stride is 0", ">= 1"});
+  refuse([&](Call& c) { c.result.mask = {words.data(), 1, 1}; }, {"mask.rows is 1", "allowed: 2"});
+  refuse([&](Call& c) { c.result.probs = {probs.data(), 2, 3}; },
+         {"probs.row_stride is 3", ">= 4"});
+  refuse([&](Call& c) { c.request.allowed = {words.data(), 3, 1}; },
+         {"allowed.rows is 3", "allowed: 2"});
 }
 
 TEST(Arguments, Numbers) {
-  Call samples;
-  samples.request.num_samples = 0;
-  samples.expect_refused({"num_samples is 0", ">= 1"});
+  refuse([&](Call& c) { c.request.num_samples = 0; }, {"num_samples is 0", ">= 1"});
   for (const int threads : {-1, kMaxThreads + 1, 100000}) {
-    Call call;
-    call.execution.threads = threads;
-    call.expect_refused({"threads is " + std::to_string(threads), "0 to 1024"});
+    refuse([&](Call& c) { c.execution.threads = threads; },
+           {"threads is " + std::to_string(threads), "0 to 1024"});
   }
-  Call purpose;
-  purpose.request.purpose = static_cast<Purpose>(5);
-  purpose.expect_refused({"purpose is 5", "0 (draw)", "4 (bonus)"});
-  Call rule;
-  rule.request.tie_rule = static_cast<TieRule>(2);
-  rule.expect_refused({"tie_rule is 2", "keep_all"});
-  Call order;
-  order.request.filter_order = static_cast<FilterOrder>(9);
-  order.expect_refused({"filter_order is 9", "joint"});
-  Call target;
-  target.execution.target = is_available(CpuTarget::neon) ? CpuTarget::avx2 : CpuTarget::neon;
-  target.expect_refused({"target is", "available here: best, scalar"});
-  target.execution.target = static_cast<CpuTarget>(5);
-  target.expect_refused({"target is 5", "4 (neon)"});
+  refuse([&](Call& c) { c.request.purpose = static_cast<Purpose>(5); },
+         {"purpose is 5", "0 (draw)", "4 (bonus)"});
+  refuse([&](Call& c) { c.request.tie_rule = static_cast<TieRule>(2); },
+         {"tie_rule is 2", "keep_all"});
+  refuse([&](Call& c) { c.request.filter_order = static_cast<FilterOrder>(9); },
+         {"filter_order is 9", "joint"});
+  const auto foreign = is_available(CpuTarget::neon) ? CpuTarget::avx2 : CpuTarget::neon;
+  refuse([&](Call& c) { c.execution.target = foreign; },
+         {"target is", "available here: best, scalar"});
+  refuse([&](Call& c) { c.execution.target = static_cast<CpuTarget>(5); },
+         {"target is 5", "4 (neon)"});
 }
 
 TEST(Arguments, BadParametersFailTheirRowAloneWithAStatusOfTheirOwn) {
@@ -186,9 +172,9 @@ TEST(Arguments, BadParametersFailTheirRowAloneWithAStatusOfTheirOwn) {
 TEST(Arguments, StridesThatMemoryHasAreTakenAndOthersAreNot) {
   // Two rows of float32: 2^48 bytes are two rows of 2^45 values. The last row is padding, not read.
   constexpr std::int64_t kMost = std::int64_t{1} << 45;
+  refuse([&](Call& c) { c.request.logits.row_stride = kMost + 1; },
+         {"logits.row_stride is 35184372088833", "4 (vocab) to 35184372088832"});
   Call call;
-  call.request.logits.row_stride = kMost + 1;
-  call.expect_refused({"logits.row_stride is 35184372088833", "4 (vocab) to 35184372088832"});
   std::vector<std::uint8_t> active = {1, 0};
   call.request.active = {active.data(), 2};
   call.request.logits.row_stride = kMost;
