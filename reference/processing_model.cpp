@@ -174,10 +174,8 @@ std::set<std::int32_t> banned_tokens(const RowProcessing& row, std::size_t vocab
 RowProcessing processing_of_row(const LogitsProcessing& processing, std::int64_t row,
                                 std::size_t vocab) {
   RowProcessing result;
-  result.repetition_penalty = processing.repetition_penalty.at(row);
-  result.frequency_penalty = processing.frequency_penalty.at(row);
-  result.presence_penalty = processing.presence_penalty.at(row);
-  result.min_tokens = processing.min_tokens.at(row);
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) result.name = processing.name.at(row);
+#include "fairdraw/processing_parameters.inc"
   const auto ids = [&](const TokenLists& lists, RowStatus fault) {
     return ids_of_row(lists, row, fault, result.outside);
   };

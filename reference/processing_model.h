@@ -15,10 +15,8 @@ namespace fairdraw::reference {
 
 /// What one row's processing is given, out of its buffers.
 struct RowProcessing {
-  float repetition_penalty = 1;
-  float frequency_penalty = 0;
-  float presence_penalty = 0;
-  std::int32_t min_tokens = 0;
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) type name = neutral;
+#include "fairdraw/processing_parameters.inc"
 
   std::vector<std::int32_t> prompt;  ///< of a mask: its ids, each once
   std::vector<std::int32_t> output;

@@ -22,10 +22,8 @@ BatchRequest request_of(const fairdraw_event& event, std::int64_t row,
   request.min_p = event.min_p[row];
   request.seed = event.seed[row];
   request.first_offset = event.offset[row] - processing.output.size();
-  request.repetition_penalty = processing.repetition_penalty;
-  request.frequency_penalty = processing.frequency_penalty;
-  request.presence_penalty = processing.presence_penalty;
-  request.min_tokens = processing.min_tokens;
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) request.name = processing.name;
+#include "fairdraw/processing_parameters.inc"
   request.stop_ids = processing.stop_ids;
   for (const auto& [id, value] : processing.biases) request.bias.push_back({id, value});
   auto word = processing.bad_words.begin();

@@ -34,10 +34,8 @@ inline LogitsProcessing processing_of(const fairdraw_processing& given, std::int
     if (all.lengths == nullptr) return TokenLists{};
     return TokenLists{all.data, all.size, {all.begins, rows}, {all.lengths, rows}};
   };
-  processing.repetition_penalty = {given.repetition_penalty, rows};
-  processing.frequency_penalty = {given.frequency_penalty, rows};
-  processing.presence_penalty = {given.presence_penalty, rows};
-  processing.min_tokens = {given.min_tokens, rows};
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) processing.name = {given.name, rows};
+#include "fairdraw/processing_parameters.inc"
   processing.prompt = lists(given.prompt);
   processing.output = lists(given.output);
   if (given.prompt_mask != nullptr) {

@@ -131,10 +131,9 @@ struct CallArrays<fairdraw_processing> {
   static constexpr void each(const fairdraw_processing& call, std::int64_t rows, std::int64_t vocab,
                              const Visit& visit) {
     const ArrayDescriber arrays(call, visit);
-    arrays.optional(FAIRDRAW_FIELD(repetition_penalty), rows);
-    arrays.optional(FAIRDRAW_FIELD(frequency_penalty), rows);
-    arrays.optional(FAIRDRAW_FIELD(presence_penalty), rows);
-    arrays.optional(FAIRDRAW_FIELD(min_tokens), rows);
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) \
+  arrays.optional(FAIRDRAW_FIELD(name), rows);
+#include "fairdraw/processing_parameters.inc"
     arrays.optional(FAIRDRAW_FIELD(prompt_mask), rows * words_for(vocab));
     arrays.optional(FAIRDRAW_FIELD(output_counts), rows * vocab);
     arrays.optional(FAIRDRAW_FIELD(output_lengths), rows);

@@ -33,10 +33,8 @@ ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64
   arrays.counts_stride = vocab + form.gap;
   const auto is_token = [vocab](std::int32_t id) { return id >= 0 && id < vocab; };
   for (const reference::RowProcessing& row : rows) {
-    arrays.repetition_penalty.push_back(row.repetition_penalty);
-    arrays.frequency_penalty.push_back(row.frequency_penalty);
-    arrays.presence_penalty.push_back(row.presence_penalty);
-    arrays.min_tokens.push_back(row.min_tokens);
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) arrays.name.push_back(row.name);
+#include "fairdraw/processing_parameters.inc"
     arrays.output_lengths.push_back(row.output_length);
     form.grown ? arrays.output.add_grown(row.output) : arrays.output.add(row.output);
     if (form.prompt_mask) {

@@ -58,8 +58,8 @@ struct HistoryArrays {
 /// Owning form of LogitsProcessing. What is empty is not given: its value is neutral.
 struct ProcessingArrays {
   std::int64_t rows = 0;
-  std::vector<float> repetition_penalty, frequency_penalty, presence_penalty;
-  std::vector<std::int32_t> min_tokens;
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) std::vector<type> name;
+#include "fairdraw/processing_parameters.inc"
   OwnedLists prompt, output;
   std::vector<std::uint32_t> prompt_mask;
   std::int64_t mask_stride = 0;
@@ -79,10 +79,8 @@ struct ProcessingArrays {
     const auto per_row = [&arrays](auto& parameter, const auto& values) {
       if (!values.empty()) parameter.values = view_in(values, arrays);
     };
-    per_row(view.repetition_penalty, repetition_penalty);
-    per_row(view.frequency_penalty, frequency_penalty);
-    per_row(view.presence_penalty, presence_penalty);
-    per_row(view.min_tokens, min_tokens);
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) per_row(view.name, name);
+#include "fairdraw/processing_parameters.inc"
     view.prompt = prompt.in(arrays);
     view.output = output.in(arrays);
     if (!prompt_mask.empty()) view.prompt_mask = {arrays.in(prompt_mask), rows, mask_stride};

@@ -84,10 +84,9 @@ Error check_processing(const LogitsProcessing& processing, std::int64_t rows, st
   const auto check_parameter = [rows](const auto& parameter, const char* name) {
     return check_per_request(parameter, name, rows, kARow);
   };
-  if (Error e = check_parameter(processing.repetition_penalty, "repetition_penalty")) return e;
-  if (Error e = check_parameter(processing.frequency_penalty, "frequency_penalty")) return e;
-  if (Error e = check_parameter(processing.presence_penalty, "presence_penalty")) return e;
-  if (Error e = check_parameter(processing.min_tokens, "min_tokens")) return e;
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) \
+  if (Error e = check_parameter(processing.name, #name)) return e;
+#include "fairdraw/processing_parameters.inc"
   if (Error e = check_histories(processing, rows, vocab)) return e;
   if (Error e = check_bias(processing, rows)) return e;
   if (Error e = check_row_lists(processing.stop_ids, "stop_ids", rows)) return e;

@@ -153,10 +153,8 @@ void BatchSlots::enter(std::int32_t slot, RequestId id, const BatchRequest& requ
   arrays.top_k[slot] = request.top_k;
   arrays.top_p[slot] = request.top_p;
   arrays.min_p[slot] = request.min_p;
-  arrays.repetition_penalty[slot] = request.repetition_penalty;
-  arrays.frequency_penalty[slot] = request.frequency_penalty;
-  arrays.presence_penalty[slot] = request.presence_penalty;
-  arrays.min_tokens[slot] = request.min_tokens;
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) arrays.name[slot] = request.name;
+#include "fairdraw/processing_parameters.inc"
   write_list(ListName::prompt, slot, request.prompt);
   arrays.repetition_of_prompt[slot] = request.repetition_of_prompt ? 1 : 0;
   arrays.penalised_prompt[slot] =
@@ -252,13 +250,11 @@ RequestSnapshot BatchSlots::snapshot_of(std::int32_t slot) const {
   request.top_k = arrays.top_k[slot];
   request.top_p = arrays.top_p[slot];
   request.min_p = arrays.min_p[slot];
-  request.repetition_penalty = arrays.repetition_penalty[slot];
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) request.name = arrays.name[slot];
+#include "fairdraw/processing_parameters.inc"
   request.repetition_of_prompt = arrays.repetition_of_prompt[slot] != 0;
-  request.frequency_penalty = arrays.frequency_penalty[slot];
-  request.presence_penalty = arrays.presence_penalty[slot];
   request.seed = arrays.seed[slot];
   request.first_offset = arrays.offset[slot] - snapshot.output.size();
-  request.min_tokens = arrays.min_tokens[slot];
   request.stop_ids = copy_of(ListName::stop_ids, slot);
   request.allowed_ids = copy_of(ListName::allowed_ids, slot);
   request.prompt = copy_of(ListName::prompt, slot);

@@ -58,9 +58,8 @@ SampleRequest call_over(const SlotArrays& arrays, const BatchStateOptions& optio
   request.filter_order = options.filter_order;
 
   LogitsProcessing& processing = request.processing;
-  processing.repetition_penalty = {a.repetition_penalty, rows};
-  processing.frequency_penalty = {a.frequency_penalty, rows};
-  processing.presence_penalty = {a.presence_penalty, rows};
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) processing.name = {a.name, rows};
+#include "fairdraw/processing_parameters.inc"
   processing.output = a.list(ListName::output).view(rows);
   if (options.history == HistoryForm::dense) {
     processing.output_counts = {a.output_counts, rows, options.vocab};
@@ -71,7 +70,6 @@ SampleRequest call_over(const SlotArrays& arrays, const BatchStateOptions& optio
   }
   processing.bias_ids = a.list(ListName::bias).view(rows);
   processing.bias_values = {a.bias_values, a.list(ListName::bias).size};
-  processing.min_tokens = {a.min_tokens, rows};
   processing.stop_ids = a.list(ListName::stop_ids).view(rows);
   processing.output_lengths = {a.list(ListName::output).lengths, rows};
   processing.bad_words = a.list(ListName::bad_words).view(rows);

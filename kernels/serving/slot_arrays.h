@@ -55,10 +55,8 @@ struct SlotArrays {
   std::int32_t* top_k = nullptr;
   float* top_p = nullptr;
   float* min_p = nullptr;
-  float* repetition_penalty = nullptr;
-  float* frequency_penalty = nullptr;
-  float* presence_penalty = nullptr;
-  std::int32_t* min_tokens = nullptr;
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) type* name = nullptr;
+#include "fairdraw/processing_parameters.inc"
   std::int32_t* penalised_prompt =
       nullptr;  ///< its tokens, or none: where not repetition_of_prompt
   std::uint8_t* repetition_of_prompt = nullptr;
@@ -90,10 +88,8 @@ struct SlotArrays {
     visit(top_k);
     visit(top_p);
     visit(min_p);
-    visit(repetition_penalty);
-    visit(frequency_penalty);
-    visit(presence_penalty);
-    visit(min_tokens);
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) visit(name);
+#include "fairdraw/processing_parameters.inc"
     for (ListArrays& list : lists) visit(list.lengths);
     visit(penalised_prompt);
     visit(repetition_of_prompt);

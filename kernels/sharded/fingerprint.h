@@ -41,10 +41,8 @@ class Fingerprint {
   }
   /// What is not of columns.
   void add(const LogitsProcessing& processing) {
-    add(processing.repetition_penalty);
-    add(processing.frequency_penalty);
-    add(processing.presence_penalty);
-    add(processing.min_tokens);
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) add(processing.name);
+#include "fairdraw/processing_parameters.inc"
     for (const TokenLists* lists :
          {&processing.prompt, &processing.output, &processing.bias_ids, &processing.stop_ids,
           &processing.bad_words, &processing.bad_word_lengths, &processing.allowed_ids}) {

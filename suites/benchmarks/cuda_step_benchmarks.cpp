@@ -37,10 +37,8 @@ RequestSnapshot request_of(const Operation& operation, const BatchProcessing& pr
   request.seed = 1 + static_cast<std::uint64_t>(row);
   const reference::RowProcessing given =
       reference::processing_of_row(processing.lists.view(), row, static_cast<std::size_t>(vocab));
-  request.repetition_penalty = given.repetition_penalty;
-  request.frequency_penalty = given.frequency_penalty;
-  request.presence_penalty = given.presence_penalty;
-  request.min_tokens = given.min_tokens;
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) request.name = given.name;
+#include "fairdraw/processing_parameters.inc"
   request.stop_ids = given.stop_ids;
   request.allowed_ids = given.allowed_ids;
   snapshot.output = given.output;

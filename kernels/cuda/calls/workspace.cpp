@@ -34,9 +34,10 @@ bool is_processed(const LogitsProcessing& processing) {
   const auto is_set = [](const auto& parameter, auto neutral) {
     return parameter.is_array() || !(parameter.scalar == neutral);
   };
-  return processing.given() || is_set(processing.repetition_penalty, 1.0F) ||
-         is_set(processing.frequency_penalty, 0.0F) || is_set(processing.presence_penalty, 0.0F) ||
-         is_set(processing.min_tokens, 0);
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) \
+  if (is_set(processing.name, neutral)) return true;
+#include "fairdraw/processing_parameters.inc"
+  return processing.given();
 }
 
 EditPlanes edit_planes(std::int64_t rows, std::int64_t vocab, BumpAllocator& memory) {

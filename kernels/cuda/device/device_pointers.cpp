@@ -101,9 +101,8 @@ void DevicePointers::check(const std::string& field, const TokenLists& lists) {
 }
 
 void DevicePointers::check(const LogitsProcessing& processing) {
-  check("repetition_penalty", processing.repetition_penalty);
-  check("frequency_penalty", processing.frequency_penalty);
-  check("presence_penalty", processing.presence_penalty);
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) check(#name, processing.name);
+#include "fairdraw/processing_parameters.inc"
   check("prompt", processing.prompt);
   check("output", processing.output);
   check("prompt_mask", processing.prompt_mask);
@@ -112,7 +111,6 @@ void DevicePointers::check(const LogitsProcessing& processing) {
   }
   check("bias_ids", processing.bias_ids);
   check("bias_values", processing.bias_values);
-  check("min_tokens", processing.min_tokens);
   check("stop_ids", processing.stop_ids);
   check("output_lengths", processing.output_lengths);
   check("bad_words", processing.bad_words);

@@ -37,13 +37,11 @@ void each_field(auto& r, const auto& visit, const auto& visit_bias) {
   visit("top_k", r.top_k);
   visit("top_p", r.top_p);
   visit("min_p", r.min_p);
-  visit("repetition_penalty", r.repetition_penalty);
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) visit(#name, r.name);
+#include "fairdraw/processing_parameters.inc"
   visit("repetition_of_prompt", r.repetition_of_prompt);
-  visit("frequency_penalty", r.frequency_penalty);
-  visit("presence_penalty", r.presence_penalty);
   visit("seed", r.seed);
   visit("first_offset", r.first_offset);
-  visit("min_tokens", r.min_tokens);
   visit("stop_ids", r.stop_ids);
   visit_bias();
   visit("bad_words", r.bad_words);

@@ -111,9 +111,11 @@ rc::Seq<RowProcessing> simpler_processing(const RowProcessing& from) {
   no_bad_words.bad_word_lengths.clear();
   return rc::seq::concat(
       from.bad_word_lengths.empty() ? rc::Seq<Row>() : rc::seq::just(no_bad_words),
-      simpler_members(from, &Row::repetition_penalty, &Row::frequency_penalty,
-                      &Row::presence_penalty, &Row::biases, &Row::stop_ids, &Row::allowed_ids,
-                      &Row::prompt, &Row::output, &Row::output_length, &Row::min_tokens));
+      simpler_members(from,
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) &Row::name,
+#include "fairdraw/processing_parameters.inc"
+                      &Row::biases, &Row::stop_ids, &Row::allowed_ids, &Row::prompt, &Row::output,
+                      &Row::output_length));
 }
 
 // --- Cases with a simpler part -------------------------------------------------------------------
