@@ -85,15 +85,23 @@ View<const std::int32_t> token_ids_of(nb::handle object, std::int64_t size, cons
   return {static_cast<const std::int32_t*>(keep.data()), size};
 }
 
+/// With as much workspace as the call takes, which depends on what is asked for.
+Place place_with_room(const Named& given, const SampleArguments& arguments) {
+  Place place = arguments.place();
+  bring_workspace(place, given["workspace"],
+                  cuda::workspace_bytes(arguments.request, arguments.result.logprobs));
+  return place;
+}
+
 void sample_rows(const Named& given) {
   const SampleArguments arguments(given);
-  run(given, arguments.place(),
+  run(given, place_with_room(given, arguments),
       [&](const auto& how) { return sample(arguments.request, arguments.result, how); });
 }
 
 void log_probabilities_of(const Named& given) {
   const SampleArguments arguments(given);
-  const Place& place = arguments.place();
+  const Place place = place_with_room(given, arguments);
   InputArray keep;
   const View<const std::int32_t> ids =
       token_ids_of(given["token_ids"], arguments.drawn(), place, keep);
@@ -101,18 +109,6 @@ void log_probabilities_of(const Named& given) {
   run(given, place, [&](const auto& how) {
     return log_probabilities(arguments.request, ids, result.logprobs, result.statuses, how);
   });
-}
-
-/// Enough for every operation over so many rows; with reports of log-probabilities, of rows of
-/// `vocab` values.
-std::int64_t workspace_for_reports(std::int64_t rows, std::int64_t vocab) {
-  SampleRequest request;
-  request.logits.rows = rows;
-  request.logits.vocab = vocab;
-  float value = 0;
-  LogprobsResult reports;
-  reports.values = {&value, 1};
-  return cuda::workspace_bytes(request, reports);
 }
 
 }  // namespace
@@ -124,7 +120,9 @@ void bind_operations(nb::module_& module) {
   define(module, "renorm_probs", &renorm_rows);
   define(module, "sample", &sample_rows);
   define(module, "log_probabilities", &log_probabilities_of);
-  module.def("cuda_workspace_bytes", &workspace_for_reports, nb::arg("rows"), nb::arg("vocab") = 0);
+  module.def(
+      "cuda_workspace_bytes", [](std::int64_t rows) { return cuda::workspace_bytes(rows); },
+      nb::arg("rows"));
   module.def("why_no_cuda", [] {
     const std::string reason = cuda::why_not_available();
     return nb::str(reason.c_str());

@@ -22,12 +22,6 @@ def length(array: Any) -> int:
     return shape[0] if shape else 0
 
 
-def width(array: Any) -> int:
-    """Values along the last axis; 0 as for `length`."""
-    shape: tuple[int, ...] = tuple(getattr(array, "shape", ()))
-    return shape[-1] if shape else 0
-
-
 def _is_torch(value: Any, name: str) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, getattr(torch, name))
@@ -96,7 +90,7 @@ class NumpyBackend:
         named.setdefault("workspace", None)
         return operation(named)
 
-    def workspace(self, rows: int, vocab: int = 0) -> Any:
+    def workspace(self, rows: int) -> Any:
         return None
 
     def allocate(self, size: int) -> Any:
@@ -251,8 +245,8 @@ class TorchBackend:
         with cuda.device(self._device):  # kernels run on the current device
             return function(*arguments)
 
-    def workspace(self, rows: int, vocab: int = 0) -> Any:
-        return self.allocate(_core.cuda_workspace_bytes(rows, vocab)) if self._cuda else None
+    def workspace(self, rows: int) -> Any:
+        return self.allocate(_core.cuda_workspace_bytes(rows)) if self._cuda else None
 
     def allocate(self, size: int) -> Any:
         """Bytes on the device, lent: a workspace. The caching allocator hands them on only to later

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from . import _core
 from ._arguments import FilterOrder, TieRule, _member
-from ._arrays import Backend, backend_of, length, width
+from ._arrays import Backend, backend_of, length
 from ._operations import (
     DETAILS,
     REPORTS,
@@ -104,7 +104,7 @@ def log_probabilities(
             purpose=_core.Purpose.draw,
             num_samples=shape[1] if len(shape) == 2 else 1,
             reports=reports,
-            workspace=backend.workspace(length(logits), width(logits)),
+            workspace=backend.allocate,
         ),
     )
     return report

@@ -43,7 +43,7 @@ from ._arguments import (
     _seed_and_offset,
 )
 from ._arguments import TieRule as TieRule
-from ._arrays import Backend, backend_of, length, width
+from ._arrays import Backend, backend_of, length
 from ._device_arrays import small_arrays
 from ._operations import (
     DETAILS,
@@ -311,7 +311,7 @@ def sample(
         results["tokens"] = backend.empty(shape, "int32")
     if logprobs is not None:
         report, call["reports"] = reported(backend, sizes, logprobs, logprobs_mode, rank_rule)
-    call.update(results, workspace=backend.workspace(length(logits), width(logits)))
+    call.update(results, workspace=backend.allocate)
     backend.call(_core.sample, call)
     if check_nan:
         _raise_on_nan("logits", results["statuses"])
