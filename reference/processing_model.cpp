@@ -15,6 +15,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLargest = 0x1p64F;
+__extension__ using Wide = __int128;
 
 std::vector<std::int32_t> ids_of_row(const TokenLists& lists, std::int64_t row, RowStatus fault,
                                      std::vector<RowStatus>& outside) {
@@ -49,7 +50,9 @@ RowStatus check_parameters(const RowProcessing& row) {
       !within(row.presence_penalty, -kLargest, kLargest)) {
     return RowStatus::invalid_penalty;
   }
-  return row.min_tokens < 0 ? RowStatus::invalid_min_tokens : RowStatus::ok;
+  if (row.min_tokens < 0) return RowStatus::invalid_min_tokens;
+  const float n = row.top_n_sigma;
+  return n >= 0 || n == -1 ? RowStatus::ok : RowStatus::invalid_top_n_sigma;
 }
 
 RowStatus check_values(std::span<const float> logits) {
@@ -149,6 +152,63 @@ bool ends_with(const std::vector<std::int32_t>& ids, std::span<const std::int32_
          std::equal(end.begin(), end.end(), ids.end() - static_cast<std::ptrdiff_t>(end.size()));
 }
 
+/// Distances to the largest logit, in steps; of banned tokens -1.
+std::vector<std::int64_t> distances_of(const std::vector<float>& logits) {
+  const double largest = *std::ranges::max_element(logits);
+  std::vector<std::int64_t> distances;
+  for (const float x : logits) {
+    const double steps = std::floor(std::ldexp(largest - static_cast<double>(x), 20));
+    distances.push_back(x == -kInfinity ? -1 : std::llrint(std::min(steps, 0x1p31 - 1)));
+  }
+  return distances;
+}
+
+/// Step 8, in place, by the definition's integers.
+void keep_top_n_sigma(std::vector<float>& logits, float n) {
+  const std::vector<std::int64_t> distances = distances_of(logits);
+  Wide tokens = 0, sum = 0, squares = 0;
+  for (const std::int64_t q : distances) {
+    if (q < 0) continue;
+    tokens += 1;
+    sum += q;
+    squares += Wide{q} * q;
+  }
+  const auto spread = static_cast<double>(tokens * squares - sum * sum);
+  const double most = static_cast<double>(n) * std::sqrt(spread) / static_cast<double>(tokens);
+  for (std::size_t id = 0; id < logits.size(); ++id) {
+    if (static_cast<double>(distances[id]) > most) logits[id] = -kInfinity;
+  }
+}
+
+/// Whether float32 may put a token on the other side of the threshold, by real numbers. With u =
+/// 2^-24, a sum of N terms has a relative error of at most g = (N + 2) u / (1 - (N + 2) u) in any
+/// order, each term two more operations (Higham 2002, 4.2). So the mean is off by g times the
+/// largest |x|, and so is each deviation; sigma by that, and by g of itself. The threshold is
+/// rounded twice more, and distances count in steps of 2^-20 here, and those from 2^11 on as one.
+bool is_undecided(const std::vector<float>& logits, float n) {
+  const long double largest = *std::ranges::max_element(logits);
+  long double tokens = 0, sum = 0, squares = 0, size = 0;
+  for (const float x : logits) {
+    if (x == -kInfinity) continue;
+    tokens += 1;
+    sum += x;
+    size = std::max(size, std::abs(static_cast<long double>(x)));
+    if (largest - x >= 0x1p11L) return true;
+  }
+  const long double mean = sum / tokens;
+  for (const float x : logits) {
+    if (x != -kInfinity) squares += (x - mean) * (x - mean);
+  }
+  constexpr long double kUnit = 0x1p-24L;
+  const long double terms = (tokens + 2) * kUnit, growth = terms / (1 - terms);
+  const long double sigma = std::sqrt(squares / tokens);
+  const long double threshold = largest - n * sigma;
+  const long double error = n * growth * (sigma + size) +
+                            2 * kUnit * (std::abs(largest) + n * sigma) + (n + 1) * 0x1p-20L;
+  return std::ranges::any_of(
+      logits, [&](float x) { return x != -kInfinity && std::abs(x - threshold) <= error; });
+}
+
 /// Steps 4 to 7.
 std::set<std::int32_t> banned_tokens(const RowProcessing& row, std::size_t vocab,
                                      std::span<const std::uint32_t> allowed) {
@@ -232,7 +292,12 @@ ProcessedRow process_row(std::span<const float> logits, std::span<const std::uin
     result.logits[static_cast<std::size_t>(id)] = -kInfinity;
   }
   const bool any = std::ranges::any_of(result.logits, [](float x) { return x != -kInfinity; });
-  if (!any) result.status = RowStatus::no_allowed_token;
+  if (!any) {
+    result.status = RowStatus::no_allowed_token;
+  } else if (processing.top_n_sigma > 0 && std::isfinite(processing.top_n_sigma)) {
+    result.undecided = is_undecided(result.logits, processing.top_n_sigma);
+    keep_top_n_sigma(result.logits, processing.top_n_sigma);
+  }
   return result;
 }
 

@@ -43,9 +43,11 @@ RowProcessing processing_of_row(const LogitsProcessing& processing, std::int64_t
 struct ProcessedRow {
   RowStatus status = RowStatus::ok;
   std::vector<float> logits;  ///< [vocab], banned tokens -inf; all -inf where the status is not ok
+  /// Of top_n_sigma: in float32 a token may come to the other side of its threshold.
+  bool undecided = false;
 };
 
-/// The processed row, with the packed bits `allowed` (or none) as the last step.
+/// The processed row, with the packed bits `allowed` (or none) as the step before top_n_sigma.
 ProcessedRow process_row(std::span<const float> logits, std::span<const std::uint32_t> allowed,
                          const RowProcessing& processing);
 

@@ -32,16 +32,20 @@ typedef struct fairdraw_token_lists {
  *      before it; a word of one id is always banned
  *   6. allowed ids: all others are banned; an empty list allows all
  *   7. fairdraw_batch.allowed, the packed mask
- * A banned token has the logit -inf. Each operation above is one of float32, rounded to nearest and
- * not contracted with the next, with subnormals; count is the float32 nearest to it, and how often
- * a token stands in the output (in output_counts where that is given). Samplers that do not claim
- * FAIRDRAW_EXACT_INTEGER may be off by what float32 rounding explains. Neutral values (r = 1, f =
- * 0, p = 0) do not touch the logit, and empty lists change nothing.
+ *   8. top_n_sigma n: of the tokens left, those more than n sigma below the largest logit are
+ *      banned; sigma is the standard deviation of their logits, of the population. In integers: of
+ *      N tokens with q = min(floor((largest - x) * 2^20), 2^31 - 1) and D = N sum(q^2) - sum(q)^2
+ *      those stay where q <= n sqrt(D) / N, in double. 0, -1 and +inf are off
+ * A banned token has the logit -inf. Each operation on logits is one of float32, rounded to nearest
+ * and not contracted with the next, with subnormals; count is the float32 nearest to it, and how
+ * often a token stands in the output (in output_counts where that is given). Samplers that do not
+ * claim FAIRDRAW_EXACT_INTEGER may be off by what float32 rounding explains. Neutral values (r = 1,
+ * f = 0, p = 0) do not touch the logit, and empty lists change nothing.
  *
- * Ranges: r in [2^-64, 2^64]; f, p, and biases but -inf in [-2^64, 2^64]; min_tokens >= 0; ids in
- * [0, vocab), in prompt and output -1 too. NaN and +inf are looked for in the row as it came. A
- * step that makes a finite logit infinite fails the row (processing_overflow), also where a later
- * step bans that token.
+ * Ranges: r in [2^-64, 2^64]; f, p, and biases but -inf in [-2^64, 2^64]; min_tokens >= 0; n >= 0
+ * or -1; ids in [0, vocab), in prompt and output -1 too. NaN and +inf are looked for in the row as
+ * it came. A step that makes a finite logit infinite fails the row (processing_overflow), also
+ * where a later step bans that token.
  *
  * What is read is what is checked. Where a list begins and ends is checked wherever it is given.
  * Its entries are checked whole, but for histories: prompt only where r is not 1; output or
@@ -63,6 +67,7 @@ typedef struct fairdraw_processing {
   fairdraw_token_lists bad_words; /* the words of a row, one after the other */
   fairdraw_token_lists bad_word_lengths;
   fairdraw_token_lists allowed_ids; /* empty: all */
+  const float* top_n_sigma;         /* NULL: off; of samplers with FAIRDRAW_CAN_TOP_N_SIGMA */
 } fairdraw_processing;
 
 typedef struct fairdraw_batch {

@@ -54,6 +54,7 @@ extern "C" {
    are accepted token-wise */
 #define FAIRDRAW_EXACT_INTEGER (UINT64_C(1) << 21)
 #define FAIRDRAW_CAN_PROCESSING (UINT64_C(1) << 22)  /* fairdraw_batch.processing; host memory */
+#define FAIRDRAW_CAN_TOP_N_SIGMA (UINT64_C(1) << 23) /* fairdraw_processing.top_n_sigma */
 #define FAIRDRAW_CAN_VERIFY (UINT64_C(1) << 24)      /* verifies requests with drafts */
 #define FAIRDRAW_CAN_DRAFT_TREES (UINT64_C(1) << 25) /* there, parents */
 /* there, of trees a draft_law that is not 0, and siblings */
@@ -99,8 +100,8 @@ extern "C" {
  * apply, the first of these counts:
  *   1. index_out_of_range, of an output whose index is none: no row is read
  *   2. inactive
- *   3. parameters: temperature, top_k, top_p, min_p, then penalties, then min_tokens; whether a
- *      list makes use of them or not
+ *   3. parameters: temperature, top_k, top_p, min_p, then penalties, then min_tokens, then
+ *      top_n_sigma; whether a list makes use of them or not
  *   4. values of the row as it came, all of them, banned or not: nan_input, then infinite_input,
  *      then of rows of probabilities negative_probability
  *   5. lists of processing: invalid_history (prompt, output, output_counts, output_lengths), then
@@ -130,7 +131,8 @@ enum fairdraw_row_status {
   FAIRDRAW_ROW_PROCESSING_OVERFLOW = 17,
   FAIRDRAW_ROW_INVALID_DRAFT_LENGTH = 18,
   FAIRDRAW_ROW_IMPOSSIBLE_DRAFT = 19,
-  FAIRDRAW_ROW_INVALID_DRAFT_TREE = 20
+  FAIRDRAW_ROW_INVALID_DRAFT_TREE = 20,
+  FAIRDRAW_ROW_INVALID_TOP_N_SIGMA = 23 /* NaN, or below 0 and not -1 */
 };
 
 /* Where the arrays of a call lie: in host memory, or on CUDA device 0, and then the call returns

@@ -65,7 +65,8 @@ struct SamplerDescription {
   bool top_k = true, top_p = true, min_p = true;  ///< filters with these
   bool allowed_mask = false, active_rows = false, indices = false, num_samples = false;
   bool lowest_id_ties = false, joint_order = false;
-  bool processing = false;  ///< penalties, bias and bans before the temperature
+  bool processing = false;   ///< penalties, bias and bans before the temperature
+  bool top_n_sigma = false;  ///< and this filter behind them
   bool reports_status = false, reports_support = false, reports_mask = false;
   bool reports_probs = false, reports_logprobs = false;
   bool reports_raw = false, reports_processed = false;  ///< fairdraw_batch.report_*, by mode

@@ -68,6 +68,10 @@ ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64
     arrays.bad_word_lengths.add(row.bad_word_lengths);
     arrays.allowed_ids.add(row.allowed_ids);
   }
+  // Not given where no row has it: not every sampler takes it.
+  if (std::ranges::all_of(arrays.top_n_sigma, [](float n) { return n == 0; })) {
+    arrays.top_n_sigma.clear();
+  }
   return arrays;
 }
 

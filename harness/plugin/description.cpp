@@ -45,7 +45,7 @@ constexpr Promise kPromises[] = {
 };
 
 // One definition for C and one for C++. Stop criteria and beams are no calls of a plugin: their
-// statuses, the last two, have no name in C.
+// statuses, two of them, have no name in C.
 constexpr bool same(fairdraw_row_status plugin, RowStatus status) {
   return static_cast<std::int32_t>(plugin) == static_cast<std::int32_t>(status);
 }
@@ -70,8 +70,9 @@ static_assert(same(FAIRDRAW_ROW_OK, RowStatus::ok) &&
               same(FAIRDRAW_ROW_INVALID_DRAFT_LENGTH, RowStatus::invalid_draft_length) &&
               same(FAIRDRAW_ROW_IMPOSSIBLE_DRAFT, RowStatus::impossible_draft) &&
               same(FAIRDRAW_ROW_INVALID_DRAFT_TREE, RowStatus::invalid_draft_tree) &&
-              kRowStatuses == static_cast<int>(RowStatus::invalid_draft_tree) + 3 &&
-              static_cast<int>(RowStatus::invalid_beam) + 1 == kRowStatuses);
+              same(FAIRDRAW_ROW_INVALID_TOP_N_SIGMA, RowStatus::invalid_top_n_sigma) &&
+              FAIRDRAW_ROW_INVALID_DRAFT_TREE + 3 == FAIRDRAW_ROW_INVALID_TOP_N_SIGMA &&
+              static_cast<int>(RowStatus::invalid_top_n_sigma) + 1 == kRowStatuses);
 
 // `known`: all bits that mean something.
 void expect_known_bits(const char* field, std::uint64_t given, std::uint64_t known,

@@ -15,7 +15,8 @@
 //   inactive
 //   parameters, a scalar as well as an array, whether a list makes use of them or not:
 //     temperature, top_k, top_p, min_p (parameters.h), then
-//     repetition, frequency, presence penalty: invalid_penalty;   min_tokens: invalid_min_tokens
+//     repetition, frequency, presence penalty: invalid_penalty;   min_tokens: invalid_min_tokens;
+//     top_n_sigma: invalid_top_n_sigma
 //   values of the row, all of them, banned or not: nan_input, infinite_input
 //   lists, in the order of the steps:
 //     invalid_history      prompt, output, output_counts, output_lengths
@@ -37,6 +38,7 @@
 #include <cstdint>
 
 #include "common/host_device.h"
+#include "common/top_n_sigma.h"
 #include "fairdraw/logits_processing.h"
 
 namespace fairdraw {
@@ -47,12 +49,14 @@ struct ProcessingParameters {
   float frequency = 0.0F;
   float presence = 0.0F;
   std::int32_t min_tokens = 0;
+  float top_n_sigma = 0.0F;
 };
 
 FAIRDRAW_HOST_DEVICE inline ProcessingParameters parameters_of(const LogitsProcessing& processing,
                                                                std::int64_t row) {
   return {processing.repetition_penalty.at(row), processing.frequency_penalty.at(row),
-          processing.presence_penalty.at(row), processing.min_tokens.at(row)};
+          processing.presence_penalty.at(row), processing.min_tokens.at(row),
+          processing.top_n_sigma.at(row)};
 }
 
 /// NaN compares false, so it is out of every range.
@@ -66,7 +70,8 @@ FAIRDRAW_HOST_DEVICE inline RowStatus check(const ProcessingParameters& paramete
       !is_penalty(parameters.frequency) || !is_penalty(parameters.presence)) {
     return RowStatus::invalid_penalty;
   }
-  return parameters.min_tokens < 0 ? RowStatus::invalid_min_tokens : RowStatus::ok;
+  if (parameters.min_tokens < 0) return RowStatus::invalid_min_tokens;
+  return is_top_n_sigma(parameters.top_n_sigma) ? RowStatus::ok : RowStatus::invalid_top_n_sigma;
 }
 
 /// Whether the ids of the prompt, and those (or the counts) of the output, make a difference.

@@ -53,6 +53,8 @@ const char* to_string(RowStatus status) noexcept {
       return "invalid_stop_criteria";
     case RowStatus::invalid_beam:
       return "invalid_beam";
+    case RowStatus::invalid_top_n_sigma:
+      return "invalid_top_n_sigma";
   }
   return "unknown";
 }

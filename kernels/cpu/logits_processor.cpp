@@ -31,6 +31,7 @@ RowStatus LogitsProcessor::prepare(const LogitsProcessing& processing, std::int6
   begin_ = range.begin;
   vocab_ = range.vocab == 0 ? n_ : range.vocab;
   const ProcessingParameters parameters = parameters_of(processing, row);
+  top_n_sigma_ = parameters.top_n_sigma;
   if (const RowStatus status = tally_histories(processing, row, parameters);
       status != RowStatus::ok) {
     return status;
@@ -199,8 +200,8 @@ RowStatus LogitsProcessor::keep_allowed_ids(const LogitsProcessing& processing, 
 
 // --- The row -----------------------------------------------------------------------------------
 
-RowScan LogitsProcessor::write(const Passes& passes, const float* x, std::size_t n,
-                               const std::uint32_t* allowed, float* out) {
+RowScan LogitsProcessor::write_edits(const Passes& passes, const float* x, std::size_t n,
+                                     const std::uint32_t* allowed, float* out) {
   if (allowed_ids_.length > 0) {
     const RowScan found = passes.scan(x, n, nullptr);
     const auto kept = static_cast<std::size_t>(allowed_ids_.length);
@@ -219,6 +220,24 @@ RowScan LogitsProcessor::write(const Passes& passes, const float* x, std::size_t
   const RowScan found = passes.copy_allowed(x, n, allowed, kBanned, out);
   for (const Edit& edit : edits_) {
     if (is_allowed(allowed, edit.id)) out[edit.id] = edit.value;
+  }
+  return found;
+}
+
+RowScan LogitsProcessor::write(const Passes& passes, const float* x, std::size_t n,
+                               const std::uint32_t* allowed, float* out) {
+  const RowScan found = write_edits(passes, x, n, allowed, out);
+  const bool is_good = !found.has_nan && found.max <= std::numeric_limits<float>::max();
+  if (is_good && top_n_sigma_is_on(top_n_sigma_)) {
+    const float largest = passes.scan(out, n, nullptr).max;
+    SigmaSums sums;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (out[i] != kBanned) sums.add(largest, out[i]);
+    }
+    const double bound = sums.tokens > 0 ? sums.bound(top_n_sigma_) : 0.0;
+    for (std::size_t i = 0; i < n; ++i) {
+      out[i] = steps_below(largest, out[i]) < bound ? out[i] : kBanned;
+    }
   }
   return found;
 }

@@ -3,7 +3,7 @@
 //
 // Cost. Histories, biases, words and stop ids cost their lengths, whatever the vocabulary; a dense
 // prompt_mask its words and dense output_counts one read. The row is copied once, by write(), and
-// not at all where there is nothing to change.
+// not at all where there is nothing to change; top_n_sigma reads the copy three times.
 #pragma once
 
 #include <cstddef>
@@ -32,10 +32,12 @@ class LogitsProcessor {
                     std::size_t n, const TokenRange& range = {});
 
   /// True where the row differs from x.
-  bool changes() const { return !edits_.empty() || allowed_ids_.length > 0; }
+  bool changes() const {
+    return !edits_.empty() || allowed_ids_.length > 0 || top_n_sigma_is_on(top_n_sigma_);
+  }
 
-  /// The processed row, with `allowed` (may be null) as the last step. `out` may be x. Returns the
-  /// scan of x: what was NaN or +inf may not be in the row any more.
+  /// The processed row, with `allowed` (may be null) as the step before top_n_sigma. `out` may be
+  /// x. Returns the scan of x: what was NaN or +inf may not be in the row any more.
   RowScan write(const Passes& passes, const float* x, std::size_t n, const std::uint32_t* allowed,
                 float* out);
 
@@ -64,12 +66,15 @@ class LogitsProcessor {
                          const ProcessingParameters& parameters);
   RowStatus ban_bad_words(const LogitsProcessing& processing, std::int64_t row);
   RowStatus keep_allowed_ids(const LogitsProcessing& processing, std::int64_t row);
+  RowScan write_edits(const Passes& passes, const float* x, std::size_t n,
+                      const std::uint32_t* allowed, float* out);
 
   const float* x_ = nullptr;
   std::int64_t n_ = 0;
   std::int64_t begin_ = 0;
   std::int64_t vocab_ = 0;
   bool overflow_ = false;
+  float top_n_sigma_ = 0.0F;
   RowList allowed_ids_;
   std::vector<Edit> edits_;
   std::vector<std::uint32_t> slot_;  // of a token: 1 + its place in edits_; 0: none

@@ -7,6 +7,7 @@
 
 #include "common/arguments.h"
 #include "common/parameters.h"
+#include "common/top_n_sigma.h"
 
 namespace fairdraw::serving {
 namespace {
@@ -159,6 +160,9 @@ Error check_batch_request(const BatchRequest& request, const BatchStateOptions& 
   if (Error error = check_filters(request)) return error;
   if (Error error = check_penalties(request)) return error;
   if (Error error = check_at_least("min_tokens", request.min_tokens, 0)) return error;
+  if (!is_top_n_sigma(request.top_n_sigma)) {
+    return out_of_range("top_n_sigma", text_of(request.top_n_sigma), ">= 0, or -1");
+  }
   if (Error error = check_list("stop_ids", request.stop_ids, options.max_stop_ids, "max_stop_ids",
                                options.vocab)) {
     return error;

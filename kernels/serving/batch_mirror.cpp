@@ -55,7 +55,8 @@ bool BatchMirror::has_processing(std::int32_t slot) const {
   const auto has = [&](ListName name) { return a.list(name).length(slot) > 0; };
   return a.repetition_penalty[slot] != 1.0F || a.frequency_penalty[slot] != 0.0F ||
          a.presence_penalty[slot] != 0.0F || has(ListName::bias) || has(ListName::bad_words) ||
-         has(ListName::allowed_ids) || (a.min_tokens[slot] > 0 && has(ListName::stop_ids));
+         has(ListName::allowed_ids) || a.top_n_sigma[slot] != 0.0F ||
+         (a.min_tokens[slot] > 0 && has(ListName::stop_ids));
 }
 
 /// The slot of an entry, which is most often `slot`.

@@ -129,6 +129,10 @@ std::int64_t candidates_of(const Partition& partition) {
 
 Error check_sharded(const ShardedRequest& request, const SampleResult& result) {
   if (Error error = check_boundaries(request)) return error;
+  if (const auto& n = request.rows.processing.top_n_sigma; n.is_array() || n.scalar != 0.0F) {
+    return {ErrorCode::unsupported,
+            "top_n_sigma is given; allowed: 0, of a split vocabulary: no rank has the whole row"};
+  }
   SampleRequest rows = request.rows;
   SampleResult results = result;
   if (rows.logits.vocab == 0) {

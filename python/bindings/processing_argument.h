@@ -10,7 +10,8 @@
 namespace fairdraw::python {
 
 /// Processing of rows: (repetition, frequency, presence penalty, prompt, output, bias ids, bias
-/// values, min_tokens, stop ids, bad words, lengths of bad words, allowed ids), or None.
+/// values, min_tokens, stop ids, bad words, lengths of bad words, allowed ids, top_n_sigma or
+/// None), or None.
 class Processing {
  public:
   Processing(nb::handle object, const Place& place) {
@@ -36,11 +37,12 @@ class Processing {
     view.bad_words = lists(9, "bad_words");
     view.bad_word_lengths = lists(10, "bad_words");
     view.allowed_ids = lists(11, "allowed_ids");
+    view.top_n_sigma = penalty(12, "top_n_sigma");
   }
   LogitsProcessing view;
 
  private:
-  std::optional<Input<float>> floats_[12];
+  std::optional<Input<float>> floats_[13];
   std::optional<Lists> lists_[12];
   std::optional<Input<std::int32_t>> min_tokens_;
 };

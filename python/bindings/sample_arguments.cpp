@@ -36,6 +36,13 @@ SampleArguments::SampleArguments(const Named& given)
               .indices = options_.draw.indices,
               .num_samples = options_.draw.num_samples,
               .purpose = given.as<Purpose>("purpose")} {
+  read_parameter("top_n_sigma", given["top_n_sigma"], place_, top_n_sigma_);
+  const float sigmas = top_n_sigma_.value.scalar;
+  if (!(sigmas >= 0 || sigmas == -1)) {
+    throw_value_error(
+        fmt::format("top_n_sigma is {}; allowed: >= 0, or -1 (-1, 0 and inf are off)", sigmas));
+  }
+  request.processing.top_n_sigma = top_n_sigma_.value;
   const std::int64_t vocab = rows_.view.vocab;
   if (given.has("allowed")) {
     allowed_ = input_array("allowed", given["allowed"], &place_);

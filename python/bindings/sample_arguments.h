@@ -28,7 +28,7 @@ class SampleArguments {
   Rows rows_;
   Place place_;
   Options options_;
-  Parameter<float> temperature_, top_p_, min_p_;
+  Parameter<float> temperature_, top_p_, min_p_, top_n_sigma_;
   Parameter<std::int32_t> top_k_;
   InputArray allowed_, active_;
   std::int64_t drawn_ = 0;

@@ -88,6 +88,7 @@ def sample_with_kept_sets(
     indices: Any = None, *, room: int | None = None, allowed: Any = None, active: Any = None,
     tie_rule: TieRule = "keep_all", filter_apply_order: FilterOrder = "top_k_first",
     generator: Any = None, seed: Any = None, offset: Any = None, purpose: Purpose = "draw",
+    top_n_sigma: Any = 0.0,
 ) -> KeptSample:  # fmt: skip
     """As `fairdraw.sample`, one token an output, with each output's kept set.
 

@@ -76,6 +76,7 @@ def log_probabilities(
     indices: Indices = None, *, temperature: Float = 1.0, top_k: Int = 0, top_p: Float = 1.0,
     min_p: Float = 0.0, allowed: Array = None, active: Array = None,
     tie_rule: TieRule = "keep_all", filter_apply_order: FilterOrder = "top_k_first",
+    top_n_sigma: Float = 0.0,
 ) -> Logprobs:  # fmt: skip
     """Logprobs of given tokens, [outputs] or [outputs, m] of them; nothing is drawn.
 

@@ -21,7 +21,8 @@ class RequestProcessing:
     in the output. `bias`: what is added to a token's logit; -inf bans it. `stop_ids` are banned
     until the output has `min_tokens`; `bad_words` are sequences of ids, whose last one is banned
     after the others; `allowed_ids` empty: all are allowed. prompt and output: ids, -1 for a
-    position whose token is not known. What is out of its range fails the request.
+    position whose token is not known. top_n_sigma >= 0, or -1: as that of `sample`; -1, 0 and inf are
+    off. What is out of its range fails the request.
     """
 
     repetition_penalty: float = 1.0
@@ -35,6 +36,7 @@ class RequestProcessing:
     allowed_ids: Sequence[int] = ()
     prompt: Sequence[int] = ()
     output: Sequence[int] = ()
+    top_n_sigma: float = 0.0
 
 
 def _ids(name: str, values: Any) -> Any:
@@ -77,4 +79,6 @@ def rows_processing(
         lists("bad_words", [np.concatenate([np.empty(0, np.int32), *each]) for each in words]),
         lists("bad_words", [[len(word) for word in each] for each in words]),
         lists("allowed_ids", [request.allowed_ids for request in requests]),
+        # None where no request has it: a split vocabulary refuses an array of it.
+        numbers("top_n_sigma", "float32") if any(r.top_n_sigma != 0 for r in requests) else None,
     )

@@ -278,11 +278,13 @@ def sample(
     offset: Bits = None, check_nan: CheckNan = False, return_valid: bool = False,
     return_details: bool = False, out: Any = None, logprobs: int | None = None,
     logprobs_mode: LogprobsMode = "raw_logprobs", rank_rule: RankRule = "position",
-    purpose: Purpose = "draw",
+    purpose: Purpose = "draw", top_n_sigma: Float = 0.0,
 ) -> Any:  # fmt: skip
     """From raw logits to tokens in one call: temperature, min_p, top_k, top_p, draw, in this order.
 
-    temperature 0 is greedy; top_k 0, top_p 1 and min_p 0 are off. `allowed`: [rows, ceil(vocab /
+    temperature 0 is greedy; top_k 0, top_p 1 and min_p 0 are off. `top_n_sigma` n bans, before all of
+    them, the tokens whose logits are more than n standard deviations (of the population, allowed
+    tokens alone) below the largest; -1, 0 and inf are off. `allowed`: [rows, ceil(vocab /
     32)] packed words of uint32 or int32, bit 1 where a token may be drawn. `active`: [rows] bool,
     False for padding, which gets token -1. `num_samples`: tokens an output, with replacement.
     `out`: a contiguous int32 array for the tokens. `purpose` "draft": for tokens that `verify_chain`

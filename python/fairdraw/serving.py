@@ -52,7 +52,8 @@ class BatchRequest:
     repetition_penalty in [2^-64, 2^64]; frequency_penalty and presence_penalty in [-2^64, 2^64].
     `repetition_of_prompt`: whether the repetition penalty counts the prompt's tokens.
     `bias`: what is added to a token's logit; -inf bans it. `stop_ids` are banned until the output
-    has `min_tokens`; `bad_words` are sequences of ids; `allowed_ids` empty: all are allowed. In
+    has `min_tokens`; `bad_words` are sequences of ids; `allowed_ids` empty: all are allowed.
+    `top_n_sigma` as that of `sample`. In
     `prompt` -1 is a position that is no text. `first_offset`: tokens drawn from `seed` before. A
     request without a seed gets a fresh one from the system when it is made; `seed` says which.
     """
@@ -73,6 +74,7 @@ class BatchRequest:
     bad_words: Sequence[Sequence[int]] = ()
     allowed_ids: Sequence[int] = ()
     prompt: Sequence[int] = ()
+    top_n_sigma: float = 0.0
 
     def _fields(self) -> _core.BatchRequest:
         biased = zip(ids_of("bias", self.bias), self.bias.values(), strict=True)
@@ -96,6 +98,7 @@ class BatchRequest:
                 ],
                 allowed_ids=ids_of("allowed_ids", self.allowed_ids),
                 prompt=ids_of("prompt", self.prompt),
+                top_n_sigma=float(self.top_n_sigma),
             )
         )
 

@@ -289,7 +289,7 @@ class ShardedSampler:
         """
         if not isinstance(logits, torch.Tensor) or logits.ndim != 2:
             raise TypeError("logits: a tensor [rows, columns] is needed")
-        given = locals()
+        given = {**locals(), "top_n_sigma": 0.0}  # no rank has whole rows
         hold = _member("input", input, _core.TileInput.__members__)
         rows = logits.shape[0]
         backend = _ColumnsBackend(self, logits, gather)

@@ -177,6 +177,25 @@ def test_details_of_sample(logits):
     assert np.allclose(np.exp(details.logprob_filtered), drawn, rtol=2.0**-24 * (2 + 30), atol=0)
 
 
+def test_top_n_sigma_keeps_what_is_near_the_largest(logits):
+    n = np.array([0.5, 1, 2, 0, -1, np.inf], np.float32)
+    rows = logits.astype(np.float64)
+    within = rows >= rows.max(1, keepdims=True) - n[:, None] * rows.std(1, keepdims=True)
+    within |= (n <= 0)[:, None]
+    for temperature in (0.5, 2.0):
+        details = fairdraw.sample(logits, temperature, top_n_sigma=n, seed=1, return_details=True)
+        kept = np.unpackbits(details.mask.view(np.uint8), axis=1, bitorder="little")[:, :VOCAB]
+        assert (kept.astype(bool) == within).all()
+    sets = fairdraw.sample_with_kept_sets(logits, 2.0, top_n_sigma=n, seed=1)
+    assert sets.tokens.tolist() == details.tokens.tolist()
+    values = fairdraw.log_probabilities(
+        logits, details.tokens, 0, "processed_logprobs", temperature=2.0, top_n_sigma=n
+    ).values
+    drawn = np.take_along_axis(details.probs, details.tokens[:, None], axis=1)[:, 0]
+    # Both are float32 roundings of one quotient; a logarithm of at most 30 is off by an ulp.
+    assert np.allclose(np.exp(values), drawn, rtol=2.0**-24 * (2 + 30), atol=0)
+
+
 def log_softmax(rows):
     rows = rows.astype(np.float64)
     shifted = rows - rows.max(axis=1, keepdims=True)
@@ -333,6 +352,8 @@ READ_ONLY.flags.writeable = False
         ({"top_k": np.ones(2)}, TypeError, "top_k holds float64; integers are needed"),
         ({"top_p": 1.5}, ValueError, "top_p is 1.5; allowed: 0 to 1"),
         ({"min_p": -0.5}, ValueError, "min_p is -0.5; allowed: 0 to 1"),
+        ({"top_n_sigma": -2}, ValueError, "top_n_sigma is -2; allowed: >= 0, or -1"),
+        ({"top_n_sigma": np.nan}, ValueError, "top_n_sigma is nan"),
         ({"seed": -1}, ValueError, r"seed is -1; allowed: 0 to 2\^64 - 1"),
         ({"seed": 2**64}, ValueError, "seed is 18446744073709551616"),
         ({"seed": 0.5}, TypeError, "seed: an integer is needed"),

@@ -83,6 +83,7 @@ def test_every_field_of_a_request_changes_its_tokens():
     assert tokens(temperature=100.0, top_k=1) == [largest] * 3
     assert tokens(temperature=100.0, top_p=0.0) == [largest] * 3
     assert tokens(temperature=100.0, min_p=1.0) == [largest] * 3
+    assert tokens(temperature=100.0, top_n_sigma=0.01) == [largest] * 3
     assert tokens(temperature=100.0, seed=4) != hot
     assert tokens(temperature=100.0, first_offset=1)[:2] == hot[1:]
 

@@ -1,5 +1,7 @@
 #include "harness/run/calls/request.h"
 
+#include <algorithm>
+
 #include "harness/run/calls/lack.h"
 #include "harness/run/calls/request_arrays.h"
 
@@ -145,6 +147,9 @@ Lack lack_for(const SamplerDescription& sampler, const Request& request) {
   if (lacks(!request.words.empty(), sampler.scripted_words)) return lack_of("scripted_words");
   if (lacks(!request.allowed.empty(), sampler.allowed_mask)) return lack_of("allowed_mask");
   if (lacks(!request.processing.empty(), sampler.processing)) return lack_of("processing");
+  const bool by_sigma = std::ranges::any_of(
+      request.processing, [](const reference::RowProcessing& row) { return row.top_n_sigma != 0; });
+  if (lacks(by_sigma, sampler.top_n_sigma)) return lack_of("top_n_sigma");
   if (lacks(!request.active.empty(), sampler.active_rows)) return lack_of("active_rows");
   if (lacks(request.with_indices, sampler.indices)) return lack_of("indices");
   if (lacks(request.num_samples > 1, sampler.num_samples)) return lack_of("num_samples");

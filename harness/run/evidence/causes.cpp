@@ -47,6 +47,7 @@ constexpr Place kPlaces[] = {
     {"minimum tokens", Step::processing, Kind::cause},
     {"bad words", Step::processing, Kind::cause},
     {"allowed ids", Step::processing, Kind::cause},
+    {"top_n_sigma", Step::processing, Kind::cause},
     {"histories", Step::processing, Kind::cause},
     {"processing", Step::processing, Kind::symptom},
     {"temperature: the distribution is too steep", Step::draw, Kind::symptom},

@@ -16,6 +16,8 @@
 //      the thread that sets a token's edited bit reads its count and writes its logit; of biases
 //      the last is found by an atomic maximum over places in the list.
 //   4. Stop ids, bad words: bits of bans.
+//   5. top_n_sigma, of rows that ask for it: the row is read three times, for the largest logit,
+//      for the sums, and for the bits, a warp a word of bits.
 // It is a launch of its own, in front of the row kernel, which it lets start once its reads are
 // done (compute capability 9.0): so the row kernel keeps its registers and its instructions, and
 // brings its rows meanwhile. Reads and instructions that wait for each other are the time here, 10
@@ -33,6 +35,8 @@
 // Randomness: none. Numerics. kernels/common/processing_rules.h: float32, one rounding an
 // operation. Determinism: counts are integer sums, the last entry is a maximum, each edited value
 // is written by one thread between barriers; no order of threads shows.
+#include <math_constants.h>
+
 #include <cstdint>
 
 #include "common/processing_rules.h"
@@ -69,6 +73,8 @@ struct EditorMemory {
   RowList lists[kLists];
   ProcessingParameters parameters;
   std::int64_t output_length;  ///< that min_tokens counts
+  float largest[kThreads / kWarp];
+  SigmaSums sums[kThreads / kWarp];
   EditTable table;
 };
 
@@ -127,6 +133,7 @@ class RowEditor {
     if (status == RowStatus::ok) parameters_ = parameters;
     if (status == RowStatus::invalid_penalty) note(RowFault::invalid_penalty);
     if (status == RowStatus::invalid_min_tokens) note(RowFault::negative_min_tokens);
+    if (status == RowStatus::invalid_top_n_sigma) note(RowFault::invalid_top_n_sigma);
     if (memory_.output_length < 0) note(RowFault::invalid_history);
     check_places();
     look_at_lists();
@@ -146,6 +153,7 @@ class RowEditor {
       if (memory_.output_length < parameters.min_tokens) ban(token);
     });
     ban_bad_words();
+    if (top_n_sigma_is_on(parameters_.top_n_sigma)) keep_top_n_sigma();
     return fault_;
   }
 
@@ -472,6 +480,59 @@ class RowEditor {
       begin += __shfl_sync(kAllLanes, inclusive, kWarp - 1);
     }
     if (begin != words.length) note(RowFault::invalid_bad_words);
+  }
+
+  // --- The last filter ---------------------------------------------------------------------------
+
+  /// Calls visit(word, x) for the words of bits of this warp: the logit of the lane's token, or
+  /// -inf where it is banned.
+  template <class Visit>
+  __device__ void each_logit(Visit&& visit) {
+#pragma unroll 4
+    for (int word = warp_of_thread(); word < words_; word += kThreads / kWarp) {
+      const int token = word * kWarp + lane_of_thread();
+      const bool allowed = token < vocab_ && (allowed_[word] & bit_of(token)) != 0;
+      float x = -CUDART_INF_F;
+      if (allowed) x = is_edited(token) ? values_[token] : raw(token);
+      visit(word, x);
+    }
+  }
+
+  __device__ void keep_top_n_sigma() {
+    constexpr int kWarps = kThreads / kWarp;
+    const bool first_lane = lane_of_thread() == 0;
+    __syncthreads();  // others have edited
+    float largest = -CUDART_INF_F;
+    each_logit([&](int, float x) { largest = x > largest ? x : largest; });
+    largest = reduce_warp(largest, Maximum());
+    if (first_lane) memory_.largest[warp_of_thread()] = largest;
+    __syncthreads();
+    for (int warp = 0; warp < kWarps; ++warp) largest = fmaxf(largest, memory_.largest[warp]);
+    if (!is_finite(largest)) return;  // no token is left, or the row fails
+
+    SigmaSums sums;
+    each_logit([&](int, float x) {
+      if (x != -CUDART_INF_F) sums.add(largest, x);
+    });
+    sums.tokens = reduce_warp(sums.tokens, Add());
+    sums.distances = reduce_warp(sums.distances, Add());
+    sums.low = reduce_warp(sums.low, Add());
+    sums.high = reduce_warp(sums.high, Add());
+    if (first_lane) memory_.sums[warp_of_thread()] = sums;
+    __syncthreads();
+    sums = {};
+    for (int warp = 0; warp < kWarps; ++warp) {
+      const SigmaSums& of_warp = memory_.sums[warp];
+      sums.tokens += of_warp.tokens;
+      sums.distances += of_warp.distances;
+      sums.low += of_warp.low;
+      sums.high += of_warp.high;
+    }
+    const double bound = sums.bound(parameters_.top_n_sigma);
+    each_logit([&](int word, float x) {
+      const unsigned kept = __ballot_sync(kAllLanes, steps_below(largest, x) < bound);
+      if (first_lane) allowed_[word] = kept;
+    });
   }
 
   static constexpr int kNoToken = -1;

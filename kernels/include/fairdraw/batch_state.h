@@ -81,6 +81,7 @@ struct BatchRequest {
   std::vector<TokenBias> bias;                       ///< of a token listed twice the last counts
   std::vector<std::vector<std::int32_t>> bad_words;  ///< none empty
   std::vector<std::int32_t> allowed_ids;             ///< empty: all
+  float top_n_sigma = 0.0F;                          ///< >= 0, or -1; -1, 0 and +inf: off
 
   std::vector<std::int32_t> prompt;  ///< ids, or -1 at a position that is no text
 };

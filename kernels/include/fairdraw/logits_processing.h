@@ -15,12 +15,19 @@
 //      L - 1 ids before it. A word of one id is always banned.
 //   6. allowed ids: others are banned. An empty list: all are allowed.
 //   7. SampleRequest::allowed, the packed bitmask.
+//   8. top_n_sigma n: of the tokens left, those more than n sigma below the largest logit are
+//      banned. Distances to it count in steps of 2^-20, rounded down, at most 2^31 - 1 of them, so
+//      that sums are integers and their order does not show: of N tokens with distances q, D = N
+//      sum(q^2) - sum(q)^2, and a token stays where q <= n sqrt(D) / N, each operation a double
+//      one, rounded once. Sigma is the population's, as in llama.cpp (that of torch.std is a
+//      sample's).
 // A row is checked for NaN and +inf before all of this, and a finite logit that a step makes
 // infinite fails its row (processing_overflow). Steps that are neutral (r = 1; f = 0; p = 0) do
 // not touch the logit. A row that has no token left fails with no_allowed_token. Of several faults
-// the first counts: parameters (temperature, top_k, top_p, min_p, penalties, min_tokens); values of
-// the row (nan_input, infinite_input); lists in the order of the steps (invalid_history,
-// invalid_logit_bias, invalid_min_tokens, invalid_bad_words, invalid_allowed_ids); overflow.
+// the first counts: parameters (temperature, top_k, top_p, min_p, penalties, min_tokens,
+// top_n_sigma); values of the row (nan_input, infinite_input); lists in the order of the steps
+// (invalid_history, invalid_logit_bias, invalid_min_tokens, invalid_bad_words,
+// invalid_allowed_ids); overflow.
 // Where a list begins and ends is checked wherever it is given. Its entries are checked whole, but
 // for histories: ids of `prompt` only where r is not 1; ids of `output`, or `output_counts`, only
 // where some penalty is not neutral.
@@ -72,11 +79,13 @@ struct LogitsProcessing {
 
   TokenLists allowed_ids;
 
+  PerRequest<float> top_n_sigma = 0.0F;  ///< scalar or [rows], >= 0, or -1; -1, 0 and +inf: off
+
   /// True where some member could change a row, or fail it: a negative length does.
   constexpr bool given() const {
     return prompt.given() || output.given() || prompt_mask.given() || output_counts.given() ||
            bias_ids.given() || stop_ids.given() || output_lengths.given() || bad_words.given() ||
-           allowed_ids.given();
+           allowed_ids.given() || top_n_sigma.is_array() || top_n_sigma.scalar != 0.0F;
   }
 };
 

@@ -51,10 +51,11 @@ enum class RowStatus : std::int32_t {
   invalid_draft_tree = 20,     ///< a parent not before its child; too many children
   invalid_stop_criteria = 21,  ///< what ends a request: a length, an id or a sequence out of range
   invalid_beam = 22,           ///< beam search: width, max_tokens, early_stopping, an end id
+  invalid_top_n_sigma = 23,    ///< below 0 and not -1, or NaN
 };
 
 /// How many statuses there are; their numbers are 0 to this, exclusive.
-inline constexpr int kRowStatuses = 23;
+inline constexpr int kRowStatuses = 24;
 
 /// Name of a status, as in the enum.
 const char* to_string(RowStatus status) noexcept;

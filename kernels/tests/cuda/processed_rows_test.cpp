@@ -83,6 +83,12 @@ OwnedCall random_processed_call(std::uint64_t number, std::int64_t rows, std::in
     if (parameter->is_array) parameter->make_array(rows);
   }
   call.processing = harness::random_processing(number, rows, vocab);
+  if (number % 5 < 3) return call;
+  constexpr std::array<float, 7> kSigmas = {0.5F, 1, 2.5F, 4, 0, -1, -3};
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto which = static_cast<std::size_t>(number + static_cast<std::uint64_t>(row));
+    call.processing.top_n_sigma.push_back(kSigmas[which % kSigmas.size()]);
+  }
   return call;
 }
 
@@ -122,7 +128,8 @@ TEST(CudaProcessedRows, AreDrawnFromAsTheRowsThatProcessingGives) {
        {RowStatus::ok, RowStatus::nan_input, RowStatus::infinite_input, RowStatus::invalid_history,
         RowStatus::invalid_penalty, RowStatus::invalid_logit_bias, RowStatus::invalid_min_tokens,
         RowStatus::invalid_bad_words, RowStatus::invalid_allowed_ids,
-        RowStatus::processing_overflow, RowStatus::no_allowed_token}) {
+        RowStatus::processing_overflow, RowStatus::no_allowed_token,
+        RowStatus::invalid_top_n_sigma}) {
     EXPECT_GT(met[static_cast<std::size_t>(status)], 0) << to_string(status);
   }
 }

@@ -207,6 +207,54 @@ TEST(ProcessingAnswers, PenaltiesHaveTheirRanges) {
   }
 }
 
+// Distances of 0, 2, 2 and 2 have a mean of 3/2 and a variance of 3/4 in the population, 1 in a
+// sample: 2.2 sigma are less than 2 in the one, and more in the other.
+TEST(ProcessingAnswers, TopNSigmaDividesByTheNumberOfTokens) {
+  RowProcessing row;
+  row.top_n_sigma = 2.2F;
+  expect({-5, -3, -5, -5}, row, {kBanned, -3, kBanned, kBanned});
+  row.top_n_sigma = 2.4F;  // 2.4 sqrt(3) / 2 = 2.08
+  expect({-5, -3, -5, -5}, row, {-5, -3, -5, -5});
+}
+
+TEST(ProcessingAnswers, TopNSigmaKeepsWhatLiesAtItsThreshold) {
+  RowProcessing row;
+  row.top_n_sigma = 2;  // distances of 0 and 2: sigma is 1
+  expect({1, -1}, row, {1, -1});
+  row.top_n_sigma = std::nextafter(2.0F, 0.0F);
+  expect({1, -1}, row, {1, kBanned});
+  row.top_n_sigma = 0.01F;  // sigma 0: equal logits stay
+  expect({3, 3, 3}, row, {3, 3, 3});
+}
+
+TEST(ProcessingAnswers, TopNSigmaIsOfTheTokensThatAreLeft) {
+  RowProcessing row;
+  row.top_n_sigma = 2;
+  row.biases = {{2, kBanned}, {0, 4}};  // of 1 and -1 again
+  expect({-3, -1, -900, kBanned}, row, {1, -1, kBanned, kBanned});
+}
+
+TEST(ProcessingAnswers, TopNSigmaCountsDistancesUpTo2048) {
+  RowProcessing row;
+  row.top_n_sigma = 2;  // of two tokens sigma is half of their distance
+  expect({0, -0x1p100F}, row, {0, -0x1p100F});
+  row.top_n_sigma = 1.99F;
+  expect({0, -0x1p100F}, row, {0, kBanned});
+}
+
+TEST(ProcessingAnswers, TopNSigmaIsOffAtMinusOneZeroAndInfinity) {
+  const std::vector<float> logits = {0, -1, -100};
+  RowProcessing row;
+  for (const float off : {-1.0F, 0.0F, -0.0F, kInfinity}) {
+    row.top_n_sigma = off;
+    expect(logits, row, logits);
+  }
+  for (const float bad : {std::nanf(""), -0.5F, -2.0F, -kInfinity}) {
+    row.top_n_sigma = bad;
+    EXPECT_EQ(process(logits, row).status, RowStatus::invalid_top_n_sigma) << bad;
+  }
+}
+
 // The precedence of kernels/common/processing_rules.h: with all faults from some place on, the
 // status is that of the first.
 TEST(ProcessingAnswers, TheFirstFaultInTheStatedOrderCounts) {
@@ -217,7 +265,8 @@ TEST(ProcessingAnswers, TheFirstFaultInTheStatedOrderCounts) {
   const std::vector<Step> order = {
       {ProcessingFault::nan_penalty, RowStatus::invalid_penalty},
       {ProcessingFault::negative_min_tokens, RowStatus::invalid_min_tokens},
-      {ProcessingFault::none, RowStatus::nan_input},  // see below
+      {ProcessingFault::none, RowStatus::invalid_top_n_sigma},  // see below
+      {ProcessingFault::none, RowStatus::nan_input},            // see below
       {ProcessingFault::prompt_id, RowStatus::invalid_history},
       {ProcessingFault::nan_bias, RowStatus::invalid_logit_bias},
       {ProcessingFault::stop_id, RowStatus::invalid_min_tokens},
@@ -229,7 +278,8 @@ TEST(ProcessingAnswers, TheFirstFaultInTheStatedOrderCounts) {
     RowProcessing row;
     for (std::size_t i = order.size(); i-- > first;) {
       harness::mutate(row, order[i].fault, logits);
-      if (order[i].fault == ProcessingFault::none) logits[3] = std::nanf("");
+      if (order[i].status == RowStatus::nan_input) logits[3] = std::nanf("");
+      if (order[i].status == RowStatus::invalid_top_n_sigma) row.top_n_sigma = std::nanf("");
     }
     EXPECT_EQ(process(logits, row).status, order[first].status) << "from " << first << " on";
   }

@@ -80,6 +80,11 @@ ProcessedBatch random_batch(std::uint64_t number, std::size_t vocab) {
     batch.rows.push_back(random_row_of(number * kRows + r, vocab));
     RandomRow& row = batch.rows.back();
     batch.given.push_back(harness::random_processing(random, call.vocab, steps));
+    if (random() % 4 == 0) {
+      constexpr std::array<float, 8> kSigmas = {
+          0.5F, 1, 2.5F, 4, std::numeric_limits<float>::infinity(), -1, 0x1p-30F, -3};
+      batch.given.back().top_n_sigma = kSigmas[random() % kSigmas.size()];
+    }
     if (random() % 8 == 0) {
       harness::mutate(batch.given.back(),
                       static_cast<ProcessingFault>(random() % harness::kProcessingFaults),
@@ -224,7 +229,7 @@ TEST(ProcessingDifferential, RandomBatchesEqualTheReference) {
        {RowStatus::nan_input, RowStatus::infinite_input, RowStatus::no_allowed_token,
         RowStatus::invalid_history, RowStatus::invalid_penalty, RowStatus::invalid_logit_bias,
         RowStatus::invalid_min_tokens, RowStatus::invalid_bad_words, RowStatus::invalid_allowed_ids,
-        RowStatus::processing_overflow}) {
+        RowStatus::processing_overflow, RowStatus::invalid_top_n_sigma}) {
     EXPECT_GT(counts[static_cast<std::size_t>(status)].load(), 0U) << to_string(status);
   }
 }

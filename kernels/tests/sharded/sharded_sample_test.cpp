@@ -339,6 +339,14 @@ TEST(ShardedSample, RefusesBlocksOfAnotherCall) {
   EXPECT_TRUE(one.receive(blocks.data()));
 }
 
+TEST(ShardedSample, RefusesTopNSigmaByName) {
+  SmallCall call(0);
+  call.request.rows.processing.top_n_sigma = 1.0F;
+  ShardedSample sharded;
+  EXPECT_EQ(sharded.begin(call.request, call.result).message,
+            "top_n_sigma is given; allowed: 0, of a split vocabulary: no rank has the whole row");
+}
+
 TEST(ShardedSample, RefusesWrongBoundariesByName) {
   const auto message = [](std::vector<std::int64_t> boundaries, std::int32_t shard) {
     SmallCall call(0);

@@ -181,6 +181,7 @@ void processing_row_fields(JsonObject& json, reference::RowProcessing& row) {
   json("frequency_penalty", Bits{row.frequency_penalty});
   json("presence_penalty", Bits{row.presence_penalty});
   json("min_tokens", row.min_tokens);
+  if (json.has("top_n_sigma", row.top_n_sigma != 0)) json("top_n_sigma", Bits{row.top_n_sigma});
   json("prompt", row.prompt, kAnyList);
   json("output", row.output, kAnyList);
   json("output_length", row.output_length);

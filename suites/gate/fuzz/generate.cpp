@@ -104,6 +104,10 @@ FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const Generat
       request.processing.push_back(generate_processing(dice, values, request.dtype));
     }
     request.history_form.grown = dice.once_in(2);
+    // Another sampler's sigma is rounded, and a token at its threshold may go either way.
+    if (sampler.top_n_sigma && sampler.exact_integer && dice.once_in(3)) {
+      request.processing.back().top_n_sigma = dice.pick({0.5F, 1.0F, 3.0F, -1.0F});
+    }
   }
   return result;
 }

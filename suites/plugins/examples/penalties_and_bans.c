@@ -21,8 +21,8 @@ int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description, char*
   description->name = "penalties_and_bans";
   description->version = "1.0";
   description->semantics = "fairdraw";
-  description->abilities =
-      FAIRDRAW_CAN_PROCESSING | FAIRDRAW_CAN_ALLOWED_MASK | FAIRDRAW_PER_REQUEST_SEEDS;
+  description->abilities = FAIRDRAW_CAN_PROCESSING | FAIRDRAW_CAN_TOP_N_SIGMA |
+                           FAIRDRAW_CAN_ALLOWED_MASK | FAIRDRAW_PER_REQUEST_SEEDS;
   description->randomness = FAIRDRAW_SEEDS_INDEPENDENT | FAIRDRAW_OFFSETS_INDEPENDENT |
                             FAIRDRAW_OUTPUTS_INDEPENDENT | FAIRDRAW_REPLAYS_EQUAL;
   return 0;
@@ -160,6 +160,26 @@ static void ban_ids(struct row* row, const fairdraw_processing* p, int64_t r) {
   }
 }
 
+static void keep_top_n_sigma(struct row* row, float n) {
+  double tokens = 0, mean = 0, squares = 0, largest = -INFINITY;
+  if (!(n >= 0 || n == -1)) row->bad = 1;
+  if (!(n > 0) || isinf(n)) return;
+  for (int64_t id = 0; id < row->vocab; ++id) {
+    if (row->logits[id] == -INFINITY) continue;
+    tokens += 1, mean += row->logits[id];
+    if (row->logits[id] > largest) largest = row->logits[id];
+  }
+  mean /= tokens;
+  for (int64_t id = 0; id < row->vocab; ++id) {
+    const double x = row->logits[id];
+    if (x != -INFINITY) squares += (x - mean) * (x - mean);
+  }
+  const double least = largest - n * sqrt(squares / tokens);
+  for (int64_t id = 0; id < row->vocab; ++id) {
+    if (row->logits[id] < least) row->logits[id] = -INFINITY;
+  }
+}
+
 static int32_t draw(const struct row* row, double temperature, double u) {
   if (!(temperature == 0 || (temperature >= 0x1p-126 && temperature <= 0x1p64))) return -1;
   int64_t best = 0;
@@ -198,6 +218,7 @@ static int32_t sample(const fairdraw_batch* batch, int64_t r, struct row* row, d
     const uint32_t word = batch->allowed[r * batch->allowed_stride + id / 32];
     if (!((word >> (id % 32)) & 1)) row->logits[id] = -INFINITY;
   }
+  if (batch->processing.top_n_sigma) keep_top_n_sigma(row, batch->processing.top_n_sigma[r]);
   return draw(row, batch->temperature[r], u);
 }
 

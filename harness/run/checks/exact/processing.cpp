@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "harness/inputs/processing_rows.h"
+#include "harness/inputs/special_floats.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/exact/processing_batches.h"
@@ -22,6 +23,9 @@ namespace {
 using reference::Membership;
 using reference::RowProcessing;
 
+// Rows with a filter by sigma: few, because it leaves little of what the other steps do.
+constexpr std::int64_t kRowsToASigma = 8;
+
 constexpr WantedResults kWanted = {
     .statuses = true, .support_size = true, .mask = true, .probs = true};
 // What relations compare: tokens, and what is reported of the rows that they come from.
@@ -32,7 +36,14 @@ constexpr WantedResults kRelatedResults = {
 Request with_processing(const CheckInput& input, std::int64_t first, std::int64_t count) {
   Request request = make_request(input, first, count);
   for (std::int64_t row = first; row < first + count; ++row) {
-    request.processing.push_back(processing_for_row(input.seed, row, request.vocab));
+    RowProcessing& processing =
+        request.processing.emplace_back(processing_for_row(input.seed, row, request.vocab));
+    if (!input.sampler->description().top_n_sigma || row % kRowsToASigma != 0) continue;
+    constexpr float kSigmas[] = {1, 0.5F, 2.5F, kInfinity, 0.01F, -1, 4};
+    processing.top_n_sigma =
+        kSigmas[static_cast<std::size_t>(row / kRowsToASigma) % std::size(kSigmas)];
+    // Its integers are fairdraw's own.
+    if (!input.exact() && processed_row(request, row - first).undecided) processing.top_n_sigma = 0;
   }
   return request;
 }
@@ -202,7 +213,8 @@ void name_the_step(const CheckInput& input, const Request& request, std::int64_t
       {"logit bias", [](RowProcessing& p) { p.biases.clear(); }},
       {"minimum tokens", [](RowProcessing& p) { p.stop_ids.clear(); }},
       {"bad words", [](RowProcessing& p) { p.bad_words.clear(), p.bad_word_lengths.clear(); }},
-      {"allowed ids", [](RowProcessing& p) { p.allowed_ids.clear(); }}};
+      {"allowed ids", [](RowProcessing& p) { p.allowed_ids.clear(); }},
+      {"top_n_sigma", [](RowProcessing& p) { p.top_n_sigma = 0; }}};
   constexpr std::size_t kMostSteps = 2;
   std::vector<Suspect> named;
   for (const Step& step : steps) {
@@ -390,13 +402,20 @@ void compare_relations(const CheckInput& input, const Request& request, CheckOut
 void expect_statuses(const CheckInput& input, const Request& good, CheckOutcome& outcome) {
   const WantedResults wanted = reported(input.sampler->description(), good, {.statuses = true});
   const Response before = run_request(*input.sampler, good, wanted);
-  for (int fault = 1; fault < kProcessingFaults && !outcome.failed(); ++fault) {
+  // The last one is for samplers that have the filter by sigma.
+  const int faults = kProcessingFaults + (input.sampler->description().top_n_sigma ? 1 : 0);
+  for (int fault = 1; fault < faults && !outcome.failed(); ++fault) {
     const std::int64_t bad = fault % good.rows;
     Request request = good;
-    mutate(request.processing[static_cast<std::size_t>(bad)], static_cast<ProcessingFault>(fault),
-           std::span(request.logits)
-               .subspan(static_cast<std::size_t>(bad * good.vocab),
-                        static_cast<std::size_t>(good.vocab)));
+    RowProcessing& row_of_fault = request.processing[static_cast<std::size_t>(bad)];
+    if (fault == kProcessingFaults) {
+      row_of_fault.top_n_sigma = kNan;
+    } else {
+      mutate(row_of_fault, static_cast<ProcessingFault>(fault),
+             std::span(request.logits)
+                 .subspan(static_cast<std::size_t>(bad * good.vocab),
+                          static_cast<std::size_t>(good.vocab)));
+    }
     // The largest float is none of the narrow types.
     for (float& x : request.logits) x = rounded_to(request.dtype, x);
     const RowStatus status = model_of(request, bad).status;

@@ -222,6 +222,70 @@ constexpr Entry kBans[] = {
      }},
 };
 
+/// The logits that top_n_sigma is measured on: their number, mean and population sigma, and the
+/// largest.
+struct Spread {
+  double tokens = 0, mean = 0, sigma = 0, largest = 0;
+};
+
+Spread spread_of(const std::vector<float>& logits) {
+  Spread spread;
+  double squares = 0;
+  spread.largest = *std::ranges::max_element(logits);
+  for (const float x : logits) {
+    if (std::isinf(x)) continue;
+    ++spread.tokens;
+    spread.mean += x;
+  }
+  spread.mean /= spread.tokens;
+  for (const float x : logits) {
+    if (!std::isinf(x)) squares += (x - spread.mean) * (x - spread.mean);
+  }
+  spread.sigma = std::sqrt(squares / spread.tokens);
+  return spread;
+}
+
+/// Another n where the row has one; `change` gets the row and what is left of it.
+void with_n(RowProcessing& processing, const Row& row,
+            double (*change)(double n, const Row& row, const Spread& left)) {
+  const float n = processing.top_n_sigma;
+  if (!(n > 0) || std::isinf(n)) return;
+  RowProcessing others = processing;
+  others.top_n_sigma = 0;
+  const reference::ProcessedRow left = reference::process_row(row.logits, row.allowed, others);
+  const Spread spread = spread_of(left.logits);
+  if (left.status != RowStatus::ok || !(spread.sigma > 0)) return;
+  processing.top_n_sigma = static_cast<float>(std::max(0.0, change(n, row, spread)));
+}
+
+constexpr Entry kSigmas[] = {
+    {"sigma-ignored", "top_n_sigma is ignored", [](RowProcessing& p) { p.top_n_sigma = 0; }},
+    {"sigma-of-a-sample", "sigma divides by the number of tokens less one",
+     [](RowProcessing& p, Row& row) {
+       with_n(p, row, [](double n, const Row&, const Spread& left) {
+         return left.tokens > 1 ? n * std::sqrt(left.tokens / (left.tokens - 1)) : n;
+       });
+     }},
+    {"sigma-below-the-mean", "the threshold is n sigma below the mean, not below the largest logit",
+     [](RowProcessing& p, Row& row) {
+       with_n(p, row, [](double n, const Row&, const Spread& left) {
+         return n + (left.largest - left.mean) / left.sigma;
+       });
+     }},
+    {"sigma-after-temperature", "sigma is of divided logits, the threshold of those before",
+     [](RowProcessing& p, Row& row) {
+       with_n(p, row, [](double n, const Row& of, const Spread&) {
+         return of.parameters.temperature > 0 ? n / of.parameters.temperature : n;
+       });
+     }},
+    {"sigma-of-banned-tokens", "sigma is of all finite logits of the row, banned ones too",
+     [](RowProcessing& p, Row& row) {
+       with_n(p, row, [](double n, const Row& of, const Spread& left) {
+         return n * spread_of(of.logits).sigma / left.sigma;
+       });
+     }},
+};
+
 constexpr Entry kRows[] = {
     {"penalties-of-row-0", "all rows of a batch get the penalties of the first",
      [](Row& row, const Place& place) {
@@ -266,6 +330,7 @@ std::vector<Mutant> processing_mutants() {
   return joined({mutants_of("penalties", "processing/*", Base::integers, kPenalties),
                  mutants_of("penalties", "processing/*", Base::integers, kBias),
                  mutants_of("penalties", "processing/*", Base::integers, kBans),
+                 mutants_of("penalties", "processing/*", Base::integers, kSigmas),
                  mutants_of("penalties", "processing/*", Base::integers, kRows)});
 }
 

@@ -1,0 +1,56 @@
+// The arithmetic of top_n_sigma (fairdraw/logits_processing.h), for host and device.
+//
+// Sums of a distance and of the two halves of its square are below 2^52 for any vocabulary, so they
+// may be added up in any order; what follows from them is IEEE doubles, one rounding an operation,
+// and no product is followed by a sum that a compiler could fuse it with.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "common/host_device.h"
+#include "common/wide_integers.h"
+
+namespace fairdraw {
+
+FAIRDRAW_HOST_DEVICE inline bool is_top_n_sigma(float n) { return n >= 0.0F || n == -1.0F; }
+
+FAIRDRAW_HOST_DEVICE inline bool top_n_sigma_is_on(float n) {
+  return n > 0.0F && n <= 0x1.fffffep127F;
+}
+
+inline constexpr double kSigmaSteps = 0x1p20;  ///< of a logit's unit
+inline constexpr double kMostSigmaSteps = 0x1p31 - 1;
+
+/// From the largest logit, not rounded to steps yet.
+FAIRDRAW_HOST_DEVICE inline double steps_below(float largest, float x) {
+  return (static_cast<double>(largest) - static_cast<double>(x)) * kSigmaSteps;
+}
+
+/// Sums over the tokens that are left.
+struct SigmaSums {
+  std::uint64_t tokens = 0, distances = 0;
+  std::uint64_t low = 0, high = 0;  ///< halves of squares
+
+  FAIRDRAW_HOST_DEVICE void add(float largest, float x) {
+    const double steps = steps_below(largest, x);
+    const std::uint64_t q = static_cast<std::uint32_t>(
+        static_cast<std::int32_t>(steps < kMostSigmaSteps ? steps : kMostSigmaSteps));
+    const std::uint64_t square = q * q;
+    ++tokens;
+    distances += q;
+    low += square & 0xffffffffU;
+    high += square >> 32;
+  }
+
+  /// A token stays where steps_below() is less than this; +inf: all of them stay.
+  FAIRDRAW_HOST_DEVICE double bound(float n) const {
+    const uint128_t squares = (static_cast<uint128_t>(high) << 32) + low;
+    const uint128_t spread = squares * tokens - static_cast<uint128_t>(distances) * distances;
+    const double most =
+        static_cast<double>(n) * std::sqrt(nearest_double(spread)) / static_cast<double>(tokens);
+    return most < kMostSigmaSteps ? std::floor(most) + 1.0 : HUGE_VAL;
+  }
+};
+
+}  // namespace fairdraw
