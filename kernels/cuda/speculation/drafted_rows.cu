@@ -89,7 +89,7 @@ __device__ void prepare_request(const DraftTask& task, std::int64_t b) {
     const std::int64_t row = request.row + i;
     write_settings(task.of_target, row, parameters);
     const std::int64_t position = is_tree && i > 0 ? task.depths[request.place + i - 1] : i;
-    task.draws.words[row] = task.word(b, position, Purpose::draw);
+    task.draws.words[row] = task.draw_words(b, position);
   }
   if (state.by_distribution == 0) return;
   const RowParameters of_draft =

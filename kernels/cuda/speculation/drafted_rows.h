@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "common/philox.h"
+#include "common/proposals.h"
 #include "cuda/tiles/filtered_rows.h"
 #include "serving/rules/drafted_request.h"
 
@@ -34,7 +34,7 @@ struct RowSettings {
 
 /// What the row kernel draws at each row of the target.
 struct RowDraws {
-  std::uint64_t* words = nullptr;  ///< the random ones
+  DrawWords* words = nullptr;
   std::int32_t* tokens = nullptr;
   RowStatus* statuses = nullptr;
 };
@@ -62,11 +62,15 @@ struct DraftTask {
   __device__ std::int64_t parent(const DraftedRequest& request, std::int64_t number) const {
     return parents.given() ? parents.data[request.place + number] : number - 1;
   }
+  /// The random words of the draw that `sample` makes at a position of request b.
+  __device__ DrawWords draw_words(std::int64_t b, std::int64_t position) const {
+    return {target.seed.at(b), target.offset.at(b) + static_cast<std::uint64_t>(position),
+            Purpose::draw, static_cast<std::uint32_t>(target.seed.is_array() ? 0 : b)};
+  }
   /// The random word of a position of request b.
   __device__ std::uint64_t word(std::int64_t b, std::int64_t position, Purpose purpose) const {
-    return random_word(target.seed.at(b),
-                       target.offset.at(b) + static_cast<std::uint64_t>(position), purpose,
-                       static_cast<std::uint32_t>(target.seed.is_array() ? 0 : b));
+    const DrawWords words = draw_words(b, position);
+    return random_word(words.seed, words.offset, purpose, words.index);
   }
   /// The row of the distribution of a node's children: beside the target's, in chains at the place.
   __device__ std::int64_t draft_row(const DraftedRequest& request, std::int64_t node) const {

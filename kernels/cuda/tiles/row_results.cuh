@@ -4,21 +4,16 @@
 #include <cmath>
 #include <cstdint>
 
-#include "common/proposals.h"
 #include "common/wide_integers.h"
 #include "cuda/tiles/filter_rows.h"
 #include "cuda/tiles/row_cut.cuh"
 
 namespace fairdraw::cuda {
 
-/// Of a row that is drawn from by its seed.
 __device__ inline DrawWords words_of_row(const RowsTask& task, std::int64_t row) {
+  if (task.words != nullptr) return task.words[row];
   const std::uint32_t index = task.seed.is_array() ? 0 : static_cast<std::uint32_t>(row);
   return {task.seed.at(row), task.offset.at(row), task.purpose, index};
-}
-
-__device__ inline std::uint64_t random_word_of_row(const RowsTask& task, std::int64_t row) {
-  return task.words != nullptr ? task.words[row] : words_of_row(task, row).of_attempt(0);
 }
 
 /// A row that is not ok.
