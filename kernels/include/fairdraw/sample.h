@@ -17,13 +17,17 @@
 // Weights are integers, those of tile_index.h: a token counts m 2^(32 - s) in its tile of 256 ids,
 // s octaves (factors of 2) below the tile's maximum, and the tile 2^(48 - gap) times that in the
 // row; a row's sum Z has 124 bits, and no sum depends on its order. The token of a random word is
-// the first, by id, whose sum of surviving weights up to it is above floor(word Z / 2^64). Distance
-// of the distribution to softmax(logits / T), in total variation: at most 3.5e-7 for any row of
-// 2^20 logits. A token with less than 2^-64 of the mass may never be drawn. Equal logits weigh the
-// same unless they are more than 32 octaves below the maximum of one of their tiles. Adding a
-// number to all logits leaves the weights what they are where c of tile_index.h is a power of two,
-// the number times c is an even integer, and no sum is rounded (an odd one rounds ties of octaves
-// the other way); else it changes them within that distance.
+// the first, by id, whose sum of surviving weights up to it is above floor(word Z / 2^64). A row
+// with top_p below 1 and without an active top_k has 64 attempts before that: each draws a token
+// without filters, from the tiles whose largest value min_p keeps, and the first that the filters
+// keep is the row's.
+//
+// Distance of the distribution to softmax(logits / T), in total variation: at most 3.5e-7 for any
+// row of 2^20 logits. A token with less than 2^-64 of the mass may never be drawn. Equal logits
+// weigh the same unless they are more than 32 octaves below the maximum of one of their tiles.
+// Adding a number to all logits leaves the weights what they are where c of tile_index.h is a power
+// of two, the number times c is an even integer, and no sum is rounded (an odd one rounds ties of
+// octaves the other way); else it changes them within that distance.
 #pragma once
 
 #include <cstdint>
@@ -58,9 +62,10 @@ struct SampleRequest {
 
 /// Where results go. `tokens` is needed, the rest is optional.
 ///
-/// Random bits: Philox4x32-10, key = seed, counter = {offset low, offset high, purpose, index}.
-/// With an array of seeds index is the sample's number within its output; with one scalar seed
-/// it is the number of the token in the call (output * num_samples + sample).
+/// Random bits: Philox4x32-10, key = seed, counter = {offset low, offset high, purpose + 256
+/// attempt, index}, attempt 0 where a row has no attempts, and 64 where none was accepted. With an
+/// array of seeds index is the sample's number within its output; with one scalar seed it is the
+/// number of the token in the call (output * num_samples + sample).
 struct SampleResult {
   View<std::int32_t> tokens;        ///< [outputs, num_samples]; -1 where the status is not ok
   View<RowStatus> statuses;         ///< [outputs]
