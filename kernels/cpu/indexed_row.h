@@ -15,9 +15,10 @@
 //     top_k: k of the group maxima are k values of their own, so the k-th largest maximum is a
 //       lower bound of the k-th largest value. Blocks that reach it are listed: little more than k
 //       values, among which the k-th is selected.
-//     top_p without top_k: where draws alone are asked for, no filter runs. The index is made as for
-//       none, tokens are proposed from it, and each is asked about (proposer.h): 1.06 times the draw
-//       without filters on peaked rows of 131072, 1.27 times on flat ones.
+//     top_p without top_k: where draws alone are asked for, no filter runs. The index is made as
+//     for
+//       none, tokens are proposed from it, and each is asked about (proposer.h): 1.06 times the
+//       draw without filters on peaked rows of 131072, 1.27 times on flat ones.
 //     top_p, where survivors are asked for: a bracket of values is guessed, and one pass makes the
 //       index, sums what is above the bracket by tile, and lists what is in it (nucleus.h). Or
 //       survivors are listed already, and their nucleus is selected in the list. Alone it needs no

@@ -275,8 +275,8 @@ TEST(Proposals, GiveEachSurvivorItsShareOfTheWords) {
   }
 }
 
-// P of each token, an integer over 2^(64 * 65): behind attempts that were all rejected, the words of
-// the next one are counted.
+// P of each token, an integer over 2^(64 * 65): behind attempts that were all rejected, the words
+// of the next one are counted.
 TEST(Proposals, HaveTheProbabilityOfTheSurvivorsWeight) {
   int rows = 0;
   for (const Case& one : random_cases()) {

@@ -144,11 +144,11 @@ class Rank {
     const auto bytes = [&](cuda::ShardedExchange exchange) {
       return kRanks * call.bytes(exchange);
     };
-    measured.bytes_a_row = (bytes(cuda::ShardedExchange::summary) +
-                            (plan.tokens ? bytes(cuda::ShardedExchange::tokens) +
-                                               bytes(cuda::ShardedExchange::sums)
-                                         : 0)) /
-                           rows;
+    measured.bytes_a_row =
+        (bytes(cuda::ShardedExchange::summary) +
+         (plan.tokens ? bytes(cuda::ShardedExchange::tokens) + bytes(cuda::ShardedExchange::sums)
+                      : 0)) /
+        rows;
     expect_success(cudaMemcpy(&measured.undecided, call.undecided(), sizeof(std::int32_t),
                               cudaMemcpyDeviceToHost),
                    "rows that are left");

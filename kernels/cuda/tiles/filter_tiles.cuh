@@ -28,48 +28,46 @@
 // What decides is what the first pass, which all rows have, shares registers and instructions with.
 // Two blocks of 512 threads leave 64 registers a thread, and their shared memory nearly all of L1:
 // a register that does not fit is read from L2, in every tile. And each piece of code that lies in
-// between comes from memory, once a call. So this kernel has the first pass, the ends without a
-// list and a pass for top_p; a row with a list is a function of its own, and so is whatever is
-// rare. The first pass calls nothing: a function that it called would leave it half of the
-// registers. Tiles that need one, since they fail the row or are not for float arithmetic, are left
-// for later. What is asked for waits in shared memory. And there is a kernel for rows that are read
-// by vectors and one for all others.
+// between comes from memory, once a call. So this kernel has the first pass and the ends without a
+// list; a row with a list is a function of its own, and so are one that proposes, its passes, and
+// whatever is rare. The first pass calls nothing: a function that it called would leave it half of
+// the registers. Tiles that need one, since they fail the row or are not for float arithmetic, are
+// left for later. What is asked for waits in shared memory. And there is a kernel for rows that are
+// read by vectors and one for all others.
 //
-// Measured on an H200, V = 128256, float32, arrays of parameters, cold L2, graph replay, median of
-// 30, microseconds, 512 threads; the slower of peaked and flat logits where they are not named. In
-// turns with other kernels, which leave no instructions in a cache / in turns with the floor alone:
+// Measured on an H100, V = 128256, float32, arrays of parameters, cold L2, graph replay in turns
+// with the floor alone, median of 30, microseconds, 512 threads; the slower of peaked and flat
+// logits where they are not named:
 //   rows (blocks of each)     1 (16)        8 (8)         64 (2)        256 (1)
-//   floor                      5.4           7.0           15.5          41.8
-//   no filter                 13.7 / 11.3   15.0 / 13.3   22.6 / 21.8   51.3 / 51.7
-//   greedy                     8.6 /  8.7   10.0 /  9.9   18.9 / 18.7   45.4 / 45.3
-//   min_p 0.05, peaked        13.4 / 11.7   13.8 / 13.4   23.9 / 23.7   52.6 / 52.6
-//   min_p 0.05, flat          13.3 / 12.6   15.7 / 14.8   31.7 / 31.5   83.5 / 83.0
-//   top_k 50                  27.9 / 21.4   26.6 / 21.2   34.3 / 29.1   58.0 / 58.2
-//   top_k 50, top_p 0.9       23.2 / 24.6   23.2 / 24.0   31.2 / 31.0   59.3 / 59.5
-//   top_k 1000                42.3 / 36.5   41.2 / 36.8   49.2 / 46.6   83.7 / 83.4
-//   top_k 5000                65.2 / 68.1   64.8 / 67.4   93.3 / 95.6  168.2 / 170.8
-//   top_p 0.9, peaked         44.4 / 38.7   44.2 / 40.3   72.1 / 69.0  137.5 / 134.8
-//   top_p 0.9, flat           46.5 / 39.6   47.3 / 41.5   78.3 / 74.9  141.5 / 140.2
-// On an H100, with top_p 0.9 of V = 262144: peaked 45.9, 59.6, 110, 267, flat 45.0, 60.1, 114, 327.
-// (In turns with the floor alone, which takes 5.6, 9.2, 33.8, 97.6.) Of V = 50257, whose rows are
-// read by values: top_k 50 18.3, 19.6, 24.5, 45.6, top_p 0.9 39.0, 40.3, 59.9, 118, and the floor
-// 5.6, 6.0, 10.8, 27.5. One row of V = 128256 whose nucleus has a bound: 17.6. Other shapes:
-// reports/baselines/cuda_shapes.json.
-// No filter by scalars: 11.1 / 10.7, 12.3 / 12.1, 21.7 / 21.6, 52.4 / 52.4. bfloat16, relative to
-// its floor, 64 and 256 rows: no filter 2.0, 1.9; greedy 1.3, 1.2; top_k 50 3.0, 1.8; min_p flat
-// 2.6, 2.7; top_p 7.4, 5.7.
+//   floor                      5.7           7.5           19.7          55.5
+//   no filter                 12.1          14.1           26.0          67.1
+//   min_p 0.05, peaked        12.9          14.5           27.8          67.9
+//   min_p 0.05, flat          13.7          15.9           37.8         105.6
+//   top_k 50                  20.0          21.2           32.2          71.6
+//   top_p 0.9, peaked         22.0          31.1          47.8         100.8
+//   top_p 0.9, flat           31.6          32.4          55.0         105.2
+//   top_p 0.5, peaked         22.2          31.7          50.8          98.1
+//   top_p 0.5, flat           31.8          32.9          64.6         129.2
+// In turns with other kernels, which leave no instructions in a cache, on an H200 (floor 5.4,
+// 7.0, 15.5, 41.8): no filter 13.7, 15.0, 22.6, 51.3; greedy 8.6, 10.0, 18.9, 45.4; top_k 50 27.9,
+// 26.6, 34.3, 58.0; top_k 50 with top_p 0.9 23.2, 23.2, 31.2, 59.3; top_k 1000 42.3, 41.2, 49.2,
+// 83.7; top_k 5000 65.2, 64.8, 93.3, 168. Other shapes: reports/baselines/cuda_shapes.json.
 //
 // What was tried, against all of it in one kernel (no filter 20.1 / 14.1, 20.3 / 15.6, 29.1 / 25.8,
-// 60.8 / 60.5; min_p flat 35 / 31, 37 / 33, 63 / 61, 135 / 135, by passes of filters):
+// 60.8 / 60.5, in turns with others / with the floor; min_p flat 35 / 31, 37 / 33, 63 / 61, 135 /
+// 135, by passes of filters):
 //   both ways to read a row in it              44 thousand instructions in place of 30
 //   the row's ends in it, nothing called       no filter 16.9, 18.2, 27.5, 58.3
-//   top_p in a function of its own, too        no filter 2.5 less with one row, top_p 3 to 6 more
-//   its pass alone in one                      the same
-//   ends without lists in one                  no filter 3 more, min_p flat 8 more at 256 rows
+//   ends without lists in one function         no filter 3 more, min_p flat 8 more at 256 rows
 //   parameters of the call in shared memory    7 more from 64 rows on
 //   8 quads at a time for long lists           top_k 1000 17 more: spills
 //   the second pass from the last tile back    min_p flat 3 more at 256 rows
 //   more blocks of a row                       4 at 64 rows: no filter 37; 2 at 256 rows: 79
+//   top_p by a threshold that is found first   39, 44, 81, 159; 1300 lines more
+//   the mass above proposals by integers       top_p flat 32, 35, 69, 164
+//   the same by floats, but without a hint     top_p flat 31, 32, 53, 131
+//   code of proposals asked for in L2 ahead    top_p flat 37, 41, 103: a function whose address is
+//                                              taken is called with more of its registers spilled
 //
 // Numerics: common/tile_weights.h. Cuts are thresholds on logits. Determinism: integers; neither
 // the number of blocks nor their order shows.
@@ -287,7 +285,8 @@ class FilterTilesRow {
                   (!filters.min_p_on() && (way_ == Way::by_first_block || filters.by_row_mass)))};
     if (threadIdx.x == 0) {
       if (way_ == Way::by_min_p) asked.min_p = min_p_asked<kFromProbs>(filters.min_p);
-      if (blocks_.is_first() && !ends_alone) filters.word = words_of_row(task_, number_).of_attempt(0);
+      if (blocks_.is_first() && !ends_alone)
+        filters.word = words_of_row(task_, number_).of_attempt(0);
       asked.rule = rule_;
       asked_ = asked;
     }

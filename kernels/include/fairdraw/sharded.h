@@ -20,16 +20,19 @@
 //
 // All ranks work out the same number of exchanges from the same blocks: nothing is agreed on by
 // other means. How many there are:
-//   - 1 where each row is greedy, or what survives its top_k or min_p is among the candidates: top_k
+//   - 1 where each row is greedy, or what survives its top_k or min_p is among the candidates:
+//   top_k
 //     up to the list's length, min_p of so many tokens. Ties at the threshold count.
-//   - 2 where a row has no filter, or proposes (common/proposals.h: top_p without top_k) and has its
+//   - 2 where a row has no filter, or proposes (common/proposals.h: top_p without top_k) and has
+//   its
 //     threshold among the candidates: the second one brings tokens (16 bytes each, 64 of calls that
 //     may have the next kind) from the shards that have them, because no rank knows what others'
 //     tiles hold.
 //   - 3 where a nucleus is wider than the candidates, and nothing but tokens, statuses, unfiltered
 //     and raw log-probabilities is wanted: the third one brings what weighs above the proposals, 64
 //     bytes a token.
-//   - 2 where another row survives too widely for the candidates: the second one gathers it, 4 bytes
+//   - 2 where another row survives too widely for the candidates: the second one gathers it, 4
+//   bytes
 //     for each of the most columns that a shard has, and 4 more where a raw mode reports processed
 //     rows. So are rows with top_p and min_p, and, one exchange later, those that no proposal that
 //     was looked at decides (5 in a million with top_p 0.9). gathered_rows() says how many those
