@@ -169,7 +169,7 @@ Error draw_target(const DraftWorkspace& workspace, Path path, cudaStream_t strea
   task.processing = request.processing;
   task.edits = workspace.target.edits;
   set_filters(draft.of_target, n, draft.target.filters, task);
-  task.words = draft.draws.words;
+  task.draws = draft.draws.words;
   task.tokens = draft.draws.tokens;
   task.statuses = draft.draws.statuses;
   task.records = workspace.target.records;

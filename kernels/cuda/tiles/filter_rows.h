@@ -57,9 +57,10 @@ struct RowsTask {
   PerRequest<std::uint64_t> seed = std::uint64_t{0};
   PerRequest<std::uint64_t> offset = std::uint64_t{0};
   Purpose purpose = Purpose::draw;
-  const DrawWords* words = nullptr;  ///< [rows], optional: in place of those of seed and offset
-  std::int32_t* tokens = nullptr;    ///< [rows]; random bits as for num_samples = 1
-  RowStatus* statuses = nullptr;     ///< [rows], optional; written with the tokens
+  const DrawWords* draws = nullptr;      ///< [rows], optional: in place of seed, offset and purpose
+  const std::uint64_t* words = nullptr;  ///< [rows], optional: draws by a threshold, by these words
+  std::int32_t* tokens = nullptr;        ///< [rows]; random bits as for num_samples = 1
+  RowStatus* statuses = nullptr;         ///< [rows], optional; written with the tokens
 
   RowRecord* records = nullptr;  ///< [rows], optional: for the kernels that come after
   TileRows<std::int32_t> keys;   ///< optional: of the tiles of rows that are ok, for those too

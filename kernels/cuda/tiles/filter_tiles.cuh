@@ -273,7 +273,7 @@ class FilterTilesRow {
     way_ = Way::by_list;
     if (!filters.top_k_on() && !filters.top_p_on()) {
       way_ = filters.min_p_on() ? Way::by_min_p : Way::by_first_block;
-    } else if (!filters.top_k_on() && task_.tokens != nullptr) {
+    } else if (!filters.top_k_on() && task_.tokens != nullptr && task_.words == nullptr) {
       way_ = Way::by_proposals;
     }
     wants_groups_ = filters.top_k_on();
@@ -285,8 +285,7 @@ class FilterTilesRow {
                   (!filters.min_p_on() && (way_ == Way::by_first_block || filters.by_row_mass)))};
     if (threadIdx.x == 0) {
       if (way_ == Way::by_min_p) asked.min_p = min_p_asked<kFromProbs>(filters.min_p);
-      if (blocks_.is_first() && !ends_alone)
-        filters.word = words_of_row(task_, number_).of_attempt(0);
+      if (blocks_.is_first() && !ends_alone) filters.word = random_word_of_row(task_, number_);
       asked.rule = rule_;
       asked_ = asked;
     }

@@ -11,9 +11,13 @@
 namespace fairdraw::cuda {
 
 __device__ inline DrawWords words_of_row(const RowsTask& task, std::int64_t row) {
-  if (task.words != nullptr) return task.words[row];
+  if (task.draws != nullptr) return task.draws[row];
   const std::uint32_t index = task.seed.is_array() ? 0 : static_cast<std::uint32_t>(row);
   return {task.seed.at(row), task.offset.at(row), task.purpose, index};
+}
+
+__device__ inline std::uint64_t random_word_of_row(const RowsTask& task, std::int64_t row) {
+  return task.words != nullptr ? task.words[row] : words_of_row(task, row).of_attempt(0);
 }
 
 /// A row that is not ok.
