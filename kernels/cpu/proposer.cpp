@@ -10,9 +10,6 @@ namespace fairdraw::cpu {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-/// The share of a row's groups from which on all tiles are indexed in one pass: a call for each
-/// tile costs about a quarter more than its part of that pass.
-constexpr double kMostAlone = 0.75;
 
 }  // namespace
 
@@ -26,11 +23,7 @@ void Proposer::begin(const RowIndex& row, float low, float top_p) {
   }
 }
 
-void Proposer::begin_scanned(RowIndex& row, float low, float top_p) {
-  if (row.find_hot_tiles(low) > kMostAlone) {
-    row.need_sums();
-    return begin(row, low, top_p);
-  }
+void Proposer::begin_scanned(const RowIndex& row, float low, float top_p) {
   begin_empty(low, top_p);
   const std::int32_t low_key = order_key(low);
   for (std::size_t i = 0; i < row.hot_tiles_size; ++i) {

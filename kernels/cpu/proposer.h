@@ -27,8 +27,8 @@ class Proposer {
   /// A row that is indexed, of which min_p keeps the values >= `low`; the smallest allowed without
   /// min_p.
   void begin(const RowIndex& row, float low, float top_p);
-  /// A row that is scanned alone: its tiles that reach `low` are indexed.
-  void begin_scanned(RowIndex& row, float low, float top_p);
+  /// A row that is scanned alone, and whose hot tiles are those of `low`: they are indexed.
+  void begin_scanned(const RowIndex& row, float low, float top_p);
   /// The survivors are known: the values >= threshold.
   void know_threshold(float threshold);
 
