@@ -5,6 +5,7 @@
 
 #include "common/arguments.h"
 #include "common/parameters.h"
+#include "common/top_n_sigma.h"
 
 namespace fairdraw::sharded {
 namespace {
@@ -127,12 +128,21 @@ std::int64_t candidates_of(const Partition& partition) {
 
 }  // namespace
 
+Error check_top_n_sigma(const SampleRequest& rows, bool arrays_are_readable) {
+  const PerRequest<float>& n = rows.processing.top_n_sigma;
+  bool is_on = n.is_array() ? !arrays_are_readable : top_n_sigma_is_on(n.scalar);
+  for (std::int64_t row = 0; n.is_array() && !is_on && row < rows.logits.rows; ++row) {
+    is_on = top_n_sigma_is_on(n.at(row));
+  }
+  if (!is_on) return {};
+  return {ErrorCode::unsupported, std::string("top_n_sigma is ") +
+                                      (arrays_are_readable ? "on" : "on, or an array") +
+                                      "; allowed: off, of a split vocabulary: no rank has the "
+                                      "whole row"};
+}
+
 Error check_sharded(const ShardedRequest& request, const SampleResult& result) {
   if (Error error = check_boundaries(request)) return error;
-  if (const auto& n = request.rows.processing.top_n_sigma; n.is_array() || n.scalar != 0.0F) {
-    return {ErrorCode::unsupported,
-            "top_n_sigma is given; allowed: 0, of a split vocabulary: no rank has the whole row"};
-  }
   SampleRequest rows = request.rows;
   SampleResult results = result;
   if (rows.logits.vocab == 0) {

@@ -12,6 +12,8 @@ namespace fairdraw::sharded {
 
 /// No error, or one that names the field, its value and the allowed range.
 Error check_sharded(const ShardedRequest& request, const SampleResult& result);
+/// Refuses top_n_sigma, which needs the whole row. Arrays in device memory are refused unread.
+Error check_top_n_sigma(const SampleRequest& rows, bool arrays_are_readable);
 
 /// Of a call that is checked; all but the passes.
 CallRules rules_of(const ShardedRequest& request, const SampleResult& result,

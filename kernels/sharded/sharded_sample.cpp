@@ -55,6 +55,9 @@ Error ShardedSample::Call::begin(const ShardedRequest& request, const SampleResu
                                  const Execution& execution) {
   if (Error error = cpu::check_execution(execution)) return error;
   if (Error error = sharded::check_sharded(request, result)) return error;
+  if (Error error = sharded::check_top_n_sigma(request.rows, /*arrays_are_readable=*/true)) {
+    return error;
+  }
   request_ = request;
   result_ = result;
   execution_ = execution;

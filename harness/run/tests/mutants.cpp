@@ -29,23 +29,23 @@ void keep_only(IntegerRow& row, const std::function<bool(std::size_t)>& kept) {
   }
 }
 
-struct TemperatureOff : ModelSampler {
+struct TemperatureOff : ServingModel {
   IntegerRow model(const Row& row) override {
     Row warmer = row;
     warmer.parameters.temperature *= 1.05F;
-    return ModelSampler::model(warmer);
+    return ServingModel::model(warmer);
   }
 };
 
 // What these two draw and what they report differ: masks stay right.
-struct LaneLost : ModelSampler {
+struct LaneLost : ServingModel {
   std::int32_t choose(const IntegerRow& row, std::uint64_t word) override {
     const std::int32_t token = row.token_for(word);
     return token % 16 == 11 ? row.token_for(~word) / 16 * 16 : token;
   }
 };
 
-struct TailLost : ModelSampler {
+struct TailLost : ServingModel {
   static constexpr std::size_t kRank = 1000;
   std::int32_t choose(const IntegerRow& row, std::uint64_t word) override {
     if (row.weight.size() <= kRank) return row.token_for(word);
@@ -65,9 +65,9 @@ struct TailLost : ModelSampler {
   IntegerRow drawn_;
 };
 
-struct CrossingTokenDropped : ModelSampler {
+struct CrossingTokenDropped : ServingModel {
   IntegerRow model(const Row& row) override {
-    IntegerRow result = ModelSampler::model(row);
+    IntegerRow result = ServingModel::model(row);
     if (row.parameters.top_p >= 1 || result.support_size < 2) return result;
     reference::RowWeight smallest = ~reference::RowWeight{0};
     for (std::size_t token = 0; token < result.mask.size(); ++token) {
@@ -80,70 +80,70 @@ struct CrossingTokenDropped : ModelSampler {
   }
 };
 
-struct TiesAtKDropped : ModelSampler {
+struct TiesAtKDropped : ServingModel {
   IntegerRow model(const Row& row) override {
     Row exact_k = row;
     exact_k.tie_rule = TieRule::lowest_id;
-    return ModelSampler::model(exact_k);
+    return ServingModel::model(exact_k);
   }
 };
 
-struct FirstSeedForAll : ModelSampler {
+struct FirstSeedForAll : ServingModel {
   std::int64_t seed_index(const fairdraw_batch&, std::int64_t) override { return 0; }
 };
 
-struct FirstParametersForAll : ModelSampler {
+struct FirstParametersForAll : ServingModel {
   std::int64_t parameters_row(const fairdraw_batch&, std::int64_t) override { return 0; }
 };
 
-struct OffsetIgnored : ModelSampler {
+struct OffsetIgnored : ServingModel {
   std::uint64_t word(std::uint64_t seed, std::uint64_t, std::uint32_t index,
                      std::uint32_t attempt) override {
-    return ModelSampler::word(seed, 0, index, attempt);
+    return ServingModel::word(seed, 0, index, attempt);
   }
 };
 
-struct OffsetAddedToIndex : ModelSampler {
+struct OffsetAddedToIndex : ServingModel {
   std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
                      std::uint32_t attempt) override {
-    return ModelSampler::word(seed, 0, index + static_cast<std::uint32_t>(offset), attempt);
+    return ServingModel::word(seed, 0, index + static_cast<std::uint32_t>(offset), attempt);
   }
 };
 
 // Words in steps of the golden ratio: every stretch of them is spread evenly.
-struct DrawsTooEven : ModelSampler {
+struct DrawsTooEven : ServingModel {
   std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
                      std::uint32_t) override {
     return seed + (offset + index) * 0x9e3779b97f4a7c15ULL;
   }
 };
 
-struct StatusMissing : ModelSampler {
+struct StatusMissing : ServingModel {
   std::int32_t report_status(RowStatus) override { return 0; }
 };
 
-struct BatchSizeInSeed : ModelSampler {
+struct BatchSizeInSeed : ServingModel {
   std::string run(const fairdraw_batch& batch) override {
     outputs_ = static_cast<std::uint64_t>(batch.outputs);
-    return ModelSampler::run(batch);
+    return ServingModel::run(batch);
   }
   std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
                      std::uint32_t attempt) override {
-    return ModelSampler::word(seed + outputs_, offset, index, attempt);
+    return ServingModel::word(seed + outputs_, offset, index, attempt);
   }
 
  private:
   std::uint64_t outputs_ = 0;
 };
 
-struct ProbabilityBeforeFilters : ModelSampler {
+struct ProbabilityBeforeFilters : ServingModel {
   float report_probability(const IntegerRow& row, std::int32_t token) override {
     return static_cast<float>(static_cast<double>(row.weight[static_cast<std::size_t>(token)]) /
                               static_cast<double>(row.total_unfiltered));
   }
 };
 
-struct BannedTokenDrawn : ModelSampler {
+struct BannedTokenDrawn : ServingModel {
   std::int32_t choose(const IntegerRow& row, std::uint64_t word) override {
     if (word % 64 != 0) return row.token_for(word);
     const auto outside = std::find(row.mask.begin(), row.mask.end(), 0);
@@ -152,7 +152,7 @@ struct BannedTokenDrawn : ModelSampler {
   }
 };
 
-struct VocabIsAToken : ModelSampler {
+struct VocabIsAToken : ServingModel {
   std::int32_t choose(const IntegerRow& row, std::uint64_t word) override {
     if (word % 64 != 0) return row.token_for(word);
     return static_cast<std::int32_t>(row.mask.size());
@@ -160,12 +160,12 @@ struct VocabIsAToken : ModelSampler {
 };
 
 // Bans and penalties are those of the call's first row.
-struct FirstProcessingForAll : ModelSampler {
+struct FirstProcessingForAll : ServingModel {
   IntegerRow model(const Row& row) override {
     Row changed = row;
     if (!first_ && row.processing) first_ = row.processing;
     if (row.processing) changed.processing = first_;
-    return ModelSampler::model(changed);
+    return ServingModel::model(changed);
   }
   void finish(const fairdraw_batch&) override { first_.reset(); }
 
@@ -180,25 +180,25 @@ struct DraftsLeaveNoHistory : ServingModel {
   }
 };
 
-struct WritesBehindTokens : ModelSampler {
+struct WritesBehindTokens : ServingModel {
   void finish(const fairdraw_batch& batch) override {
     batch.tokens[batch.outputs * batch.num_samples] = 0;
   }
 };
 
 #if defined(__x86_64__)
-struct LeavesFlushToZeroOn : ModelSampler {
+struct LeavesFlushToZeroOn : ServingModel {
   void finish(const fairdraw_batch&) override { _mm_setcsr(_mm_getcsr() | (1U << 15)); }
 };
-struct FollowsCallersRounding : ModelSampler {
+struct FollowsCallersRounding : ServingModel {
   std::string run(const fairdraw_batch& batch) override {
     callers_ = _mm_getcsr();
-    return ModelSampler::run(batch);
+    return ServingModel::run(batch);
   }
   IntegerRow model(const Row& row) override {
     Row changed = row;
     if ((callers_ & (3U << 13)) != 0) changed.parameters.top_k = 3;
-    return ModelSampler::model(changed);
+    return ServingModel::model(changed);
   }
 
  private:

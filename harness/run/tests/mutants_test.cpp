@@ -95,8 +95,8 @@ const Setting& setting(const std::string& name) {
 class EveryCheck : public testing::TestWithParam<Setting> {};
 
 TEST_P(EveryCheck, PassesTheModel) {
-  ModelSampler sampler;
-  const CheckOutcome outcome = run(sampler, GetParam());
+  const auto sampler = make_builtin_sampler("model");
+  const CheckOutcome outcome = run(*sampler, GetParam());
   EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
   EXPECT_LE(outcome.spent(), kShare * (1 + 32 * 0x1p-53));  // a sum of at most 32 levels
 }

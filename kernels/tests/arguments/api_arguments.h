@@ -34,6 +34,7 @@ inline LogitsProcessing processing_of(Arrays& a, std::int64_t rows, bool by_mask
   processing.bias_ids = a.lists(rows, 1);
   processing.bias_values = a.in(rows, 0.25F);
   processing.min_tokens = a.each<std::int32_t>(rows, 3);
+  processing.top_n_sigma = a.each(rows, -1.0F);  // off: sharded calls refuse it
   processing.stop_ids = a.lists(rows, 3);
   processing.output_lengths = a.in<std::int32_t>(rows, 1);
   processing.bad_words = a.lists(rows, 2);

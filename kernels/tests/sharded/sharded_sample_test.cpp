@@ -343,8 +343,16 @@ TEST(ShardedSample, RefusesTopNSigmaByName) {
   SmallCall call(0);
   call.request.rows.processing.top_n_sigma = 1.0F;
   ShardedSample sharded;
-  EXPECT_EQ(sharded.begin(call.request, call.result).message,
-            "top_n_sigma is given; allowed: 0, of a split vocabulary: no rank has the whole row");
+  constexpr const char* kRefused =
+      "top_n_sigma is on; allowed: off, of a split vocabulary: no rank has the whole row";
+  EXPECT_EQ(sharded.begin(call.request, call.result).message, kRefused);
+  // A running batch has one value per slot, off where no request asks for it.
+  std::vector<float> values(static_cast<std::size_t>(call.request.rows.logits.rows), -1.0F);
+  call.request.rows.processing.top_n_sigma = {values.data(),
+                                              static_cast<std::int64_t>(values.size())};
+  EXPECT_EQ(sharded.begin(call.request, call.result).message, "");
+  values.back() = 2.0F;
+  EXPECT_EQ(sharded.begin(call.request, call.result).message, kRefused);
 }
 
 TEST(ShardedSample, RefusesWrongBoundariesByName) {

@@ -142,9 +142,7 @@ PlanOptions options_for(Suite suite) {
   PlanOptions options;
   options.suite = suite;
   options.samplers = {"model"};
-  options.make_sampler = [](const std::string&) {
-    return std::make_unique<harness::ModelSampler>();
-  };
+  options.make_sampler = harness::make_builtin_sampler;
   options.seed = 3;
   options.seed_source = "--seed 3";
   return options;

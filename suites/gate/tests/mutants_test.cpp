@@ -94,6 +94,7 @@ std::vector<const Mutant*> one_a_class() {
   for (const char* name : {"topp-drops-crossing",
                            "n-samples-without-replacement",
                            "rng-offset-not-advanced",
+                           "attempts-by-row",
                            "dp-ranks-same-seed",
                            "only-seed0-read",
                            "topk-zero-is-greedy",
