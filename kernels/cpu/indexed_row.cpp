@@ -14,8 +14,9 @@ namespace {
 constexpr float kLargestFinite = std::numeric_limits<float>::max();
 
 /// The share of a row's groups that min_p may reach in a row that proposes before its survivors are
-/// known. A quarter of them, evenly spread, lies in nine of ten tiles (1 - 0.75^8): what min_p keeps
-/// and what is above a proposal are then sums over most of the row, and the threshold costs less.
+/// known. A quarter of them, evenly spread, lies in nine of ten tiles (1 - 0.75^8): what min_p
+/// keeps and what is above a proposal are then sums over most of the row, and the threshold costs
+/// less.
 constexpr double kFewGroups = 0.25;
 
 /// How far a guessed rank may be off, in standard deviations of the sample.

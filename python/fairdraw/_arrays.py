@@ -22,6 +22,12 @@ def length(array: Any) -> int:
     return shape[0] if shape else 0
 
 
+def width(array: Any) -> int:
+    """Values along the last axis; 0 as for `length`."""
+    shape: tuple[int, ...] = tuple(getattr(array, "shape", ()))
+    return shape[-1] if shape else 0
+
+
 def _is_torch(value: Any, name: str) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, getattr(torch, name))

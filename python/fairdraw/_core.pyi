@@ -269,8 +269,9 @@ def sharded_renorm_probs(arguments: dict[str, Any], /) -> ShardedCall: ...
 class ShardedExchange(enum.Enum):
     summary = 0
     tokens = 1
-    gather = 2
-    ranks = 3
+    sums = 2
+    gather = 3
+    ranks = 4
 
 class ShardedCudaCall:
     def __init__(self, arguments: dict[str, Any], /) -> None: ...
