@@ -16,7 +16,7 @@ class PlannedCall:
 
     def __init__(self, rank, ranks, needed, missing=()):
         self.rank, self.ranks, self.needed, self.missing = rank, ranks, needed, missing
-        self.workspace = torch.full((8 + 4 * 64 * (1 + ranks),), 0xCD, dtype=torch.uint8)
+        self.workspace = torch.full((8 + len(Kind) * 64 * (1 + ranks),), 0xCD, dtype=torch.uint8)
         self._set_undecided(77)
         self.made = []
 
