@@ -142,7 +142,7 @@ PlanOptions options_for(Suite suite) {
   PlanOptions options;
   options.suite = suite;
   options.samplers = {"model"};
-  options.make_sampler = harness::make_builtin_sampler;
+  options.make_sampler = [](const std::string&) { return harness::make_builtin_sampler("model"); };
   options.seed = 3;
   options.seed_source = "--seed 3";
   return options;
