@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "common/float_order.h"
-#include "cpu/min_p_threshold.h"
+#include "cpu/thresholds/min_p_threshold.h"
 
 namespace fairdraw::cpu {
 namespace {

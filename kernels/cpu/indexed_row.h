@@ -49,9 +49,9 @@
 
 #include "common/parameters.h"
 #include "cpu/filter_options.h"
-#include "cpu/nucleus.h"
 #include "cpu/proposer.h"
 #include "cpu/row_logprobs.h"
+#include "cpu/thresholds/nucleus.h"
 #include "fairdraw/types.h"
 
 namespace fairdraw::cpu {

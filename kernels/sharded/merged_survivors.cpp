@@ -7,7 +7,7 @@
 
 #include "common/float_order.h"
 #include "common/wide_integers.h"
-#include "cpu/min_p_threshold.h"
+#include "cpu/thresholds/min_p_threshold.h"
 #include "sharded/merged_row.h"
 
 namespace fairdraw::sharded {

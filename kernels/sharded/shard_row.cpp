@@ -10,7 +10,7 @@
 #include "common/arguments.h"
 #include "common/float_order.h"
 #include "common/processing_rules.h"
-#include "cpu/min_p_threshold.h"
+#include "cpu/thresholds/min_p_threshold.h"
 
 namespace fairdraw::sharded {
 namespace {

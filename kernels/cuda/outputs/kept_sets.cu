@@ -28,7 +28,7 @@
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/early_start.h"
 #include "cuda/outputs/kept_sets.h"
-#include "cuda/tiles/bracket_pass.cuh"
+#include "cuda/tiles/brackets/bracket_pass.cuh"
 #include "cuda/tiles/filtered_row.cuh"
 #include "cuda/tiles/tile_launch.cuh"
 

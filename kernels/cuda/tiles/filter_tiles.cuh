@@ -78,7 +78,7 @@
 
 #include "common/parameters.h"
 #include "cuda/device/early_start.h"
-#include "cuda/tiles/bracket_search.cuh"
+#include "cuda/tiles/brackets/bracket_search.cuh"
 #include "cuda/tiles/candidate_bound.cuh"
 #include "cuda/tiles/filter_tiles.h"
 #include "cuda/tiles/long_list_end.cuh"

@@ -22,7 +22,7 @@
 
 #include "common/float_order.h"
 #include "common/wide_integers.h"
-#include "cuda/tiles/bracket_pass.cuh"
+#include "cuda/tiles/brackets/bracket_pass.cuh"
 #include "cuda/tiles/row_weigher.cuh"
 #include "cuda/tiles/tile_draw.cuh"
 

@@ -8,8 +8,8 @@
 #include <cstdint>
 
 #include "cuda/tiles/block_masses.cuh"
-#include "cuda/tiles/bracket_guess.cuh"
-#include "cuda/tiles/bracket_pass.cuh"
+#include "cuda/tiles/brackets/bracket_guess.cuh"
+#include "cuda/tiles/brackets/bracket_pass.cuh"
 #include "cuda/tiles/candidate_bound.cuh"
 #include "cuda/tiles/candidate_list.cuh"
 #include "cuda/tiles/row_cut.cuh"

@@ -1,4 +1,4 @@
-#include "cpu/min_p_threshold.h"
+#include "cpu/thresholds/min_p_threshold.h"
 
 #include <limits>
 

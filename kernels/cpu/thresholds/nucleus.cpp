@@ -1,4 +1,4 @@
-#include "cpu/nucleus.h"
+#include "cpu/thresholds/nucleus.h"
 
 #include <algorithm>
 #include <limits>

@@ -22,8 +22,8 @@
 #include <climits>
 #include <cstdint>
 
-#include "cuda/tiles/bracket_guess.cuh"
-#include "cuda/tiles/bracket_list.cuh"
+#include "cuda/tiles/brackets/bracket_guess.cuh"
+#include "cuda/tiles/brackets/bracket_list.cuh"
 #include "cuda/tiles/shared_row.cuh"
 
 namespace fairdraw::cuda {

@@ -5,7 +5,7 @@
 // rest of the sample makes a histogram of weight over values; the bracket is kCpuBracketDeviations
 // standard deviations of W(>= v) - p Z wide to each side. Rows with heavy ties get a bracket of one
 // value, which needs counting, not listing.
-#include "cpu/nucleus_guess.h"
+#include "cpu/thresholds/nucleus_guess.h"
 
 #include <algorithm>
 #include <array>

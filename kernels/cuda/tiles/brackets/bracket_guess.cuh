@@ -22,11 +22,11 @@
 #include <cstdint>
 
 #include "common/wide_integers.h"
-#include "cuda/tiles/bracket_pass.cuh"
+#include "cuda/tiles/brackets/bracket_pass.cuh"
+#include "cuda/tiles/brackets/value_bins.cuh"
 #include "cuda/tiles/key_selection.cuh"
 #include "cuda/tiles/row_weigher.cuh"
 #include "cuda/tiles/tile_search.cuh"
-#include "cuda/tiles/value_bins.cuh"
 
 namespace fairdraw::cuda {
 

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "common/wide_integers.h"
-#include "cpu/nucleus_guess.h"
 #include "cpu/row_index.h"
 #include "cpu/selection.h"
+#include "cpu/thresholds/nucleus_guess.h"
 #include "cpu/top_set.h"
 #include "cpu/value_list.h"
 #include "fairdraw/types.h"
