@@ -59,7 +59,7 @@ class Position {
   std::int32_t decide(std::uint64_t accept, std::uint64_t recover) const {
     const std::vector<PositionWords> words = {{0, accept, recover, 0}, {}};
     const SpeculationOutcome outcome =
-        verify_chain_model(target_, draft_, drafted_, words, target_[0].mask.size(), false);
+        accept_chain_model(target_, draft_, drafted_, words, target_[0].mask.size(), false);
     return outcome.accepted == 1 ? -1 : outcome.tokens.at(0);
   }
 
@@ -114,7 +114,7 @@ void extend_tree(const RowBehind& target, std::span<const std::int32_t> drafted,
   const std::vector<IntegerRow> rows(children.size() + 1, row);
   const auto outcome_of = [&](std::uint64_t word) {
     const std::vector<PositionWords> words = {{word, 0, 0, 0}, {}};
-    return verify_tree_model(rows, tokens, roots, words, row.mask.size(), 1);
+    return accept_tree_model(rows, tokens, roots, words, row.mask.size(), 1);
   };
   for (const Step& step :
        steps_of([&](std::uint64_t word) { return outcome_of(word).tokens.at(0); })) {
@@ -176,7 +176,7 @@ class SampledChildren {
     words[0].accept_next.assign(accept.begin() + 1, accept.end());
     words[0].recover = recover;
     const std::span target(node.target), draft(node.draft);
-    return verify_tree_model(target.first(drawn.size() + 1), drawn, roots, words,
+    return accept_tree_model(target.first(drawn.size() + 1), drawn, roots, words,
                              node.target[0].mask.size(), 1,
                              {draft.first(drawn.size() + 1), tree_.judged, false});
   }

@@ -142,14 +142,14 @@ SpeculationOutcome walk_by_distribution(std::span<const IntegerRow> target,
 
 }  // namespace
 
-SpeculationOutcome verify_chain_model(std::span<const IntegerRow> target,
+SpeculationOutcome accept_chain_model(std::span<const IntegerRow> target,
                                       std::span<const IntegerRow> draft,
                                       std::span<const std::int32_t> drafted,
                                       std::span<const PositionWords> words, std::size_t vocab,
                                       bool greedy) {
   const std::size_t n = drafted.size();
   if (target.size() != n + 1 || words.size() != n + 1 || (!draft.empty() && draft.size() != n)) {
-    throw std::invalid_argument("verify_chain_model: an array has the wrong length");
+    throw std::invalid_argument("accept_chain_model: an array has the wrong length");
   }
   if (outside(drafted, vocab)) return failed(RowStatus::index_out_of_range);
   const bool by_distribution = !draft.empty() && !greedy;
@@ -176,7 +176,7 @@ SpeculationOutcome verify_chain_model(std::span<const IntegerRow> target,
   return outcome;
 }
 
-SpeculationOutcome verify_tree_model(std::span<const IntegerRow> target,
+SpeculationOutcome accept_tree_model(std::span<const IntegerRow> target,
                                      std::span<const std::int32_t> drafted,
                                      std::span<const std::int32_t> parents,
                                      std::span<const PositionWords> words, std::size_t vocab,
@@ -184,7 +184,7 @@ SpeculationOutcome verify_tree_model(std::span<const IntegerRow> target,
   const std::size_t n = drafted.size();
   if (target.size() != n + 1 || parents.size() != n || words.size() < std::min(n, max_depth) + 1 ||
       (!draft.rows.empty() && draft.rows.size() != n + 1)) {
-    throw std::invalid_argument("verify_tree_model: an array has the wrong length");
+    throw std::invalid_argument("accept_tree_model: an array has the wrong length");
   }
   if (outside(drafted, vocab)) return failed(RowStatus::index_out_of_range);
   std::size_t deepest = 0;

@@ -37,7 +37,7 @@ struct SpeculationOutcome {
 /// these that is found decides the status: a drafted token outside of the vocabulary; then,
 /// position by position and no further than the chain gets, the target's row, the draft's row, a
 /// drafted token of weight 0. Throws std::invalid_argument where lengths do not fit.
-SpeculationOutcome verify_chain_model(std::span<const IntegerRow> target,
+SpeculationOutcome accept_chain_model(std::span<const IntegerRow> target,
                                       std::span<const IntegerRow> draft,
                                       std::span<const std::int32_t> drafted,
                                       std::span<const PositionWords> words, std::size_t vocab,
@@ -55,7 +55,7 @@ struct TreeDraft {
 /// vocabulary, a parent that does not come before its child or, of known distribution, has too
 /// many, a path longer than `max_depth`; then, along the path, the target's row, the draft's row
 /// where there are children, a child of weight 0 that is tested.
-SpeculationOutcome verify_tree_model(std::span<const IntegerRow> target,
+SpeculationOutcome accept_tree_model(std::span<const IntegerRow> target,
                                      std::span<const std::int32_t> drafted,
                                      std::span<const std::int32_t> parents,
                                      std::span<const PositionWords> words, std::size_t vocab,

@@ -269,7 +269,7 @@ TEST(SpeculationModel, StatusesInOrderAndNoFurtherThanTheChainGets) {
   const std::vector<PositionWords> words(3);
   const auto run = [&](const std::vector<std::vector<float>>& target,
                        const std::vector<std::vector<float>>& draft, const Tokens& drafted) {
-    return verify_chain_model(rows_from(target), rows_from(draft), drafted, words, 4, false);
+    return accept_chain_model(rows_from(target), rows_from(draft), drafted, words, 4, false);
   };
   EXPECT_EQ(run({bad, flat, flat}, {bad, flat}, {0, 4}).status, RowStatus::index_out_of_range);
   EXPECT_EQ(run({flat, flat, flat}, {bad, flat}, {0, 0}).status, RowStatus::nan_input);
@@ -289,7 +289,7 @@ TEST(SpeculationModel, GreedyRequestsTakeTheLargestLogitAndNoDistribution) {
   const std::vector<IntegerRow> draft = rows_from({{0, 0, 0, 0}, {0, 0, 0, 0}});
   const std::vector<PositionWords> words = {{~0ULL, ~0ULL, ~0ULL, ~0ULL}, {}, {}};
   const auto run = [&](const Tokens& drafted) {
-    return verify_chain_model(target, draft, drafted, words, 4, true).tokens;
+    return accept_chain_model(target, draft, drafted, words, 4, true).tokens;
   };
   EXPECT_EQ(run({1, 0}), (Tokens{1, 0, 3}));
   EXPECT_EQ(run({2, 0}), (Tokens{1}));  // a tie: the lowest id
@@ -304,7 +304,7 @@ TEST(SpeculationModel, TreesOfKnownDistributionLookNoFurtherThanTheyGet) {
   const auto run = [&](const std::vector<std::vector<float>>& target,
                        const std::vector<std::vector<float>>& draft, const Tokens& drafted,
                        const Tokens& parents, SiblingSampling siblings) {
-    return verify_tree_model(rows_from(target), drafted, parents, words, 2, 3,
+    return accept_tree_model(rows_from(target), drafted, parents, words, 2, 3,
                              {rows_from(draft), siblings, false});
   };
   const auto with = SiblingSampling::with_replacement,
@@ -338,7 +338,7 @@ TEST(SpeculationModel, ANodeOfKnownDistributionHasOnlySoManyChildren) {
     const Tokens drafted(children, 0), parents(children, -1);
     const std::vector<PositionWords> words(2);
     const auto run = [&](const TreeDraft& draft) {
-      return verify_tree_model(rows, drafted, parents, words, 1, 1, draft).status;
+      return accept_tree_model(rows, drafted, parents, words, 1, 1, draft).status;
     };
     EXPECT_EQ(run({}), RowStatus::ok);
     EXPECT_EQ(run({rows}),
@@ -350,7 +350,7 @@ TEST(SpeculationModel, TreesNameWhatIsWrong) {
   const std::vector<IntegerRow> rows(3, integer_model(std::vector<float>{0, 0}, {}, {}));
   const std::vector<PositionWords> words(3);
   const auto run = [&](const Tokens& drafted, const Tokens& parents, std::size_t depth) {
-    return verify_tree_model(rows, drafted, parents, words, 2, depth);
+    return accept_tree_model(rows, drafted, parents, words, 2, depth);
   };
   EXPECT_EQ(run({0, 2}, {-1, 0}, 2).status, RowStatus::index_out_of_range);
   EXPECT_EQ(run({0, 0}, {-1, 1}, 2).status, RowStatus::invalid_draft_tree);

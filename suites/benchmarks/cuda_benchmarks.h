@@ -20,8 +20,7 @@ bool is_cuda_operation(const std::string& name);
 ///   from_probs/FILTERS  the operation of fairdraw/sampling.h that takes probabilities and has
 ///   these filters, given the softmax of the logits; kept/FILTERS   `sample` with kept sets,
 ///   relative to the same call without; logprobs/MODE/N+FILTERS   `sample` with a report, likewise;
-///   step/FILTERS  cuda_step_benchmarks.h; verify_chain_N, verify_tree_N, beam_N and
-///   chain_speculative_sampling_N  cuda_calls.h.
+///   step/FILTERS  cuda_step_benchmarks.h; calls with N drafts or beams  cuda_calls.h.
 /// Tokens of some rows of every cell, and their kept sets, are compared with the CPU's, and all
 /// statuses have to be ok: what does not hold is added to `failures`, a line that names the cell.
 /// Throws harness::UsageError where a backend cannot run here or has no such operation, and

@@ -87,10 +87,8 @@ struct SampleForm {
 };
 MakeCall sample_call(const Operation& operation, const SampleForm& form);
 
-/// Calls of `batch` requests of N drafts or beams, nothing where the name is another's:
-/// verify_chain_N, verify_chain_N/probs and verify_chain_N/logits; verify_tree_N likewise, of two
-/// children a node; chain_speculative_sampling_N, target and draft as probabilities; beam_N and
-/// beam_N/logprobs, a step. All their inputs lie one after the other.
+/// Makes calls of `batch` requests of N drafts or beams (README.md has their names); nothing where
+/// the name is another's. All their inputs lie one after the other.
 std::optional<MakeCall> serving_call(const std::string& name);
 
 /// Backend, operation and rows of a record, for messages.

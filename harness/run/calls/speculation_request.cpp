@@ -179,11 +179,11 @@ reference::SpeculationOutcome outcome_of(const DraftedTokens& request) {
   for (const DistributionRow& row : request.target) target.push_back(row.model());
   for (const DistributionRow& row : request.draft) draft.push_back(row.model());
   if (request.tree) {
-    return verify_tree_model(
+    return accept_tree_model(
         target, request.drafted, request.parents, request.words, request.vocab, request.max_depth,
         {draft, request.siblings, is_greedy(request.target.front().parameters)});
   }
-  return verify_chain_model(target, draft, request.drafted, request.words, request.vocab,
+  return accept_chain_model(target, draft, request.drafted, request.words, request.vocab,
                             is_greedy(request.target.front().parameters));
 }
 

@@ -522,7 +522,7 @@ SpeculationOutputs expected_chain_outputs(const SpeculationCall& call) {
     SpeculationOutcome outcome{parts.status, {}, {}, 0};
     if (parts.status == RowStatus::ok) {
       outcome =
-          verify_chain_model(parts.target, parts.draft, parts.drafted, parts.words, vocab, greedy);
+          accept_chain_model(parts.target, parts.draft, parts.drafted, parts.words, vocab, greedy);
     }
     write(outcome, b, call.max_draft, outputs);
   }
@@ -537,7 +537,7 @@ SpeculationOutputs expected_tree_outputs(const SpeculationCall& call) {
     SpeculationOutcome outcome{parts.status, {}, {}, 0};
     if (parts.status == RowStatus::ok) {
       const bool greedy = is_greedy(parameters_of(call.target, b));
-      outcome = verify_tree_model(parts.target, parts.drafted, parts.parents, parts.words, vocab,
+      outcome = accept_tree_model(parts.target, parts.drafted, parts.parents, parts.words, vocab,
                                   static_cast<std::size_t>(call.max_depth),
                                   {parts.draft, call.siblings, greedy});
     }

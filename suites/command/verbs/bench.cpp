@@ -40,8 +40,8 @@ void add_options(CLI::App& app, suites::BenchmarkOptions& options) {
              "step/top_k_50: on a GPU, a step of FusedSamplingProcessor relative to `sample`; "
              "there too from_probs/top_k_50: the operation that takes probabilities, "
              "kept/top_p_0.95: `sample` with kept sets relative to `sample`, "
-             "logprobs/MODE/N+top_k_50, verify_chain_N[/probs|/logits], "
-             "verify_tree_N[/probs|/logits] and chain_speculative_sampling_N",
+             "logprobs/MODE/N+top_k_50, and calls with N drafts, which suites/benchmarks/README.md "
+             "names",
              {.commas = true});
   add_option(app, "--vocab", options.vocabs, "N",
              "Tokens a row (default: 131072; on a GPU 32000,128256,262144)",

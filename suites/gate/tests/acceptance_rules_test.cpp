@@ -12,7 +12,7 @@ namespace fairdraw::suites {
 namespace {
 
 constexpr const char* kCases[] = {"chain_law/gaussian/v5/*", "verify_law/gaussian/v5/none/*",
-                                  "verify_tree_law/gaussian/v5/*"};
+                                  "tree_law/gaussian/v5/*"};
 
 TEST(AcceptanceRules, LosslessOnesAreGreen) {
   std::size_t green = 0;

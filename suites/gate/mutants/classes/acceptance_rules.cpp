@@ -263,7 +263,7 @@ Rules token_wise_rules() {
 
 constexpr auto kUnstated = AcceptanceRule::none_stated;
 constexpr const char* kChainLaw = "chain_law/*";
-constexpr const char* kTreeLaw = "verify_tree_law/*";
+constexpr const char* kTreeLaw = "tree_law/*";
 constexpr const char* kBfloat16Law = "chain_law/*/bfloat16/*";
 constexpr const char* kFloat16Law = "chain_law/*/float16/*";
 

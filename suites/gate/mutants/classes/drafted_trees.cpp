@@ -204,9 +204,9 @@ constexpr Entry kDraftedTrees[] = {
 std::vector<Mutant> drafted_tree_mutants() {
   std::vector<Mutant> list;
   for (const Entry& entry : kDraftedTrees) {
-    list.push_back(mutant_of("speculative", "verify-tree-", entry, "verify/* verify_tree_law/*",
+    list.push_back(mutant_of("speculative", "verify-tree-", entry, "verify/* tree_law/*",
                              Base::integers));
-    list.push_back(mutant_of("speculative", "verify-tree-law-", entry, "verify_tree_law/*",
+    list.push_back(mutant_of("speculative", "verify-tree-law-", entry, "tree_law/*",
                              Base::distribution));
   }
   return list;
