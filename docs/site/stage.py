@@ -15,7 +15,7 @@ import pages
 
 
 def is_page(path, root):
-    return path.name == "README.md" or path.parent in (root, root / "docs")
+    return path.name == "README.md" or path.parent in (root, root / "docs", root / "docs/decisions")
 
 
 def linked_files(root, path):
