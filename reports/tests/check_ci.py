@@ -1,4 +1,4 @@
-"""The files of reports/ci: every verb and option of ours that they name exists, YAML is YAML, actions
+"""The files of reports/ci and .github/workflows: every verb and option of ours that they name exists, YAML is YAML, actions
 are pinned by the hash of a commit, what writes a report is followed by what requires it, and jobs
 that run the program are given the one that a job has built."""
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-COMMAND = re.compile(r'(?:\./fairdraw|"\$FAIRDRAW")\s+(\w+)|(reports/ci/nightly|python/wheels/\w+)')
+COMMAND = re.compile(r'(?:\./fairdraw|"\$FAIRDRAW")\s+(\w+)|(reports/ci/nightly|python/wheels/\w+|\.ci/run)')
 LAUNCHER_VERBS = {"build", "test"}
 PROGRAM = "build/release/suites/fairdraw"
 PINNED = re.compile(r"uses: [\w./-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+$")
@@ -192,6 +192,8 @@ def main():
     launcher = Path(__file__).resolve().parents[2] / "fairdraw"
 
     def help_of(verb):
+        if verb == ".ci/run":  # it takes no options, and would run
+            return ""
         command = [arguments.fairdraw, verb, "--help"]
         if "/" in verb:  # a script
             command = [str(launcher.parent / verb), "--help"]
@@ -205,8 +207,9 @@ def main():
         print(*problems, sep="\n")
         return 1 if problems else 0
     nightly = arguments.folder / "nightly"
-    files = sorted(arguments.folder.rglob("*.yml"))
-    problems = [] if len(files) == 6 else [f"{len(files)} files"]
+    workflows = launcher.parent / ".github" / "workflows"
+    files = sorted(arguments.folder.rglob("*.yml")) + sorted(workflows.glob("*.yml"))
+    problems = [] if len(files) == 7 else [f"{len(files)} files"]
     script = nightly.read_text(encoding="utf-8")
     problems += problems_of_script(nightly.name, script, help_of)
     problems += problems_of_report(nightly.name, [script])
