@@ -1,5 +1,5 @@
-"""The examples of README.md run as they are. Those of the repository's README.md run in
-docs/site/examples_test.py; here is what it says of them."""
+"""The examples of README.md run as they are. Those of the repository's README.md and docs/ run in
+docs/site/examples_test.py; here is what they say of them."""
 
 import re
 import types
@@ -22,7 +22,7 @@ def example(beginning):
 
 
 def ten_lines():
-    """The first block of the repository's README.md, without its last line, which prints a failure."""
+    """The first block of the repository's README.md, without its last line: it prints a failure."""
     page = (README.parent.parent / "README.md").read_text()
     block = re.search(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1]
     assert block.splitlines()[-1].startswith("print(report.")
@@ -47,8 +47,8 @@ def test_the_ten_lines_have_no_answer_to_temperature_0_and_nan():
 
 
 def whole_sampler():
-    """The names of the block of README.md that has a whole sampler, without what judges it."""
-    page = (README.parent.parent / "README.md").read_text()
+    """The block of docs/your_sampler.md with a whole sampler, and its names without the judging."""
+    page = (README.parent.parent / "docs" / "your_sampler.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     (block,) = [block for block in blocks if "def whole(batch):" in block]
     names = {}
