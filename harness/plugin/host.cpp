@@ -19,6 +19,7 @@
 #include "harness/plugin/library.h"
 #include "harness/plugin/message.h"
 #include "harness/plugin/shared_arrays.h"
+#include "harness/run/calls/kept_float_environment.h"
 
 namespace fairdraw::harness::plugin {
 namespace {
@@ -118,16 +119,13 @@ Answer execute(Library& library, const Command& command) {
   answer.number = command.number;
   std::string refused;
   omp_set_num_threads(command.threads);
-  std::fenv_t own{};
-  std::fegetenv(&own);
-  std::fesetenv(&command.environment);
+  const KeptFloatEnvironment own;
+  take_float_modes(command.floats);
   try {
     refused = library.run({command.kind, command.call});
-    std::fegetenv(&answer.environment);
-    std::fesetenv(&own);
+    answer.floats = float_state();
   } catch (const std::exception& error) {
-    std::fegetenv(&answer.environment);
-    std::fesetenv(&own);
+    answer.floats = float_state();
     refused = std::string("threw an exception through the C interface: ") + error.what();
   }
   answer.kind = refused.empty() ? AnswerKind::ran : AnswerKind::refused;
@@ -166,7 +164,7 @@ int host_plugin(const std::string& path, std::uint64_t address, std::uint64_t me
   if (library->description().pointers == FAIRDRAW_DEVICE_POINTERS) limit_memory(0);
   if (!reply(described(library->description()))) return kExitUsage;
   for (Command command; recv(kSocketFile, &command, sizeof(command), 0) == sizeof(command);) {
-    if (!reply(execute(*library, command))) break;
+    if (!is_command(command) || !reply(execute(*library, command))) break;
   }
   return 0;
 }

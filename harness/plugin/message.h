@@ -3,9 +3,12 @@
 // the messages; they lie in shared memory at the same addresses on both sides.
 #pragma once
 
-#include <cfenv>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+
+#include "harness/plugin/float_state.h"
+#include "harness/plugin/library.h"
 
 namespace fairdraw::harness::plugin {
 
@@ -18,7 +21,7 @@ struct Command {
   std::uint32_t kind = 0;     ///< of the call (call_kind.h)
   std::uint32_t number = 0;   ///< of the call, from 1 on
   std::int32_t threads = 1;   ///< OpenMP threads that the call may use
-  std::fenv_t environment{};  ///< of the caller: rounding mode, flush to zero
+  FloatState floats;          ///< of the caller
   alignas(std::max_align_t) std::byte call[1024] = {};
 };
 
@@ -39,10 +42,22 @@ struct Answer {
   std::uint32_t pointers = 0;
   std::uint32_t samples = 0;  ///< of a description: 0 where there is no fairdraw_plugin_run
   std::uint32_t text_bytes = 0;
-  std::fenv_t environment{};  ///< as the call left it
+  FloatState floats;  ///< as the call left them
   char text[2048] = {};
 };
 
 inline constexpr std::size_t kAnswerHead = offsetof(Answer, text);
+
+// Whoever has the other end may send anything: a message that does not pass is not looked at
+// further. A kind that sets no field leaves its 0 there.
+
+/// True for a message of `bytes` that answers call `number` (0: the loading), or tells of a fault.
+bool is_answer(const Answer& answer, std::size_t bytes, std::uint32_t number);
+bool is_command(const Command& command);
+
+/// Of an answer that is one: what it says, on one line.
+std::string text_of(const Answer& answer);
+/// Of an answer that describes.
+Description description_of(const Answer& answer);
 
 }  // namespace fairdraw::harness::plugin

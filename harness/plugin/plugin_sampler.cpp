@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <omp.h>
 
-#include <cfenv>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -11,7 +10,7 @@
 #include "harness/contract/interruptible.h"
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/call_kind.h"
-#include "harness/plugin/float_traps.h"
+#include "harness/plugin/float_state.h"
 
 namespace fairdraw::harness::plugin {
 namespace {
@@ -50,7 +49,7 @@ class TrustedSampler final : public PluginSampler {
  private:
   std::string ask(const PluginCall& call) override {
     if (!broken_.empty()) return broken_;
-    const unsigned before = float_traps();
+    const unsigned before = float_traps(float_state());
     std::string refused = library_.run(call);
     const std::string unmasked = mask_new_traps(before);
     if (unmasked.empty()) return refused;
@@ -98,7 +97,7 @@ class IsolatedSampler final : public PluginSampler, public Interruptible {
     command.kind = call.kind;
     std::memcpy(command.call, call.call, kind.bytes);
     command.threads = omp_get_max_threads();
-    std::fegetenv(&command.environment);
+    command.floats = float_state();
     const std::variant<Answer, Ended> outcome = process_->ask(command, end_);
     if (const Ended* const end = std::get_if<Ended>(&outcome)) {
       const std::string place =
@@ -106,13 +105,12 @@ class IsolatedSampler final : public PluginSampler, public Interruptible {
       return give_up(end->how + place + end->printed);
     }
     const Answer& answer = std::get<Answer>(outcome);
-    // Never with its traps: the next operation of the judge itself might hit one.
-    const unsigned before = float_traps(command.environment);
-    const unsigned after = float_traps(answer.environment);
-    const std::fenv_t left = without_traps(answer.environment, after & ~before);
-    std::fesetenv(&left);
-    const std::string unmasked = unmasked_traps(before, after);
-    return unmasked.empty() ? std::string(answer.text, answer.text_bytes) : give_up(unmasked);
+    // As if the call had been made here, and never with its traps: the next operation of the judge
+    // itself might hit one.
+    take_float_modes(answer.floats);
+    const std::string unmasked =
+        unmasked_traps(float_traps(command.floats), float_traps(answer.floats));
+    return unmasked.empty() ? text_of(answer) : give_up(unmasked);
   }
 
   // " at address 0x..., 64 bytes past the start of tokens"

@@ -159,18 +159,10 @@ Process::Process(const std::string& path, const Options& options, const SharedAr
     why = fmt::format("plugin '{}': {} while it was loaded{}", path, end->how, end->printed);
   } else {
     const Answer& answer = std::get<Answer>(outcome);
-    const std::string text(answer.text, answer.text_bytes);
     if (answer.kind == AnswerKind::described) {
-      std::array<std::string, 4> fields;
-      std::size_t at = 0;
-      for (std::string& field : fields) {
-        field = text.c_str() + std::min(at, text.size());
-        at += field.size() + 1;
-      }
-      description_ = {fields[0],        fields[1],         fields[2],       fields[3],
-                      answer.abilities, answer.randomness, answer.pointers, answer.samples != 0};
+      description_ = description_of(answer);
     } else {
-      why = text;
+      why = text_of(answer);
     }
   }
   if (why.empty()) return;
@@ -236,18 +228,12 @@ std::optional<std::variant<Answer, Ended>> Process::receive() {
   pollfd closed{socket_, POLLRDHUP, 0};
   if (size < 0 || (size == 0 && poll(&closed, 1, 0) > 0)) return std::nullopt;
   const auto bytes = static_cast<std::size_t>(size);
-  const bool whole =
-      bytes >= kAnswerHead && bytes <= sizeof(answer) && answer.text_bytes == bytes - kAnswerHead;
-  if (whole && answer.kind == AnswerKind::fault) {
-    fault_ = answer;
-    return std::nullopt;  // of a process that is about to end
+  if (!is_answer(answer, bytes, calls_)) {
+    return ended(fmt::format("sent a malformed message of {} bytes to the judge", bytes));
   }
-  const bool of_loading =
-      answer.kind == AnswerKind::described || answer.kind == AnswerKind::not_loaded;
-  const bool of_call = answer.kind == AnswerKind::ran || answer.kind == AnswerKind::refused;
-  const bool asked = calls_ == 0 ? of_loading : of_call;
-  if (whole && asked && answer.number == calls_) return answer;
-  return ended(fmt::format("sent a malformed message of {} bytes to the judge", bytes));
+  if (answer.kind != AnswerKind::fault) return answer;
+  fault_ = answer;
+  return std::nullopt;  // of a process that is about to end
 }
 
 Ended Process::ended(const std::string& how) {

@@ -5,7 +5,7 @@
 
 #include <exception>
 
-#include "harness/plugin/float_traps.h"
+#include "harness/plugin/float_state.h"
 
 namespace fairdraw::python {
 
@@ -36,7 +36,7 @@ std::string name_of_type(nb::handle object) {
 }
 
 std::string guarded(const char* who, const std::function<std::string()>& work) {
-  const unsigned before = harness::plugin::float_traps();
+  const unsigned before = harness::plugin::float_traps(harness::plugin::float_state());
   try {
     std::string refused = work();
     const std::string unmasked = harness::plugin::mask_new_traps(before);

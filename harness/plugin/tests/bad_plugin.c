@@ -176,6 +176,13 @@ static int32_t misbehave(const fairdraw_batch* batch, char* message, size_t mess
     char text[65536] = {2}; /* AnswerKind::ran */
     send(3, text, strtoul(bytes, NULL, 10), 0);
   }
+  if (is("send-message")) { /* that the test has spelled in hexadecimal digits */
+    const char* const digits = getenv("FAIRDRAW_BAD_MESSAGE");
+    char text[65536];
+    size_t size = 0;
+    for (unsigned byte = 0; sscanf(digits + 2 * size, "%2x", &byte) == 1;) text[size++] = (char)byte;
+    send(3, text, size, 0);
+  }
   if (is("unmask-traps")) feenableexcept(FE_DIVBYZERO | FE_INVALID | FE_INEXACT);
   if (is("tell-rounding")) batch->tokens[0] = fegetround();
   if (is("change-rounding")) fesetround(FE_DOWNWARD);

@@ -87,6 +87,34 @@ TEST(PluginGuards, malformedMessagesAreCalledThat) {
   }
 }
 
+// An answer to the first call, but for one field.
+TEST(PluginGuards, noFieldOfAMessageIsTakenOnTrust) {
+  const Bad way("send-message");
+  Answer right;
+  right.number = 1;
+  right.floats = float_state();
+  std::vector<Answer> wrong(7, right);
+  wrong[0].kind = AnswerKind(7);
+  wrong[1].number = 2;
+  wrong[2].signal = SIGSEGV;
+  wrong[3].text_bytes = 1;
+  wrong[4].kind = AnswerKind::refused;  // without a reason it would look like a call that ran
+  wrong[5].floats.control = 0xffffffff;
+  wrong[6].floats.x87_control = 0xffffffff;
+  for (const Answer& answer : wrong) {
+    std::string digits;
+    for (std::size_t i = 0; i < kAnswerHead; ++i) {
+      digits += fmt::format("{:02x}", reinterpret_cast<const unsigned char*>(&answer)[i]);
+    }
+    setenv("FAIRDRAW_BAD_MESSAGE", digits.c_str(), 1);
+    const auto sampler = make(isolated());
+    EXPECT_EQ(run_request(*sampler, three_rows(), {}).trouble(),
+              fmt::format("the plugin sent a malformed message of {} bytes to the judge",
+                          kAnswerHead));
+  }
+  unsetenv("FAIRDRAW_BAD_MESSAGE");
+}
+
 // All traps, in the thread that asks.
 bool traps() { return fegetexcept() != 0; }
 
