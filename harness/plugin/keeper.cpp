@@ -13,10 +13,12 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/plugin/how_it_ended.h"
 #include "harness/plugin/message.h"
+#include "harness/run/running_clock.h"
 
 namespace fairdraw::harness::plugin {
 namespace {
@@ -50,9 +52,11 @@ std::vector<pid_t> children_of(pid_t parent) {
 // Orphans become children of this process, their subreaper: each round ends the processes that the
 // round before has made orphans. It stops where processes start others faster than they are found.
 void end_descendants() {
-  constexpr auto kPatience = std::chrono::seconds(10);
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (std::chrono::steady_clock::now() < end) {
+  using Steady = std::chrono::steady_clock;
+  RunningClock::duration left = std::chrono::seconds(10);
+  for (Steady::time_point before = Steady::now(); left.count() > 0;) {
+    const Steady::time_point now = Steady::now();
+    left -= RunningClock::counted(now - std::exchange(before, now));
     const pid_t reaped = waitpid(-1, nullptr, WNOHANG);
     if (reaped > 0) continue;
     if (reaped < 0 && errno == ECHILD) return;

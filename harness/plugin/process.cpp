@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <system_error>
 #include <utility>
@@ -66,12 +67,12 @@ Pair moved_up(const std::array<int, 2>& files) {
 
 // What poll() says, whatever signals come in the meantime.
 int poll_for(pollfd& file, int milliseconds) {
-  using Clock = std::chrono::steady_clock;
+  using Clock = RunningClock;
   const Clock::time_point end = Clock::now() + std::chrono::milliseconds(milliseconds);
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
     const int ready = poll(&file, 1, static_cast<int>(std::max<std::int64_t>(left, 0)));
-    if (ready >= 0 || errno != EINTR) return ready;
+    if (ready > 0 || left <= 0 || (ready < 0 && errno != EINTR)) return ready;
   }
 }
 

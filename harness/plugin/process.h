@@ -3,7 +3,6 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,6 +12,7 @@
 #include "harness/plugin/library.h"
 #include "harness/plugin/message.h"
 #include "harness/plugin/shared_arrays.h"
+#include "harness/run/running_clock.h"
 
 namespace fairdraw::harness::plugin {
 
@@ -38,19 +38,19 @@ struct Ended {
 
 class Process {
  public:
+  using Clock = RunningClock;
+
   /// Starts it, executed afresh: nothing of this process is in it. Throws std::system_error where
   /// that cannot be done, UsageError where the plugin cannot be loaded or does not describe itself,
   /// by `last` or in the time that the options allow.
   Process(const std::string& path, const Options& options, const SharedArrays& arrays,
-          std::chrono::steady_clock::time_point last);
+          Clock::time_point last);
   /// Ends it, and every process that it started.
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
   const Description& description() const { return description_; }
-
-  using Clock = std::chrono::steady_clock;
 
   /// Sends a command and waits, until `end` and no longer than the options allow. Where there is no
   /// answer in time, or the plugin printed, the process is of no further use.

@@ -1,24 +1,24 @@
 // Limits on the time of a case and of a run.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 
 #include "harness/run/calls/forwarding_sampler.h"
+#include "harness/run/running_clock.h"
 
 namespace fairdraw::harness {
 
-/// Seconds from now on; 0: no limit.
+/// Seconds from now on in which this process runs; 0: no limit.
 class TimeLimit {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = RunningClock;
 
   explicit TimeLimit(double seconds);
 
   double seconds() const { return seconds_; }
   Clock::time_point end() const { return end_; }
-  bool is_over() const { return Clock::now() >= end_; }
+  bool is_over() const { return end_ != Clock::time_point::max() && Clock::now() >= end_; }
 
  private:
   double seconds_;

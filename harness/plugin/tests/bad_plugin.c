@@ -171,6 +171,13 @@ static int32_t misbehave(const fairdraw_batch* batch, char* message, size_t mess
     const struct timespec tenth = {0, 100000000};
     nanosleep(&tenth, NULL);
   }
+  if (is("stop-the-judge")) { /* for longer than the test lets a call take */
+    const pid_t judge = (pid_t)strtoul(getenv("FAIRDRAW_BAD_JUDGE"), NULL, 10);
+    const struct timespec seconds = {2, 500000000};
+    kill(judge, SIGSTOP);
+    nanosleep(&seconds, NULL);
+    kill(judge, SIGCONT);
+  }
   const char* const bytes = after("send-"); /* to the judge, and another answer after it */
   if (bytes != NULL) {
     char text[65536] = {2}; /* AnswerKind::ran */

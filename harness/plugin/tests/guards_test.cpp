@@ -208,6 +208,26 @@ TEST(Plugin, aCaseIsEndedInTheMiddleOfLoading) {
   EXPECT_LT(records[0].seconds, isolated().load_seconds / 2);
 }
 
+TEST(Plugin, timeInWhichTheJudgeIsStoppedIsNotThePlugins) {
+  const Bad way("stop-the-judge");
+  setenv("FAIRDRAW_BAD_JUDGE", std::to_string(getpid()).c_str(), 1);
+  Job job;
+  job.seconds = 2;
+  job.make_sampler = [] {
+    Options options = isolated();
+    options.seconds = 1;
+    return make(options);
+  };
+  job.check = [](Sampler& sampler) {
+    CheckOutcome outcome;
+    const Response response = run_request(sampler, three_rows(), {});
+    return response.tokens == kGreedy ? outcome : outcome.fail(response.trouble());
+  };
+  const std::vector<CaseRecord> records = run_jobs({job}, 1, {}, 2);
+  EXPECT_EQ(records[0].verdict, Verdict::passed) << records[0].message;
+  EXPECT_GE(records[0].seconds, 2.5);
+}
+
 TEST(Plugin, signalsToTheJudgeDoNotHideHowItEnded) {
   struct sigaction action {
   }, before{};

@@ -2,9 +2,13 @@
 #include "harness/run/time_limit.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
+#include <ctime>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -70,6 +74,49 @@ TEST(TimeLimit, EndsARunAndLeavesOutWhatIsLeft) {
     EXPECT_EQ(records[i].verdict, Verdict::error);
     EXPECT_EQ(records[i].message, "not run: the run took more than 1 s (--run-timeout)");
   }
+}
+
+// Stops this process for so long; another one lets it go on.
+void stop_for(std::chrono::milliseconds time) {
+  const pid_t stopped = getpid(), other = fork();
+  if (other == 0) {
+    const timespec rest{time.count() / 1000, time.count() % 1000 * 1'000'000};
+    kill(stopped, SIGSTOP);
+    nanosleep(&rest, nullptr);
+    kill(stopped, SIGCONT);
+    _exit(0);
+  }
+  waitpid(other, nullptr, 0);
+}
+
+TEST(TimeLimit, CountsNoTimeInWhichTheProcessIsStopped) {
+  const TimeLimit limit(0.5);
+  const auto start = std::chrono::steady_clock::now();
+  stop_for(std::chrono::milliseconds(1500));
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1500));
+  EXPECT_FALSE(limit.is_over());
+  // On its way again, the clock goes as fast as any other, and no faster.
+  const auto steady = std::chrono::steady_clock::now();
+  const RunningClock::time_point before = RunningClock::now();
+  while (!limit.is_over()) std::this_thread::sleep_for(RunningClock::kBeat);
+  const auto counted = RunningClock::now() - before;
+  EXPECT_LE(counted, std::chrono::steady_clock::now() - steady);
+  EXPECT_GT(counted, RunningClock::duration::zero());
+}
+
+TEST(TimeLimit, GoesOnInAForkOfAProcessWhoseClockRuns) {
+  RunningClock::now();
+  const pid_t child = fork();
+  if (child == 0) {
+    const TimeLimit limit(0.1);
+    for (int i = 0; i < 400 && !limit.is_over(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(25));
+    }
+    _exit(limit.is_over() ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(TimeLimit, NoneUnlessOneIsAskedFor) {
