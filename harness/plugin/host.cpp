@@ -142,10 +142,11 @@ int host_plugin(const std::string& path, std::uint64_t address, std::uint64_t me
     std::fprintf(stderr, "fairdraw: plugin-host is started by fairdraw itself\n");
     return kExitUsage;
   }
-  if (!fork_under_a_keeper()) {
+  if (!fork_under_a_keeper(kLeashFile, {STDOUT_FILENO, STDERR_FILENO, kSocketFile, kArraysFile})) {
     reply(not_loaded("the process that holds it cannot be forked"));
     return kExitUsage;
   }
+  setsid();  // signals to its own group do not reach the keeper
   leave_no_core();
   if (!SharedArrays::map_in_child(kArraysFile, address)) {
     reply(not_loaded("the address range of its arrays is taken in the process that holds it"));

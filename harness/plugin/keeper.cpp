@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "harness/plugin/how_it_ended.h"
-#include "harness/plugin/message.h"
 #include "harness/run/running_clock.h"
 
 namespace fairdraw::harness::plugin {
@@ -66,10 +65,10 @@ void end_descendants() {
 }
 
 // Until the child is gone, or the judge has let go.
-void wait_for_the_end(pid_t child) {
+void wait_for_the_end(pid_t child, int leash) {
   const int gone = file_of_process(child);
   constexpr int kTick = 20;  // milliseconds, where the system has no such files
-  pollfd files[] = {{kLeashFile, POLLRDHUP, 0}, {gone, POLLIN, 0}};
+  pollfd files[] = {{leash, POLLRDHUP, 0}, {gone, POLLIN, 0}};
   for (;;) {
     const int ready = poll(files, 2, gone >= 0 ? -1 : kTick);
     if (ready > 0) return;
@@ -80,30 +79,32 @@ void wait_for_the_end(pid_t child) {
   }
 }
 
-[[noreturn]] void keep(pid_t child) noexcept {
-  for (const int file : {STDOUT_FILENO, STDERR_FILENO, kSocketFile, kArraysFile}) close(file);
-  wait_for_the_end(child);
+[[noreturn]] void keep(pid_t child, int leash) noexcept {
+  wait_for_the_end(child, leash);
   kill(child, SIGKILL);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   end_descendants();
-  send(kLeashFile, &status, sizeof(status), MSG_NOSIGNAL);
+  send(leash, &status, sizeof(status), MSG_NOSIGNAL);
   _exit(0);
 }
 
 }  // namespace
 
-bool fork_under_a_keeper() {
+bool fork_under_a_keeper(int leash, std::initializer_list<int> of_child) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t keeper = getpid();
   const pid_t child = fork();
   if (child < 0) return false;
-  if (child > 0) keep(child);
+  if (child > 0) {
+    setsid();  // signals to the child's group do not reach the keeper
+    for (const int file : of_child) close(file);
+    keep(child, leash);
+  }
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != keeper) _exit(0);
-  setsid();  // signals to its own group do not reach the keeper
-  close(kLeashFile);
+  close(leash);
   return true;
 }
 

@@ -2,7 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/prctl.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/how_it_ended.h"
+#include "harness/plugin/keeper.h"
 
 namespace fairdraw::harness::plugin {
 namespace {
@@ -65,53 +67,105 @@ void pass_on(int signal, siginfo_t* info, void* /*context*/) {
 
 constexpr std::array<int, 4> kPassedOn = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
-int wait_for(pid_t child) {
+// While it lives, this thread has the signals blocked, or not, that are passed on.
+class SignalMask {
+ public:
+  explicit SignalMask(int how) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : kPassedOn) sigaddset(&signals, signal);
+    pthread_sigmask(how, &signals, &before_);
+  }
+  ~SignalMask() { put_back(); }
+  SignalMask(const SignalMask&) = delete;
+  SignalMask& operator=(const SignalMask&) = delete;
+
+  void put_back() const { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+// Until the keeper has ended, which tells how the worker did.
+int wait_for(pid_t keeper, int leash) {
+  int status = 0, of_keeper = 0;
+  const bool said = recv(leash, &status, sizeof(status), MSG_WAITALL) == sizeof(status);
+  while (waitpid(keeper, &of_keeper, 0) < 0 && errno == EINTR) {
+  }
+  return said ? status : of_keeper;
+}
+
+// The worker says first which process it is; signals go to it from then on.
+int wait_for(pid_t keeper, int leash, int from_worker) {
+  pollfd file{from_worker, POLLIN, 0};
+  while (poll(&file, 1, -1) < 0 && errno == EINTR) {
+  }
+  pid_t process = -1;
+  if (read(from_worker, &process, sizeof(process)) != sizeof(process)) {
+    return wait_for(keeper, leash);
+  }
   std::array<struct sigaction, kPassedOn.size()> before{};
   struct sigaction action {};
   action.sa_sigaction = pass_on;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
-  worker = static_cast<sig_atomic_t>(child);
+  worker = static_cast<sig_atomic_t>(process);
   for (std::size_t i = 0; i < before.size(); ++i) sigaction(kPassedOn[i], &action, &before[i]);
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  {
+    const SignalMask open(SIG_UNBLOCK);
+    status = wait_for(keeper, leash);
   }
   for (std::size_t i = 0; i < before.size(); ++i) sigaction(kPassedOn[i], &before[i], nullptr);
   return status;
 }
 
+// The end that stays here, and the one that is for the child.
+using Pair = std::array<int, 2>;
+
+// In a child of the monitor: forks the worker, and never returns in either.
+[[noreturn]] void start_worker(const Pair& outcome, const Pair& leash, const SignalMask& signals,
+                               const std::function<int()>& work) {
+  close(outcome[0]);
+  close(leash[0]);
+  if (!fork_under_a_keeper(leash[1], {STDOUT_FILENO, STDERR_FILENO, outcome[1]})) _exit(1);
+  signals.put_back();
+  to_monitor = outcome[1];
+  const pid_t process = getpid();
+  if (write(to_monitor, &process, sizeof(process)) != sizeof(process)) _exit(1);
+  work_and_tell(work);
+}
+
 }  // namespace
 
 int monitored(const std::string& plugins, const std::function<int()>& work) {
-  std::array<int, 2> files{};
-  if (pipe2(files.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
+  Pair files{}, leash{};
+  if (pipe2(files.data(), O_CLOEXEC | O_NONBLOCK) != 0 ||
+      socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, leash.data()) != 0) {
     throw std::system_error(errno, std::generic_category(), "pipe");
   }
   flush_output();  // or both processes would print it
-  const pid_t monitor = getpid();
+  const SignalMask blocked(SIG_BLOCK);  // one that comes now is for the worker
   // Where who started this process ignores it, how the child ends would be lost.
   struct sigaction by_default {
   }, before{};
   by_default.sa_handler = SIG_DFL;
   sigaction(SIGCHLD, &by_default, &before);
-  const pid_t child = fork();
-  if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != monitor) _exit(1);
-    close(files[0]);
-    to_monitor = files[1];
-    work_and_tell(work);
-  }
+  const pid_t keeper = fork();
+  if (keeper == 0) start_worker(files, leash, blocked, work);
   const int fork_error = errno;
-  close(files[1]);
-  const int status = child < 0 ? 0 : wait_for(child);
+  for (const Pair& pair : {files, leash}) close(pair[1]);
+  const int status = keeper < 0 ? 0 : wait_for(keeper, leash[0], files[0]);
   sigaction(SIGCHLD, &before, nullptr);
   Outcome outcome;
   const bool told = read(files[0], &outcome, sizeof(outcome)) == sizeof(outcome);
-  close(files[0]);
-  if (child < 0) throw std::system_error(fork_error, std::generic_category(), "fork");
+  for (const Pair& pair : {files, leash}) close(pair[0]);
+  if (keeper < 0) throw std::system_error(fork_error, std::generic_category(), "fork");
   const bool stopped = WIFSIGNALED(status) && std::find(kPassedOn.begin(), kPassedOn.end(),
                                                         WTERMSIG(status)) != kPassedOn.end();
-  if (!told && stopped) std::raise(WTERMSIG(status));  // by a person: it ends this process, too
+  if (!told && stopped) {  // by a person: it ends this process, too
+    blocked.put_back();
+    std::raise(WTERMSIG(status));
+  }
   if (!told) {
     throw UsageError(
         fmt::format("{}, loaded into fairdraw's own process, {} before the run was over; what the "

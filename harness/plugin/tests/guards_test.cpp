@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cfenv>
@@ -49,6 +50,10 @@ class Pipe {
     ssize_t size = 1;
     while (size > 0) size = read(here_, &byte, 1);
     return size == 0;
+  }
+  bool is_let_go_soon() const {
+    pollfd file{here_, 0, 0};  // of an end that nobody has open poll() says so unasked
+    return poll(&file, 1, 20'000) == 1;
   }
 
  private:
@@ -176,6 +181,38 @@ TEST(Monitored, anEarlyEndIsAnErrorWhateverItsCode) {
   EXPECT_EQ(why_not([]() -> int { _exit(0); }), ends("ended its process with exit code 0"));
   EXPECT_EQ(why_not([]() -> int { std::abort(); }), ends("crashed with SIGABRT"));
   EXPECT_EQ(why_not([] { return raise(SIGKILL); }), ends("was killed with SIGKILL"));
+}
+
+// Work whose plugin starts a daemon and ends itself, or hangs.
+int work_with_a_daemon() {
+  const auto sampler = make(trusted());
+  run_request(*sampler, three_rows(), {});
+  return 3;
+}
+
+TEST(Monitored, daemonsEndWithTheWork) {
+  for (const auto& [name, says] :
+       {std::pair{"daemon", "returned 3"}, std::pair{"daemon-and-crash", "crashed with SIGABRT"}}) {
+    const Pipe pipe;
+    const Bad way(name);
+    expect_parts(why_not(work_with_a_daemon), {says});
+    EXPECT_TRUE(pipe.is_held()) << name;
+    EXPECT_TRUE(pipe.is_let_go()) << name;
+  }
+}
+
+TEST(Monitored, workAndDaemonsEndWhereTheMonitorIsKilled) {
+  const Pipe pipe;
+  const Bad way("daemon-and-hang");
+  const pid_t monitor = fork();
+  if (monitor == 0) {
+    why_not(work_with_a_daemon);
+    _exit(0);
+  }
+  EXPECT_TRUE(pipe.is_held());
+  kill(monitor, SIGKILL);
+  waitpid(monitor, nullptr, 0);
+  EXPECT_TRUE(pipe.is_let_go_soon());
 }
 
 TEST(Plugin, aCaseIsEndedInTheMiddleOfACall) {

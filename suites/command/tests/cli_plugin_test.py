@@ -133,24 +133,29 @@ class Plugins(CommandLineCase):
         self.assertEqual(sum(len(cases) for cases in verdicts.values()), 10)
 
     def test_a_plugin_and_its_daemons_end_when_the_judge_is_killed(self):
-        # The daemon has the pipe open for as long as it is there.
-        pipe = self.path("pipe")
-        os.mkfifo(pipe)
-        here = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-        self.addCleanup(os.close, here)
-        environment = dict(os.environ, FAIRDRAW_BAD="daemon-and-hang", FAIRDRAW_BAD_FIFO=pipe)
-        judge = subprocess.Popen(
-            [command_line_case.BINARY, "replay", "support/gaussian_wide/v1000/unfiltered",
-             "--sampler", "plugin:" + BAD_PLUGIN],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
-        self.assertTrue(select.select([here], [], [], 60)[0])
-        self.assertEqual(os.read(here, 1), b"x")
-        self.assertIsNone(judge.poll())
-        judge.kill()
-        judge.wait()
-        gone = select.poll()
-        gone.register(here, select.POLLHUP)
-        self.assertTrue(gone.poll(20000))
+        sampler = "plugin:" + BAD_PLUGIN
+        replay = ("replay", "support/gaussian_wide/v1000/unfiltered", "--sampler", sampler)
+        for number, words in enumerate([replay, (*replay, "--plugin-trusted"),
+                                        ("bench", "--backend", sampler)]):
+            with self.subTest(words=words):
+                # The daemon has the pipe open for as long as it is there.
+                pipe = self.path(f"pipe {number}")
+                os.mkfifo(pipe)
+                here = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+                self.addCleanup(os.close, here)
+                environment = dict(os.environ, FAIRDRAW_BAD="daemon-and-hang",
+                                   FAIRDRAW_BAD_FIFO=pipe)
+                judge = subprocess.Popen([command_line_case.BINARY, *words],
+                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                         env=environment)
+                self.assertTrue(select.select([here], [], [], 60)[0])
+                self.assertEqual(os.read(here, 1), b"x")
+                self.assertIsNone(judge.poll())
+                judge.kill()
+                judge.wait()
+                gone = select.poll()
+                gone.register(here, select.POLLHUP)
+                self.assertTrue(gone.poll(20000))
 
     def test_traps_that_a_plugin_leaves_end_no_run(self):
         for more in [(), ("--plugin-trusted",)]:
