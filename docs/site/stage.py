@@ -14,8 +14,11 @@ import urllib.parse
 import pages
 
 
+PAGES = ("docs", "docs/api", "docs/decisions")
+
+
 def is_page(path, root):
-    return path.name == "README.md" or path.parent in (root, root / "docs", root / "docs/decisions")
+    return path.name == "README.md" or path.parent in (root, *(root / name for name in PAGES))
 
 
 def linked_files(root, path):

@@ -183,7 +183,7 @@ void bind_batch(nb::module_& module) {
       return v.matrix(b.*member, b.rows, b.vocab, b.*stride, kFloat, true);
     };
   };
-  nb::class_<View>(module, "Batch")
+  nb::class_<View>(module, "Batch", "A call, as a callable under test gets it.")
       .def_prop_ro("input", [](const View& v) { return v.get().input == 0 ? "logits" : "probs"; })
       .def_prop_ro("dtype", dtype_name)
       .def_prop_ro("rows", read(&Batch::rows))
