@@ -25,7 +25,10 @@ from .client import Transport, gather, planned
 from .judge import judge
 from .plan import BadSetting, Settings, tokens_of
 from .records import BadRecord, Record, RecordFile, read_records
-from .report import EXIT_CODES, summary, to_json, write
+from .report import EXIT_CODES, summary, to_json, withdraw, write
+
+#: The folder of a report unless --report says otherwise.
+REPORT = Path("fairdraw-audit")
 
 
 class _Progress:
@@ -102,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     spent.add_argument("--bias-tokens", default="100,101", metavar="ID,ID",
         help="two ids for the check of logit_bias, which end no text")  # fmt: skip
     files = parser.add_argument_group("files")
-    files.add_argument("--report", type=Path, default=Path("fairdraw-audit"), metavar="DIR")
+    files.add_argument("--report", type=Path, default=REPORT, metavar="DIR")
     files.add_argument("--records", type=Path, metavar="FILE",
         help="where requests and responses go (default: records.jsonl in the report)")  # fmt: skip
     files.add_argument("--replay", type=Path, metavar="FILE",
@@ -174,10 +177,23 @@ def _gather(
     return records, why
 
 
+def _folder_of(words: Sequence[str] | None) -> Path:
+    """Where a call that cannot be read would have its report."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--report", nargs="?", type=Path)
+    return parser.parse_known_args(words)[0].report or REPORT
+
+
 def main(words: Sequence[str] | None = None) -> int:
     parser = _parser()
-    arguments = parser.parse_args(words)
     try:
+        arguments = parser.parse_args(words)
+    except SystemExit as refused:
+        if refused.code:
+            withdraw(_folder_of(words))
+        raise
+    try:
+        withdraw(arguments.report)
         if arguments.replay:
             header, records = read_records(arguments.replay)
             settings = Settings.from_json(header["settings"])

@@ -158,6 +158,8 @@ def read_records(path: Path) -> tuple[dict[str, Any], list[Record]]:
 
     A last line without its end is what an interrupt leaves, and is not counted.
     """
+    if path.exists() and not path.is_file():  # a pipe may never end
+        raise BadRecord(f"{path}: is no regular file")
     text = path.read_text(encoding="utf-8")
     lines = text.split("\n")[:-1]
     header: dict[str, Any] = {}

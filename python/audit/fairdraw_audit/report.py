@@ -15,6 +15,8 @@ from .plan import Settings
 
 #: Of reports/report.h: the format that is written here.
 SCHEMA_VERSION = "3.3"
+#: Of a report.
+FILES = ("index.html", "summary.md", "junit.xml", "report.json")
 #: Exit codes of the command line, by verdict.
 EXIT_CODES = {"passed": 0, "failed": 1, "error": 3, "underpowered": 3}
 LIMITS = (
@@ -143,9 +145,21 @@ def to_json(
     return report
 
 
+def withdraw(folder: Path) -> None:
+    """Removes the report of an earlier call: one that ends badly leaves none that looks like its own."""
+    for name in FILES:
+        if not (folder / name).is_dir():
+            (folder / name).unlink(missing_ok=True)
+
+
 def write(report: dict[str, Any], folder: Path) -> None:
-    """index.html, summary.md, junit.xml and report.json: the files of every report."""
+    """The files of every report; OSError, and none of them, where one cannot be written."""
     folder.mkdir(parents=True, exist_ok=True)
     source = folder / "report.json"
-    source.write_text(json.dumps(report), encoding="utf-8")
-    fairdraw_command(["report", str(source), str(folder)])
+    try:
+        source.write_text(json.dumps(report), encoding="utf-8")
+        if fairdraw_command(["report", str(source), str(folder)]) not in EXIT_CODES.values():
+            raise OSError(f"the report in '{folder}' could not be written")
+    except BaseException:
+        withdraw(folder)
+        raise

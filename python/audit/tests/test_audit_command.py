@@ -19,6 +19,7 @@ from fairdraw_audit.command import main
 from fairdraw_audit.judge import judge
 from fairdraw_audit.plan import BadSetting, Settings, first_stages, last_stage, tokens_of
 from fairdraw_audit.records import BadRecord, Record, choices_of, read_records
+from fairdraw_audit.report import FILES
 
 pytest.importorskip("httpx", reason="httpx is not installed")
 
@@ -177,6 +178,48 @@ def test_bad_arguments_are_named(words, complaint, capfd, tmp_path, monkeypatch)
     assert ended.value.code == 2
     assert complaint in capfd.readouterr().err
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--top-p", "0"],
+        ["--top-p", "x"],
+        ["--no-such-option"],
+        ["--replay", "nowhere.jsonl"],
+        ["--base-url", "localhost"],
+    ],
+)
+@pytest.mark.parametrize("folder", [["--report", "mine"], ["--report=mine"], []])
+def test_an_audit_that_ends_badly_leaves_no_earlier_report(words, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    there = tmp_path / ("mine" if folder else "fairdraw-audit")
+    there.mkdir()
+    for name in (*FILES, "records.jsonl"):
+        (there / name).write_text("of an earlier audit")
+    with pytest.raises(SystemExit) as ended:
+        main(["--base-url", "http://127.0.0.1:9/v1", "--model", "m", *folder, *words])
+    assert ended.value.code == 2
+    assert os.listdir(there) == ["records.jsonl"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_audit_passes_without_its_report(name, tmp_path, capfd):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "in the way").touch()
+    with pytest.raises(SystemExit) as ended:
+        audit(Server(noise=1e-3), tmp_path, *SMALL)
+    assert ended.value.code == 2
+    assert name in capfd.readouterr().err
+    assert sorted(os.listdir(tmp_path)) == sorted([name, "records.jsonl"])
+
+
+def test_records_in_a_pipe_are_refused_and_not_waited_for(tmp_path, capfd):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SystemExit) as ended:
+        main(["--replay", str(tmp_path / "pipe"), "--report", str(tmp_path / "report")])
+    assert ended.value.code == 2
+    assert "pipe: is no regular file" in capfd.readouterr().err
 
 
 def test_records_that_cannot_be_read_are_named(tmp_path):
