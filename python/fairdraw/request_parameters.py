@@ -212,8 +212,12 @@ class TensorRtLlmRequest:
     cpp/tensorrt_llm/executor/samplingConfig.cpp; greedy as TorchSampler decides).
 
     Greedy if temperature or top_p is 0, top_k is 1 or min_p is 1, or if temperature, top_k and top_p
-    are all unset; n or best_of > 1 is then refused. Otherwise what is unset or 0 is neutral. The
-    seed's default is 0. Beam search: width best_of, length_penalty 0, early_stopping 1 by default.
+    are all unset; n or best_of > 1 is then refused. Otherwise what is unset or 0 is neutral. Beam
+    search: width best_of, length_penalty 0, early_stopping 1 by default.
+
+    Without a seed the engine takes 0, so that equal prompts get equal tokens for ever; here such a
+    request is unseeded, as those of all engines. Its documentation has the nucleus as the least set
+    "with total probability greater than top_p", which is under `differences`.
     """
 
     max_tokens: int = 32

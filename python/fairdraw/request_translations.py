@@ -276,10 +276,15 @@ def from_tensorrt_llm(request: TensorRtLlmRequest, vocab: int) -> RequestParamet
     check_ids("stop_token_ids", given.stop_token_ids, vocab)
     check_words("stop_words", given.stop_words, vocab)
     check_words("bad_words", given.bad_words, vocab)
-    unseeded = given.seed is None and not greedy
+    differences = []
+    if values["top_p"] < 1:
+        differences.append(
+            "TensorRT-LLM's nucleus is the least with more than top_p of the mass; sample's is the "
+            "least with top_p of it, which is a token less where the mass is exactly top_p"
+        )
     found = _finished(
         values,
-        seed=_seed(given.seed or 0),
+        seed=_seed(given.seed),
         bad_words=given.bad_words,
         n=given.n,
         best_of=best_of,
@@ -288,17 +293,15 @@ def from_tensorrt_llm(request: TensorRtLlmRequest, vocab: int) -> RequestParamet
         stop_ids=given.stop_token_ids,
         stop_sequences=given.stop_words,
         logprobs=given.logprobs,
-        adjustments=("seed is unset: TensorRT-LLM's default is 0",) if unseeded else (),
     )
-    if given.embedding_bias is None:
-        return found
-    bias = _sparse("embedding_bias", given.embedding_bias, vocab)
-    differences: tuple[str, ...] = ()
+    bias: dict[int, float] = {}
+    if given.embedding_bias is not None:
+        bias = _sparse("embedding_bias", given.embedding_bias, vocab)
     if bias and found.repetition_penalty != 1:
-        differences = (
-            "embedding_bias is added before the repetition penalty by TensorRT-LLM, here after it",
+        differences.append(
+            "embedding_bias is added before the repetition penalty by TensorRT-LLM, here after it"
         )
-    return replace(found, logit_bias=bias, differences=differences)
+    return replace(found, logit_bias=bias, differences=tuple(differences))
 
 
 def _sparse(name: str, dense: Any, vocab: int) -> dict[int, float]:

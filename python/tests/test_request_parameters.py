@@ -48,7 +48,7 @@ def test_the_other_engines():
     trt = fairdraw.from_tensorrt_llm
     assert trt(fairdraw.TensorRtLlmRequest(), VOCAB).greedy  # all unset
     sampled = trt(fairdraw.TensorRtLlmRequest(top_p=0.9), VOCAB)
-    assert not sampled.greedy and sampled.seed == 0 and sampled.temperature == 1
+    assert not sampled.greedy and sampled.seed is None and sampled.temperature == 1
     beams = trt(fairdraw.TensorRtLlmRequest(use_beam_search=True, n=4), VOCAB)
     assert (beams.beam_width, beams.length_penalty, beams.early_stopping) == (4, 0, 1)
 
@@ -76,7 +76,7 @@ def test_the_other_engines():
 
 def test_a_dense_bias_becomes_one_of_ids():
     def translated(bias, **fields):
-        request = fairdraw.TensorRtLlmRequest(top_p=0.9, embedding_bias=bias, **fields)
+        request = fairdraw.TensorRtLlmRequest(top_k=9, embedding_bias=bias, **fields)
         return fairdraw.from_tensorrt_llm(request, VOCAB)
 
     bias = np.zeros(VOCAB)

@@ -6,6 +6,7 @@ Answers are the engines' code, as the dataclasses name it.
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -70,8 +71,8 @@ def translated(engine, fields):
         ("tensorrt_llm", {"top_k": 1}, GREEDY),
         ("tensorrt_llm", {"temperature": 1, "min_p": 1}, GREEDY),
         ("tensorrt_llm", {"top_k": 0}, {
-            "greedy": False, "temperature": 1, "top_k": 0, "top_p": 1, "seed": 0, "max_tokens": 32,
-            "adjustments": ("seed is unset: TensorRT-LLM's default is 0",),
+            "greedy": False, "temperature": 1, "top_k": 0, "top_p": 1, "seed": None,
+            "max_tokens": 32, "adjustments": (), "differences": (),
         }),
         # A best_of of 0 is n.
         ("tensorrt_llm", {"top_k": 40, "seed": 9, "n": 2, "best_of": 0, "stop_words": [[1, 2]]}, {
@@ -151,6 +152,8 @@ def test_vllms_temperatures_below_a_hundredth_are_raised(low):
         ("hugging_face", {"do_sample": True, "top_p": 0.9, "min_p": 0.1},
          ["Hugging Face measures top_p before min_p"]),
         ("max", {"min_p": 0.1, "top_p": 0.5}, ["MAX measures top_p on the whole mass"]),
+        ("tensorrt_llm", {"top_p": 0.5}, ["TensorRT-LLM's nucleus is the least with more than"]),
+        ("tensorrt_llm", {"top_p": 0}, []),  # greedy
         ("llama_cpp", {}, ["top_p is measured before the temperature",
                            "top_p is measured before min_p"]),
         ("llama_cpp", {"samplers": ["top_k", "penalties"], "penalty_repeat": 1.5},
@@ -336,10 +339,25 @@ def test_seeds_of_children_and_of_requests_that_have_none(rule):
         assert made == expected
 
 
-def test_requests_without_a_seed_have_fresh_ones():
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+def test_requests_without_a_seed_have_fresh_ones(engine):
+    kind, translate = ENGINES[engine]
+    fields = {"hugging_face": {"do_sample": True}, "tensorrt_llm": {"top_k": 40}}.get(engine, {})
+    parameters = translate(kind(**fields), 1000)
+    assert not parameters.greedy and parameters.seed is None
     # Of 1000 of 2^64 two are equal with 3e-14.
-    parameters = fairdraw.RequestParameters()
-    assert len({parameters.batch_request().seed for _ in range(1000)}) == 1000
+    of_state = {name: getattr(parameters, name) for name in OF_STATE}
+    made = replace(parameters, penalty_window=-1)
+    assert len({made.batch_request(**of_state).seed for _ in range(1000)}) == 1000
+
+
+def test_tensorrt_llms_nucleus_is_the_engines_own():
+    # Half of the mass is in token 0: not more than top_p, so that the engine keeps another token.
+    logits = np.log(np.array([[0.5, 0.25, 0.25]], np.float32))
+    parameters = fairdraw.from_tensorrt_llm(fairdraw.TensorRtLlmRequest(top_p=0.5), 3)
+    details = fairdraw.sample(logits, **parameters.filters(), seed=1, return_details=True)
+    assert details.support_size.tolist() == [1]  # the weights of 0.5 and 0.25 are exact
+    assert "exactly top_p" in parameters.differences[0]
 
 
 BY_COUNTS = "allowed: false with frequency and presence penalties"
