@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from .plan import BadSetting, Settings, Stage, first_stages, last_stage
@@ -13,8 +15,15 @@ from .records import BadRecord, Choice, Record, choices_of
 #: Answers that a server may give when it is busy or starts; others mean the request.
 TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 LONGEST_PAUSE = 30.0  #: seconds between tries
+LONGEST_CONNECT = 10.0  #: seconds until there is a connection
+#: Requests in a row that may fail, each after all its tries, before the rest is not sent.
+MOST_FAILURES = 16
 
 Keep = Callable[[Record], None]
+
+
+class Unreachable(Exception):
+    """Nobody answers, so that the rest of the requests is not sent. The message names the URL."""
 
 
 @dataclass(frozen=True)
@@ -42,52 +51,93 @@ class Transport:
                 raise BadSetting(f"{name} is {value}; allowed: {least} to {most}")
 
 
-def _pause(answer: Any, attempt: int, transport: Transport) -> float:
-    """Seconds to wait: what the server asks for, else twice as long each time."""
-    asked = "" if answer is None else answer.headers.get("retry-after", "")
-    seconds = float(asked) if asked.isdigit() else transport.first_pause * 2.0**attempt
-    return min(seconds, LONGEST_PAUSE)
+def _asked_pause(answer: Any) -> float | None:
+    """Seconds that the server asks for, as a number or a date; None: it does not, or in no such form."""
+    asked = "" if answer is None else answer.headers.get("retry-after", "").strip()
+    if asked.isascii() and asked.isdigit():
+        return float(asked)
+    try:
+        date = parsedate_to_datetime(asked)
+    except (ValueError, OverflowError):
+        return None
+    zoned = date if date.tzinfo else date.replace(tzinfo=timezone.utc)
+    return max((zoned - datetime.now(timezone.utc)).total_seconds(), 0.0)
 
 
-async def _post(client: Any, path: str, body: Any, transport: Transport) -> tuple[Any, str]:
-    """(response, ""), or (None, why there is none)."""
-    import httpx
+class _Client:
+    """Sends requests through httpx until nobody answers."""
 
-    why = ""
-    for attempt in range(transport.retries + 1):
-        answer = None
+    def __init__(self, http: Any, path: str, transport: Transport) -> None:
+        self.http, self.path, self.transport = http, path, transport
+        self.answered = False  # by anything that speaks HTTP
+        self.failures = 0  # in a row
+
+    async def post(self, body: Any) -> tuple[Any, str]:
+        """(response, ""), or (None, why there is none)."""
+        import httpx
+
+        transport, why = self.transport, ""
+        for attempt in range(transport.retries + 1):
+            answer = None
+            try:
+                sent = self.http.post(self.path, json=body)
+                # httpx limits each read alone: a server that trickles would never end.
+                answer = await asyncio.wait_for(sent, transport.timeout)
+                self.answered = True
+                if answer.status_code == 200:
+                    return answer.json(), ""
+                why = f"HTTP {answer.status_code}: {answer.text[:300]}"
+                if answer.status_code not in TRANSIENT:
+                    return None, why
+            except asyncio.TimeoutError:
+                why = f"no whole answer within {transport.timeout:g} s"
+            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                why = f"no server at {transport.base_url}: {error or type(error).__name__}"
+                if not self.answered or attempt == transport.retries:
+                    raise Unreachable(why) from None
+            except (httpx.RequestError, ValueError, RecursionError) as error:  # or it is no JSON
+                why = f"{type(error).__name__}: {error}"
+            if attempt < transport.retries:
+                asked = _asked_pause(answer)
+                if asked is not None and asked > LONGEST_PAUSE:
+                    return None, f"{why}; the server asks to wait {asked:.0f} s"
+                own = min(transport.first_pause * 2.0**attempt, LONGEST_PAUSE)
+                await asyncio.sleep(own if asked is None else asked)
+        return None, f"{why} ({transport.retries + 1} tries)"
+
+    async def send(self, stage: Stage, keep: Keep) -> None:
+        places = asyncio.Semaphore(stage.at_once or self.transport.concurrency)
+
+        async def one(item: Record) -> None:
+            async with places:
+                response, error = await self.post(item.body)
+            kept = replace(item, response=response, error=error)
+            try:
+                choices_of(kept, 2)
+            except BadRecord as reason:
+                kept = replace(item, response=None, error=str(reason))
+            self.failures = self.failures + 1 if kept.error else 0
+            keep(kept)
+            if self.failures >= MOST_FAILURES:
+                url = self.transport.base_url
+                raise Unreachable(
+                    f"{MOST_FAILURES} requests in a row to {url} failed: {kept.error}"
+                )
+
+        tasks = [asyncio.ensure_future(one(item)) for item in stage.items]
         try:
-            answer = await client.post(path, json=body)
-            if answer.status_code == 200:
-                return answer.json(), ""
-            why = f"HTTP {answer.status_code}: {answer.text[:300]}"
-            if answer.status_code not in TRANSIENT:
-                return None, why
-        except (httpx.TransportError, ValueError) as error:  # ValueError: the body is no JSON
-            why = f"{type(error).__name__}: {error}"
-        if attempt < transport.retries:
-            await asyncio.sleep(_pause(answer, attempt, transport))
-    return None, f"{why} ({transport.retries + 1} tries)"
-
-
-async def _send(client: Any, path: str, stage: Stage, transport: Transport, keep: Keep) -> None:
-    places = asyncio.Semaphore(stage.at_once or transport.concurrency)
-
-    async def one(item: Record) -> None:
-        async with places:
-            response, error = await _post(client, path, item.body, transport)
-        kept = replace(item, response=response, error=error)
-        try:
-            choices_of(kept, 2)
-        except BadRecord as reason:
-            kept = replace(item, error=str(reason))
-        keep(kept)
-
-    await asyncio.gather(*(one(item) for item in stage.items))
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def gather(settings: Settings, transport: Transport, keep: Keep) -> None:
-    """Sends all requests of an audit; `keep` gets each record when its response is there."""
+    """Sends all requests of an audit; `keep` gets each record when its response is there.
+
+    Unreachable where nobody answers, or requests fail one after another.
+    """
     import httpx
 
     headers = {"Authorization": f"Bearer {transport.api_key}"} if transport.api_key else {}
@@ -102,18 +152,18 @@ async def gather(settings: Settings, transport: Transport, keep: Keep) -> None:
     async with httpx.AsyncClient(
         base_url=transport.base_url.rstrip("/") + "/",
         headers=headers,
-        timeout=transport.timeout,
+        timeout=httpx.Timeout(transport.timeout, connect=min(transport.timeout, LONGEST_CONNECT)),
         limits=httpx.Limits(max_connections=transport.concurrency),
-    ) as client:
-        count = 0
+    ) as http:
+        client, count = _Client(http, path, transport), 0
         for stage in first_stages(settings):
-            await _send(client, path, stage, transport, keep_greedy)
+            await client.send(stage, keep_greedy)
             count += len(stage.items)
         outputs: list[Choice | None] = [None] * len(settings.prompts)
         for key, record in greedy.items():
             for choice in choices_of(record, settings.top_logprobs)[:1]:
                 outputs[key] = choice
-        await _send(client, path, last_stage(settings, outputs, count), transport, keep_greedy)
+        await client.send(last_stage(settings, outputs, count), keep_greedy)
 
 
 def planned(settings: Settings) -> Sequence[Record]:

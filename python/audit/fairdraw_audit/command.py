@@ -2,8 +2,9 @@
 
     python -m fairdraw audit --base-url http://localhost:8000/v1 --model M --temperature 0.7 --top-p 0.9
 
-Exit codes: 0 all checks passed; 1 one failed; 2 bad usage; 3 nothing was judged, or too little, or
-requests failed, or the audit was interrupted. Ctrl-C ends the requests; what was gathered is judged.
+Exit codes: 0 all checks passed; 1 one failed; 2 bad usage; 3 nothing was judged, or too little (a
+server that ignores a claimed filter would pass), or requests failed, or the audit was interrupted.
+Ctrl-C ends the requests; what was gathered is judged.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 
 from fairdraw import __version__
 
-from .client import Transport, gather, planned
+from .client import Transport, Unreachable, gather, planned
 from .judge import judge
 from .plan import BadSetting, Settings, tokens_of
 from .records import BadRecord, Record, RecordFile, read_records
@@ -171,6 +172,8 @@ def _gather(
         asyncio.run(gather(settings, transport, keep))
     except KeyboardInterrupt:
         why = f"interrupted after {len(records)} of {progress.requests} requests"
+    except Unreachable as error:
+        why = f"{error}; {progress.requests - len(records)} requests were not sent"
     finally:
         kept.close()
         progress.end()

@@ -16,6 +16,8 @@ Array = Any
 #: Numbers below it stand for a token that was filtered out: engines write -9999 where JSON has no
 #: infinity.
 LEAST_LOGPROB = -1000.0
+#: Above it e^x is no number. Smaller ones are numbers that do not fit: some servers report logits.
+LARGEST_LOGPROB = 700.0
 
 
 class BadRecord(ValueError):
@@ -55,18 +57,31 @@ class Choice:
         return [position.drawn for position in self.positions]
 
 
+def _logprob(token: str, value: Any) -> float:
+    number = float(value)
+    if not number <= LARGEST_LOGPROB:  # NaN is not
+        raise ValueError(
+            f"the log-probability of {token!r} is {number}; allowed: up to {LARGEST_LOGPROB:g}"
+        )
+    return number
+
+
 def _position(tokens: Iterable[str], values: Iterable[Any], drawn: str, own: Any, most: int) -> Any:
     """Of the tokens reported: without the drawn one where that is there only as such."""
     pairs = sorted(
-        ((str(token), float(value)) for token, value in zip(tokens, values, strict=True)),
+        ((str(token), _logprob(token, value)) for token, value in zip(tokens, values, strict=True)),
         key=lambda pair: -pair[1],
     )
+    if pairs[0][1] <= LEAST_LOGPROB:
+        raise ValueError(f"the largest log-probability of a position is {pairs[0][1]}")
     if len(pairs) == most + 1:  # servers add the token that was drawn to the `most` largest
         place = [token for token, _ in pairs].index(drawn) if drawn in dict(pairs) else most
         del pairs[place if pairs[place][1] <= pairs[most][1] else most]
     floor = -np.inf
     logprobs = tuple(value if value > LEAST_LOGPROB else floor for _, value in pairs[:most])
-    return Position(tuple(token for token, _ in pairs[:most]), logprobs, drawn, float(own))
+    return Position(
+        tuple(token for token, _ in pairs[:most]), logprobs, drawn, _logprob(drawn, own)
+    )
 
 
 def _completion(logprobs: dict[str, Any], most: int) -> list[Position]:

@@ -157,7 +157,7 @@ def write(report: dict[str, Any], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     source = folder / "report.json"
     try:
-        source.write_text(json.dumps(report), encoding="utf-8")
+        source.write_text(json.dumps(report, allow_nan=False), encoding="utf-8")
         if fairdraw_command(["report", str(source), str(folder)]) not in EXIT_CODES.values():
             raise OSError(f"the report in '{folder}' could not be written")
     except BaseException:

@@ -81,12 +81,13 @@ class Server:
     """Answers request bodies. `noise` is the largest error of the numbers that it reports.
 
     `numbers`: in the form of the API that was asked, "chat" always (as llama.cpp's server has them),
-    or "none".
+    or "none". `rows`: [rows, VOCAB] of logits.
     """
 
-    def __init__(self, fault="", noise=0.0, kind="raw", noise_seed=0, numbers="usual"):
+    def __init__(self, fault="", noise=0.0, kind="raw", noise_seed=0, numbers="usual", rows=ROWS):
         assert fault == "" or fault in FAULTS
         self.fault, self.noise, self.kind, self.numbers = fault, noise, kind, numbers
+        self.rows = rows
         self.last_seed = 5
         self.random = np.random.default_rng(noise_seed)
         self.flying = 0
@@ -155,7 +156,7 @@ class Server:
         most = body.get("top_logprobs", body.get("logprobs"))
         tokens, entries, reason, before = [], [], "length", None
         for step in range(body["max_tokens"]):
-            row = ROWS[hashed(prompt, tokens[-1:], step) % len(ROWS)]
+            row = self.rows[hashed(prompt, tokens[-1:], step) % len(self.rows)]
             reported = log_softmax(row)
             if self.fault == "logprobs_of_the_position_before" and before is not None:
                 reported, before = before, reported
@@ -223,9 +224,12 @@ class Server:
 
 
 class LoopbackServer:
-    """A Server behind HTTP on a port of the loopback interface, as a context."""
+    """A Server behind HTTP on a port of the loopback interface, as a context.
 
-    def __init__(self, server):
+    `answer` is called with the handler and the body of each request instead, and sends what it likes.
+    """
+
+    def __init__(self, server, answer=None):
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = True
@@ -241,6 +245,8 @@ class LoopbackServer:
                 time.sleep(0.03)  # a model's time: requests overlap, on a busy machine too
                 status, value = 503, {"error": {"message": "busy"}}
                 try:
+                    if answer is not None:
+                        return answer(self, body)
                     if not refused:
                         status, value = 200, server.respond(body)
                 except (KeyError, ValueError) as error:

@@ -1,20 +1,25 @@
 """`python -m fairdraw audit` over HTTP on the loopback interface: what it asks, keeps and writes."""
 
+import asyncio
+import contextlib
 import json
+import math
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
 
 import pytest
 from faulty_server import FAULTS, LoopbackServer, Server
 
-from fairdraw_audit.client import Transport
+from fairdraw_audit.client import Transport, gather
 from fairdraw_audit.command import main
 from fairdraw_audit.judge import judge
 from fairdraw_audit.plan import BadSetting, Settings, first_stages, last_stage, tokens_of
@@ -109,6 +114,142 @@ def test_a_server_that_refuses_all_is_no_verdict(tmp_path, capfd):
     assert error["verdict"] == "error" and "HTTP 503" in error["message"]
     assert report["summary"]["passed"] == 0
     assert "not judged: " in capfd.readouterr().out
+
+
+@pytest.fixture
+def pauses(monkeypatch):
+    """The seconds of each pause, which then takes none."""
+    found, sleep = [], asyncio.sleep
+
+    async def paused(seconds):
+        found.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr("fairdraw_audit.client.asyncio.sleep", paused)
+    return found
+
+
+def why_incomplete(answer, folder, *words):
+    """Why an audit ends early where each request gets an answer of this kind."""
+    with LoopbackServer(Server(), answer) as there:
+        address = ["--base-url", there.base_url, "--model", "tiny", "--report", str(folder)]
+        assert main([*address, *SMALL, "--retries", "1", *words]) == 3
+    report = json.loads((folder / "report.json").read_text(), parse_constant=pytest.fail)
+    assert f"16 requests in a row to {there.base_url} failed: " in report["incomplete"]
+    return report["incomplete"]
+
+
+def plainly(status, headers, body):
+    def answer(handler, _):
+        handler.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return answer
+
+
+YESTERDAY, TOMORROW = (
+    format_datetime(datetime.now(timezone.utc) + timedelta(days=days), usegmt=True)
+    for days in (-1, 1)
+)
+
+
+@pytest.mark.parametrize(
+    "status, headers, body, sentence, pause",
+    [
+        (503, {"Retry-After": "2"}, b"busy", "HTTP 503: busy (2 tries)", 2),
+        (503, {"Retry-After": "\u00b2"}, b"busy", "HTTP 503: busy (2 tries)", 0.5),
+        (503, {"Retry-After": "86400"}, b"busy", "busy; the server asks to wait 86400 s", None),
+        (503, {"Retry-After": TOMORROW}, b"busy", "busy; the server asks to wait 86", None),
+        (503, {"Retry-After": YESTERDAY}, b"busy", "HTTP 503: busy (2 tries)", 0),
+        (503, {"Retry-After": "Sat, 99 Nov 2026"}, b"busy", "HTTP 503: busy (2 tries)", 0.5),
+        (200, {"Content-Encoding": "gzip"}, b"no gzip", "DecodingError: ", 0.5),
+        (200, {}, b"\xff", "UnicodeDecodeError: ", 0.5),
+        (200, {}, b"[" * 100_000, "RecursionError: ", 0.5),
+        (200, {}, b"[]", "TypeError: ", None),
+    ],
+)
+def test_answers_that_are_none_end_in_a_sentence(
+    tmp_path, pauses, status, headers, body, sentence, pause
+):
+    assert sentence in why_incomplete(plainly(status, headers, body), tmp_path)
+    assert pauses == ([] if pause is None else [pause] * 16)
+
+
+@pytest.mark.parametrize(
+    "number, sentence",
+    [
+        (math.nan, "is nan; allowed: up to 700"),
+        (math.inf, "is inf; allowed: up to 700"),
+        (-math.inf, "the largest log-probability of a position is -inf"),
+        (None, "TypeError: "),
+    ],
+)
+def test_log_probabilities_that_are_no_numbers_end_in_a_sentence(
+    tmp_path, pauses, number, sentence
+):
+    def answer(handler, body):
+        names, tops = ["a", "b"], [{"a": number, "b": number}] * 2
+        logprobs = {"tokens": names, "token_logprobs": [number] * 2, "top_logprobs": tops}
+        handler.answer(200, {"choices": [{"text": "ab", "logprobs": logprobs}]})
+
+    assert sentence in why_incomplete(answer, tmp_path)
+
+
+def test_logits_in_place_of_log_probabilities_are_named(tmp_path):
+    class Logits(Server):
+        def shaped(self, body, text, entries):
+            raw = [
+                (t, own + 600, names, [v + 600 for v in many]) for t, own, names, many in entries
+            ]
+            return super().shaped(body, text, raw)
+
+    assert audit(Logits(), tmp_path, *SMALL) == 1
+    report = json.loads((tmp_path / "report.json").read_text(), parse_constant=pytest.fail)
+    (kind,) = [case for case in report["cases"] if case["id"] == "audit/logprobs/kind"]
+    assert kind["verdict"] == "failed" and "the largest sum of probabilities is" in kind["message"]
+
+
+def test_a_server_that_trickles_is_given_up(tmp_path, pauses):
+    def answer(handler, _):
+        handler.send_response(200)
+        handler.send_header("Content-Length", "1000")
+        handler.end_headers()
+        with contextlib.suppress(OSError):
+            while True:
+                handler.wfile.write(b" ")
+                time.sleep(0.05)
+
+    why = why_incomplete(answer, tmp_path, "--timeout", "0.2")
+    assert "no whole answer within 0.2 s (2 tries)" in why
+
+
+def test_a_refused_connection_ends_at_once(tmp_path, capfd, pauses):
+    with socket.socket() as unused:  # nobody listens there
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
+        words = ["--base-url", url, "--model", "tiny", "--report", str(tmp_path), *CLAIM]
+        assert main(words) == 3
+    assert f"no server at {url}: " in capfd.readouterr().out and pauses == []
+    assert "no server at" in json.loads((tmp_path / "report.json").read_text())["incomplete"]
+
+
+def test_a_server_that_goes_away_ends_the_audit(tmp_path, capfd):
+    class Mortal(Server):
+        def respond(self, body):
+            if self.requests == 30:
+                there.http.shutdown()
+                there.http.server_close()
+            return super().respond(body)
+
+    with LoopbackServer(Mortal()) as there:
+        words = ["--base-url", there.base_url, "--model", "tiny", "--report", str(tmp_path)]
+        assert main([*words, *CLAIM, *SMALL, "--retries", "1"]) == 3
+    out = capfd.readouterr().out
+    assert f"no server at {there.base_url}: " in out and "requests were not sent" in out
+    assert len(read_records(tmp_path / "records.jsonl")[1]) >= 29
 
 
 def test_an_interrupt_keeps_what_was_gathered(tmp_path):
@@ -255,10 +396,6 @@ def test_neighbours_are_there_when_a_server_is_loaded():
             nonlocal most
             most = max(most, self.flying)
             return super().respond(body)
-
-    import asyncio
-
-    from fairdraw_audit.client import gather
 
     settings = Settings("m", 0.7, budget_tokens=1400, max_tokens=4)
     alone = []
