@@ -36,6 +36,8 @@ SHARES = (1.0, 0.5, 0.2)
 #: Penalties that no request asks for, in logits of a token that is in the output already. Engines'
 #: defaults of 1.05 to 1.2 divide logits, so that they take 0.5 to 2 off a logit of 10.
 HIDDEN_PENALTIES = (0.5, 1.5)
+#: Filters by what turns them off, in the order in which they are named as causes.
+FILTERS_OFF = {"top_k": 0, "top_p": 1.0, "min_p": 0.0}
 TEMPERATURE_FACTORS = (0.5, 0.8, 0.9, 0.95, 1.05, 1.1, 1.25, 2.0)
 
 
@@ -48,6 +50,7 @@ class Alternative:
     claim: Claim
     uniform: bool = False  #: over the tokens that the claim keeps
     factor: float = 1.0  #: of the temperature
+    ignored: tuple[str, ...] = ()  #: steps of the claim that are not done
 
 
 def _earliest_top_k(order: Sequence[str]) -> tuple[str, ...]:
@@ -82,6 +85,24 @@ def _orders(claim: Claim) -> list[tuple[str, ...]]:
     return found
 
 
+def active_filters(claim: Claim) -> list[str]:
+    """Those that the claim has, each of which may be ignored."""
+    return [name for name, off in FILTERS_OFF.items() if getattr(claim, name) != off]
+
+
+def _ignored_filters(claim: Claim) -> list[Alternative]:
+    """Each filter by itself, then several: an order might explain what two of them would drop."""
+    found = []
+    for names in itertools.chain.from_iterable(
+        itertools.combinations(active_filters(claim), count) for count in (1, 2, 3)
+    ):
+        texts = [f"{name} {getattr(claim, name):g}" for name in names]
+        text = f"{' and '.join(texts)} {'is' if len(names) == 1 else 'are'} ignored"
+        off: dict[str, Any] = {name: FILTERS_OFF[name] for name in names}
+        found.append(Alternative(names[0], text, replace(claim, **off), ignored=names))
+    return found
+
+
 def alternatives(claim: Claim) -> list[Alternative]:
     """What may be wrong under this claim, in the order in which equals are named."""
     unfiltered = replace(claim, top_k=0, top_p=1.0, min_p=0.0)
@@ -91,7 +112,8 @@ def alternatives(claim: Claim) -> list[Alternative]:
     found = [Alternative("outside_support", text, claim)]
     if claim.temperature != 1:
         text = "the temperature is ignored: tokens are drawn at 1"
-        found.append(Alternative("temperature", text, replace(claim, temperature=1.0)))
+        other = replace(claim, temperature=1.0)
+        found.append(Alternative("temperature", text, other, ignored=("temperature",)))
     for factor in TEMPERATURE_FACTORS:
         value = factor * claim.temperature
         text = f"tokens are drawn at temperature {value:g} instead of {claim.temperature:g}"
@@ -99,22 +121,16 @@ def alternatives(claim: Claim) -> list[Alternative]:
         found.append(Alternative("temperature", text, other, factor=factor))
     cold = replace(claim, temperature=1e-3)
     found.append(Alternative("temperature", "the likeliest token is always drawn", cold))
+    found += _ignored_filters(claim)
     if claim.top_k > 0:
-        text = f"top_k {claim.top_k} is ignored"
-        found.append(Alternative("top_k", text, replace(claim, top_k=0)))
         for count in (claim.top_k - 1, claim.top_k + 1):
             if count > 0:
                 text = f"{count} tokens are kept by top_k {claim.top_k}"
                 found.append(Alternative("top_k_off_by_one", text, replace(claim, top_k=count)))
     if claim.top_p < 1:
-        text = f"top_p {claim.top_p:g} is ignored"
-        found.append(Alternative("top_p", text, replace(claim, top_p=1.0)))
         text = "the token at which the mass reaches top_p is dropped"
         other = replace(claim, keeps_crossing_token=False)
         found.append(Alternative("top_p_off_by_one", text, other))
-    if claim.min_p > 0:
-        text = f"min_p {claim.min_p:g} is ignored"
-        found.append(Alternative("min_p", text, replace(claim, min_p=0.0)))
     for order in _orders(claim):
         text = f"the order is {', '.join(order)} instead of {', '.join(claim.order)}"
         found.append(Alternative("order", text, replace(claim, order=order)))
@@ -193,6 +209,12 @@ def _log_payoffs(bet: Array, truth: Array, upper: UpperBounds) -> tuple[Array, A
     return payoffs, mean, variance
 
 
+def _excludes(positions: Positions, claim: Claim, noise: float, vocab: int, drawn: Array) -> bool:
+    """Whether some token was drawn that no reading of the claim allows."""
+    bounds = upper_bounds(positions, claim, noise, vocab).outcomes
+    return bool((bounds[np.arange(len(drawn)), drawn] == 0).any())
+
+
 def judge_stream(
     positions: Positions, claim: Claim, noise: float, vocab: int, choices: Sequence[Alternative]
 ) -> StreamEvidence:
@@ -218,9 +240,18 @@ def judge_stream(
     mixture = np.logaddexp.reduce(np.array(products), axis=0) - np.log(len(choices))
     # The first alternative is the claim and stray tokens. Others are next to it by chance: it stays
     # the best one unless another is likelier by so much that this has probability UNSURE at most.
-    likelihoods[0] += np.log(len(choices) / UNSURE)
-    best = choices[int(np.argmax(likelihoods))]
+    unsure = np.log(len(choices) / UNSURE)
+    likelihoods[0] += unsure
     own = np.log(np.maximum(claimed[rows, drawn], LEAST_BOUND)).sum()
+    for place, alternative in enumerate(choices):
+        if alternative.fault == "order":
+            # Another order explains nothing where tokens are drawn that it drops, too: a filter is
+            # missing then. It has to be likelier than one that is by more than chance.
+            explains = likelihoods[place] > own and not _excludes(
+                positions, alternative.claim, noise, vocab, drawn
+            )
+            likelihoods[place] = likelihoods[place] - unsure if explains else -np.inf
+    best = choices[int(np.argmax(likelihoods))]
     by_fault = {"": float(own)}
     for alternative, likelihood in zip(choices, likelihoods, strict=True):
         most = by_fault.get(alternative.fault, -np.inf)

@@ -27,6 +27,7 @@ class Check:
     #: The smallest total variation of an alternative that would have been seen.
     min_discrepancy: float | None = None
     by_fault: dict[str, float] = field(default_factory=dict)  #: of a stream: log-likelihoods
+    seen: frozenset[str] = frozenset()  #: steps of the claim that could not be ignored unseen
 
 
 @dataclass(frozen=True)

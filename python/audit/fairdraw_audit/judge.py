@@ -9,7 +9,7 @@ import numpy as np
 
 from .comparisons import Comparisons
 from .distribution import Claim
-from .evidence import alternatives, judge_stream
+from .evidence import active_filters, alternatives, judge_stream
 from .findings import Check, Findings, Unnoticed, Verdict
 from .gathered import Gathered
 from .plan import PENALTY, Settings, streams
@@ -118,6 +118,9 @@ class _Judge:
         sure = [power for power in found.powers if power.gain >= self.noticed(claim)]
         if sure:
             check.min_discrepancy = min(min(power.total_variation for power in sure), 1.0)
+        check.seen = frozenset(
+            p.alternative.ignored[0] for p in sure if len(p.alternative.ignored) == 1
+        )
         check.measures["alternatives_excluded"] = float(len(sure))
         check.measures["alternatives"] = float(len(found.powers))
         if found.log_e >= self.log_threshold:
@@ -192,6 +195,18 @@ class _Judge:
             plain = Claim(order=self.settings.order)
             yield self.stream("fit", plain, choices, first=False)
 
+    def with_power(self, checks: list[Check]) -> list[Check]:
+        """No claim passes whose steps a server may ignore without any stream's noticing."""
+        claim = self.settings.claim
+        steps = (["temperature"] if claim.temperature != 1 else []) + active_filters(claim)
+        unseen = [step for step in steps if not any(step in check.seen for check in checks)]
+        for check in checks:
+            if check.id == "stream/claimed" and check.verdict in ("passed", "skipped") and unseen:
+                check.verdict = "underpowered"
+                names = " and ".join(f"{name} {getattr(claim, name):g}" for name in unseen)
+                check.message = f"a server that ignores {names} would pass; {check.message}"
+        return checks
+
     def first_positions(
         self, pairs: Sequence[tuple[int, Choice]], starts: dict[int, Position]
     ) -> list[Choice]:
@@ -243,7 +258,7 @@ class _Judge:
         records = self.gathered.records
         errors = [record for record in records if record.response is None]
         kind, kind_check = self.kind()
-        checks = [kind_check, *self.stream_checks(kind)]
+        checks = [kind_check, *self.with_power(list(self.stream_checks(kind)))]
         checks += Comparisons(self.gathered, self.log_threshold).checks()
         if errors:
             phases = ", ".join(sorted({record.phase for record in errors}))

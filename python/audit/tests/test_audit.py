@@ -253,6 +253,60 @@ def test_a_fault_is_named_by_processed_numbers(fault):
     assert found.tokens <= settings.budget_tokens
 
 
+class WithoutFilters(Server):
+    """Ignores some parameters of its requests."""
+
+    def __init__(self, missing, **others):
+        super().__init__(**others)
+        self.missing = missing
+
+    def draw(self, row, body, seed, step):
+        left = {name: value for name, value in body.items() if name not in self.missing}
+        return super().draw(row, left, seed, step)
+
+
+HOT = {"temperature": 1.5, "top_k": 20, "top_p": 0.6}
+
+
+@pytest.mark.parametrize(
+    "claim, missing",
+    [
+        (CLAIM, ("min_p",)),
+        ({"temperature": 0.6, "min_p": 0.1, "top_p": 0.8}, ("min_p", "top_p")),
+        ({"temperature": 1.7, "top_k": 12, "top_p": 0.5}, ("top_k", "top_p")),
+        (HOT, ("top_k", "top_p")),
+    ],
+    ids=str,
+)
+def test_missing_filters_are_named_and_no_order(claim, missing):
+    # Other orders keep more tokens than the claim, as a server does that ignores a filter.
+    settings = Settings("tiny", **claim, noise=NOISE)
+    server = WithoutFilters(missing, noise=0.95 * NOISE, noise_seed=1)
+    found = judge(settings, gathered(settings, server))
+    assert found.cause in missing and {check.fault for check in found.failed} <= set(missing)
+
+
+#: Logits of which hardly one is likelier than another: most of the mass is in no reported token.
+FLAT = 0.01 * np.random.default_rng(2).standard_normal((64, VOCAB), np.float32)
+
+
+@pytest.mark.parametrize(
+    "claim, rows, unseen",
+    [
+        ({"top_p": 0.9}, FLAT, "top_p 0.9"),
+        (HOT, ROWS, "top_k 20 and top_p 0.6"),  # 20 tokens are reported
+    ],
+    ids=["flat", "hot"],
+)
+def test_what_a_server_could_ignore_unseen_is_not_passed(claim, rows, unseen):
+    settings = Settings("tiny", **claim, noise=NOISE)
+    for missing in ((), unseen.split()[:1]):
+        found = judge(settings, gathered(settings, WithoutFilters(missing, rows=rows)))
+        assert found.verdict == "underpowered" and not found.failed, found.failed
+        (check,) = [check for check in found.checks if check.id == "stream/claimed"]
+        assert check.message.startswith(f"a server that ignores {unseen} would pass; ")
+
+
 def test_equal_orders_are_not_told_apart():
     # top_k comes before or after the temperature and min_p to the same effect, so of the 24 orders
     # those are left that differ in what of temperature, min_p and top_p comes first, and in whether
