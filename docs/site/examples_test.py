@@ -1,4 +1,4 @@
-"""The examples of README.md and docs/ run as they are, and print what the page says.
+"""The examples of README.md and docs/, and the notebooks, run as they are, and print what they say.
 
 Every fenced block of `python` or `sh` is run: those of a page one after the other, as a reader would,
 the Python in one process and the shell in one folder. A block of `text` that follows at once is what
@@ -19,6 +19,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 
 import pages
@@ -82,6 +83,23 @@ def examples(name, page):
     return python, shell, wrong
 
 
+class Cell:
+    """A cell of a notebook, as an example."""
+
+    def __init__(self, name, number, cell):
+        outputs = ["".join(each["text"]) for each in cell["outputs"]]
+        self.where, self.modules = f"{name}: cell {number}", []
+        self.block = types.SimpleNamespace(text="".join(cell["source"]),
+                                           output="".join(outputs) if outputs else None)
+
+    wrong_output = Example.wrong_output
+
+
+def cells(name, notebook):
+    return [Cell(name, number, cell) for number, cell in enumerate(json.loads(notebook)["cells"])
+            if cell["cell_type"] == "code"]
+
+
 def run_python(found):
     """(what is wrong, what was skipped)"""
     texts = [[example.block.text, example.modules] for example in found]
@@ -143,8 +161,10 @@ class Examples(unittest.TestCase):
         if PYTHON is None:
             self.skipTest("the Python package is not built here")
         ran = 0
-        for name, page in self.pages():
-            found = examples(name, page)[0]
+        found_in = [examples(name, page)[0] for name, page in self.pages()]
+        found_in += [cells(path.name, path.read_text(encoding="utf-8"))
+                     for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))]
+        for found in found_in:
             if found:
                 wrong, skipped = run_python(found)
                 print("\n".join(f"skipped: {line}" for line in skipped), file=sys.stderr)
