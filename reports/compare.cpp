@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -40,7 +41,47 @@ std::set<std::string> samplers_of(const RunRecord& record) {
   return names;
 }
 
-// A case is known by its id and its sampler: runs of other samplers have none in common.
+// "mine" of "mine 1.2", what a plugin calls itself. Built-in samplers and callables are known by
+// their names alone.
+std::string declared_name(const RunRecord& record, const std::string& name) {
+  const auto found = std::ranges::find(record.samplers, name, &harness::SamplerRecord::name);
+  if (found == record.samplers.end() || !name.starts_with("plugin:")) return name;
+  return found->version.substr(0, found->version.rfind(' '));
+}
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+// Samplers of the base whose cases have other names in the head.
+Pairs paired_samplers(const RunRecord& base, const RunRecord& head) {
+  const std::set<std::string> all_before = samplers_of(base), all_after = samplers_of(head);
+  std::vector<std::string> before, after;
+  std::ranges::set_difference(all_before, all_after, std::back_inserter(before));
+  std::ranges::set_difference(all_after, all_before, std::back_inserter(after));
+  Pairs pairs;
+  std::map<std::string, std::pair<std::vector<std::string>, std::vector<std::string>>> declared;
+  for (const std::string& name : before) declared[declared_name(base, name)].first.push_back(name);
+  for (const std::string& name : after) declared[declared_name(head, name)].second.push_back(name);
+  for (const auto& [name, both] : declared) {
+    if (both.first.size() == 1 && both.second.size() == 1) {
+      pairs.emplace_back(both.first[0], both.second[0]);
+    }
+  }
+  const bool one_each = all_before.size() == 1 && all_after.size() == 1;
+  if (pairs.empty() && one_each && !before.empty()) pairs.emplace_back(before[0], after[0]);
+  return pairs;
+}
+
+RunRecord with_names_of_head(RunRecord base, const Pairs& pairs) {
+  const std::map<std::string, std::string> names(pairs.begin(), pairs.end());
+  const auto rename = [&names](std::string& name) {
+    const auto found = names.find(name);
+    if (found != names.end()) name = found->second;
+  };
+  for (harness::SamplerRecord& sampler : base.samplers) rename(sampler.name);
+  for (CaseRecord& one : base.cases) rename(one.sampler);
+  return base;
+}
+
 std::string why_apart(const RunRecord& base, const RunRecord& head) {
   if (base.cases.empty() || head.cases.empty()) {
     return fmt::format("{} has no case", base.cases.empty() ? "base" : "head");
@@ -84,13 +125,16 @@ VerdictChange verdict_change(const CaseRecord* base, const CaseRecord* head, boo
     change.replay = head->replay;
   }
   const bool passed = change.base == Verdict::passed;
-  const bool red =
-      change.head && *change.head != Verdict::passed && *change.head != Verdict::skipped;
+  const auto is_red = [](const std::optional<Verdict>& verdict) {
+    return verdict && *verdict != Verdict::passed && *verdict != Verdict::skipped;
+  };
   if (head == nullptr) {
     change.regression = passed && same_choice;
   } else {
     // A red case that is new is one too: it was never green.
-    change.regression = passed || (red && (!change.base || *change.base == Verdict::skipped));
+    change.regression =
+        passed || (is_red(change.head) && (!change.base || *change.base == Verdict::skipped));
+    change.fixed = is_red(change.base) && change.head == Verdict::passed;
   }
   return change;
 }
@@ -170,8 +214,14 @@ std::uint64_t Comparison::regressions() const {
   return count;
 }
 
-Comparison compare(const RunRecord& base, const RunRecord& head) {
+std::uint64_t Comparison::fixed() const {
+  return static_cast<std::uint64_t>(std::ranges::count_if(verdicts, &VerdictChange::fixed));
+}
+
+Comparison compare(const RunRecord& given_base, const RunRecord& head) {
   Comparison comparison;
+  comparison.paired = paired_samplers(given_base, head);
+  const RunRecord base = with_names_of_head(given_base, comparison.paired);
   comparison.base = title(base);
   comparison.head = title(head);
   comparison.incomplete = !head.incomplete.empty();

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/run/evidence/record.h"
@@ -16,6 +17,7 @@ struct VerdictChange {
   std::string message;  ///< the head's
   std::string replay;   ///< the head's
   bool regression = false;
+  bool fixed = false;  ///< it was red, and passes
 };
 
 /// An effect whose intervals do not meet.
@@ -48,6 +50,8 @@ struct Comparison {
   std::vector<EffectChange> effects;
   std::vector<SpeedChange> speeds;
   std::vector<FeatureChange> features;
+  /// Samplers of the base with those of the head that they are compared with, where names differ.
+  std::vector<std::pair<std::string, std::string>> paired;
   std::uint64_t compared = 0;  ///< cases, or rows, that both have
   std::string apart;           ///< why that may be none: "base judges cpu, head judges model"
   bool incomplete = false;     ///< the head ended before all of its cases were run
@@ -56,12 +60,15 @@ struct Comparison {
     return verdicts.size() + effects.size() + speeds.size() + features.size();
   }
   std::uint64_t regressions() const;
+  std::uint64_t fixed() const;  ///< red cases that pass now
   /// False where no regression does not mean that there is none: the two have nothing in common,
   /// or the head is incomplete.
   bool says_something() const { return compared > 0 && !incomplete; }
 };
 
-/// Runs. A regression is a case that passed and does not, or is gone though both runs chose the
+/// Runs. A case is known by its id and its sampler. Samplers are compared by name; others by
+/// the name that a plugin declares, where one of each run has it; and where each run has just one,
+/// these two. A regression is a case that passed and does not, or is gone though both runs chose the
 /// same cases; or a feature that was judged and is not, though both did; or an effect that moved
 /// away from what is expected so far that intervals three times as wide do not meet. (Half widths
 /// are from bounds like exp(-2 n t^2): three times as wide ones miss with a probability of 0.01^9 =
@@ -81,11 +88,14 @@ Comparison compare(const std::vector<harness::BenchmarkRecord>& base,
 /// Medians of a quiet machine repeat within 5 %, of two runs within 10 %.
 inline constexpr double kSpeedTolerance = 0.1;
 
+/// "worse  cpu  mask/...  passed, now failed: ...", a line a change, under the headline.
+std::string to_terminal(const Comparison& comparison, bool colours);
 /// A table of deltas only, at most 60 KiB: GitHub takes comments of up to 64 KiB.
 std::string to_markdown(const Comparison& comparison);
 /// One page without script that loads nothing.
 std::string to_html(const Comparison& comparison);
-/// One JSON object: base, head, compared, regressions, verdicts, effects, speeds, features.
+/// One JSON object: base, head, paired, compared, fixed, regressions, verdicts, effects,
+/// speeds, features.
 std::string to_json(const Comparison& comparison);
 
 }  // namespace fairdraw::reports

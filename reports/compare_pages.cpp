@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "reports/compare.h"
@@ -34,9 +35,21 @@ std::string headline(const Comparison& comparison) {
   if (all == 0) {
     return fmt::format("No change in {} compared.", grouped(comparison.compared));
   }
-  return fmt::format("{} regression{}; {} change{} in {} compared.", grouped(worse),
-                     worse == 1 ? "" : "s", grouped(all), all == 1 ? "" : "s",
-                     grouped(comparison.compared));
+  const std::uint64_t others = all - worse - comparison.fixed();
+  return fmt::format(
+      "{} fixed, {} regressed{} in {} compared.", grouped(comparison.fixed()), grouped(worse),
+      others == 0 ? ""
+                  : fmt::format(", {} other change{}", grouped(others), others == 1 ? "" : "s"),
+      grouped(comparison.compared));
+}
+
+/// "plugin:./new.so is compared with plugin:./old.so": of each pair whose names differ.
+std::vector<std::string> pair_sentences(const Comparison& comparison) {
+  std::vector<std::string> sentences;
+  for (const auto& [base, head] : comparison.paired) {
+    sentences.push_back(fmt::format("{} of the head is compared with {} of the base", head, base));
+  }
+  return sentences;
 }
 
 std::string effect_text(const harness::Effect& effect) {
@@ -47,6 +60,9 @@ std::string effect_text(const harness::Effect& effect) {
 struct Row {
   bool regression = false;
   std::string what, sampler, base, head, note;
+  bool fixed = false;
+
+  const char* word() const { return regression ? "worse" : fixed ? "fixed" : "changed"; }
 };
 
 std::vector<Row> rows_of(const Comparison& comparison) {
@@ -64,7 +80,7 @@ std::vector<Row> rows_of(const Comparison& comparison) {
   }
   for (const VerdictChange& change : comparison.verdicts) {
     rows.push_back({change.regression, change.id, change.sampler, verdict_text(change.base),
-                    verdict_text(change.head), change.message});
+                    verdict_text(change.head), change.message, change.fixed});
   }
   for (const EffectChange& change : comparison.effects) {
     rows.push_back({change.regression, change.id, change.sampler, effect_text(change.base),
@@ -87,19 +103,52 @@ std::string cell(const std::string& text) {
 
 }  // namespace
 
+std::string to_terminal(const Comparison& comparison, bool colours) {
+  constexpr std::size_t kMostRows = 60;
+  const auto coloured = [colours](const std::string& text, int colour) {
+    return colours ? fmt::format("\x1b[{}m{}\x1b[0m", colour, text) : text;
+  };
+  std::string text = coloured(terminal_text(headline(comparison)), 1) + "\n";
+  text += fmt::format("  base  {}\n  head  {}\n", terminal_text(comparison.base),
+                      terminal_text(comparison.head));
+  for (const std::string& pair : pair_sentences(comparison)) {
+    text += fmt::format("  note  {}\n", terminal_text(pair));
+  }
+  const std::vector<Row> rows = rows_of(comparison);
+  for (std::size_t i = 0; i < std::min(rows.size(), kMostRows); ++i) {
+    const Row& row = rows[i];
+    const std::string word = fmt::format("{:<7}", row.word());
+    text += fmt::format("{}  {}{}{}: {}, now {}{}{}\n",
+                        row.regression ? coloured(word, 31)
+                        : row.fixed    ? coloured(word, 32)
+                                       : word,
+                        terminal_text(row.sampler), row.sampler.empty() ? "" : "  ",
+                        terminal_text(row.what), terminal_text(row.base), terminal_text(row.head),
+                        row.note.empty() ? "" : ": ", terminal_text(row.note));
+  }
+  if (rows.size() > kMostRows) {
+    text += fmt::format("and {} more, which --markdown, --html and --json have\n",
+                        grouped(rows.size() - kMostRows));
+  }
+  return text;
+}
+
 std::string to_markdown(const Comparison& comparison) {
   constexpr std::size_t kLongest = std::size_t{60} * 1024;
   constexpr std::size_t kRoom = 200;  // for the line that says what is left out
   std::string text =
       fmt::format("### fairdraw: {}\n\n{} → {}\n", markdown_text(headline(comparison)),
                   markdown_text(comparison.base), markdown_text(comparison.head));
+  for (const std::string& pair : pair_sentences(comparison)) {
+    text += fmt::format("\n{}.\n", markdown_text(pair));
+  }
   const std::vector<Row> rows = rows_of(comparison);
   if (rows.empty()) return text;
   text += "\n| | what | sampler | base | head | |\n|---|---|---|---|---|---|\n";
   std::size_t shown_rows = 0;
   for (const Row& row : rows) {
     const std::string line =
-        fmt::format("| {} | {} | {} | {} | {} | {} |\n", row.regression ? "**worse**" : "",
+        fmt::format("| {} | {} | {} | {} | {} | {} |\n", row.regression ? "**worse**" : row.fixed ? "fixed" : "",
                     cell(row.what), cell(row.sampler), markdown_text(row.base),
                     markdown_text(row.head), markdown_text(row.note));
     if (text.size() + line.size() + kRoom > kLongest) break;
@@ -115,6 +164,9 @@ std::string to_markdown(const Comparison& comparison) {
 
 std::string to_html(const Comparison& comparison) {
   std::string text;
+  for (const std::string& pair : pair_sentences(comparison)) {
+    text += fmt::format("<p class=\"note\">{}.</p>\n", html_text(pair));
+  }
   const std::vector<Row> rows = rows_of(comparison);
   if (!rows.empty()) {
     text +=
@@ -127,7 +179,10 @@ std::string to_html(const Comparison& comparison) {
       text += fmt::format(
           "<tr><td class=\"verdict {}\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
           "<td>{}</td></tr>\n",
-          row.regression ? "failed" : "skipped", row.regression ? "worse" : "changed",
+          row.regression ? "failed"
+          : row.fixed    ? "passed"
+                         : "skipped",
+          row.word(),
           html_text(row.what), html_text(row.sampler), html_text(row.base), html_text(row.head),
           html_text(row.note));
     }
@@ -148,9 +203,13 @@ std::string to_html(const Comparison& comparison) {
 
 std::string to_json(const Comparison& comparison) {
   Json json = {{"base", comparison.base},         {"head", comparison.head},
-               {"compared", comparison.compared}, {"regressions", comparison.regressions()},
+               {"paired", Json::array()},         {"compared", comparison.compared},
+               {"fixed", comparison.fixed()},     {"regressions", comparison.regressions()},
                {"verdicts", Json::array()},       {"effects", Json::array()},
                {"speeds", Json::array()},         {"features", Json::array()}};
+  for (const auto& [before, after] : comparison.paired) {
+    json["paired"].push_back({{"base", before}, {"head", after}});
+  }
   for (const VerdictChange& change : comparison.verdicts) {
     json["verdicts"].push_back({{"id", change.id},
                                 {"sampler", change.sampler},

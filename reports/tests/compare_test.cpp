@@ -56,6 +56,63 @@ TEST(Compare, what_turned_red_is_a_regression_and_what_turned_green_is_none) {
   EXPECT_NE(to_markdown(changed).find("token 4 instead of 5"), std::string::npos);
 }
 
+TEST(Compare, says_how_many_are_fixed_and_how_many_regressed) {
+  RunRecord head = small_record();
+  head.cases[0].verdict = Verdict::failed;
+  head.cases[2].verdict = Verdict::passed;
+  const Comparison changed = compare(small_record(), head);
+  EXPECT_EQ(changed.fixed(), 1u);
+  EXPECT_NE(to_markdown(changed).find("1 fixed, 1 regressed in 7 compared."), std::string::npos);
+  EXPECT_NE(to_html(changed).find("1 fixed, 1 regressed in 7 compared."), std::string::npos);
+  const auto json = nlohmann::json::parse(to_json(changed));
+  EXPECT_EQ(json["fixed"], 1);
+  const std::string text = to_terminal(changed, false);
+  EXPECT_TRUE(text.starts_with("1 fixed, 1 regressed in 7 compared.\n  base  ")) << text;
+  EXPECT_NE(text.find("\nworse    "), std::string::npos) << text;
+  EXPECT_NE(text.find("\nfixed    "), std::string::npos) << text;
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_NE(to_terminal(changed, true).find("\x1b[31mworse"), std::string::npos);
+}
+
+RunRecord run_of(const std::vector<harness::SamplerRecord>& samplers) {
+  RunRecord record = small_record();
+  const harness::CaseRecord one = record.cases.front();
+  record.samplers = samplers;
+  record.cases.clear();
+  for (const harness::SamplerRecord& sampler : samplers) {
+    record.cases.push_back(one);
+    record.cases.back().sampler = sampler.name;
+  }
+  return record;
+}
+
+TEST(Compare, pairs_samplers_by_what_they_call_themselves_or_one_to_one) {
+  const harness::SamplerRecord old_mine{"plugin:./old.so", "mine 1.0", "hf"},
+      new_mine{"plugin:./new.so", "mine 1.1", "hf"}, cpu{"cpu", "1.0", "fairdraw"},
+      other{"plugin:./other.so", "other 1.0", "hf"}, model{"model", "1.0", "fairdraw"};
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  const struct {
+    std::vector<harness::SamplerRecord> base, head;
+    Pairs pairs;
+    std::uint64_t compared;
+  } rows[] = {
+      {{cpu, old_mine}, {new_mine, cpu}, {{old_mine.name, new_mine.name}}, 2},
+      {{old_mine, other}, {new_mine, cpu}, {{old_mine.name, new_mine.name}}, 1},
+      {{old_mine}, {other}, {{old_mine.name, other.name}}, 1},  // one each
+      {{cpu}, {model}, {{"cpu", "model"}}, 1},
+      {{cpu}, {cpu}, {}, 1},
+      {{cpu, old_mine}, {cpu, other}, {}, 1},
+      {{old_mine, cpu}, {model, other}, {}, 0},
+  };
+  for (const auto& row : rows) {
+    const Comparison found = compare(run_of(row.base), run_of(row.head));
+    EXPECT_EQ(found.paired, row.pairs) << row.base.front().name;
+    EXPECT_EQ(found.compared, row.compared) << row.base.front().name;
+    EXPECT_EQ(to_markdown(found).find("is compared with") != std::string::npos,
+              !row.pairs.empty());
+  }
+}
+
 TEST(Compare, a_case_that_is_gone_is_a_regression_of_the_same_choice_only) {
   RunRecord head = small_record();
   head.cases.erase(head.cases.begin());

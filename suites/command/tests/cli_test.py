@@ -246,23 +246,31 @@ class CommandLine(CommandLineCase):
         result = self.run_fairdraw("compare", good, bad, "--json", files[0], "--markdown",
                                    files[1], "--html", files[2])
         self.assertEqual(result.returncode, 1, result.stderr)
-        self.assertIn("1 regression; 1 change", result.stdout)
+        self.assertIn("0 fixed, 1 regressed in", result.stdout)
         with open(files[0], encoding="utf-8") as file:
             self.assertEqual(json.load(file)["verdicts"][0]["head"], "failed")
         for path in files[1:]:
             with open(path, encoding="utf-8") as file:
                 self.assertIn("token 3 instead of 4", file.read())
-        # A run of another sampler has no case in common, and says why.
-        for sampler in ("cpu", "model"):
-            self.run_fairdraw("verify", "--suite", "smoke", "--sampler", sampler, "--seed", "11",
+        # One sampler each: they are compared, whatever their names.
+        for name, samplers in (("cpu", "cpu"), ("model", "model"), ("two", "cpu,model"),
+                               ("scalar", "cpu:scalar")):
+            self.run_fairdraw("verify", "--suite", "smoke", "--sampler", samplers, "--seed", "11",
                               "--case", "tokens/dyadic/v31/partial_sums", "--report",
-                              self.path(sampler))
-        apart = self.run_fairdraw("compare", self.record("cpu"), self.record("model"))
+                              self.path(name))
+        pair = self.run_fairdraw("compare", self.record("cpu"), self.record("model"))
+        self.assertEqual(pair.returncode, 0, pair.stdout + pair.stderr)
+        self.assertIn("No change in 1 compared.", pair.stdout)
+        self.assertIn("model of the head is compared with cpu of the base", pair.stdout)
+        # Of several, none of which is in the other run, nobody knows.
+        apart = self.run_fairdraw("compare", self.record("scalar"), self.record("two"))
         self.assertEqual(apart.returncode, 1, apart.stdout + apart.stderr)
         self.assertIn("Nothing was compared: base and head have nothing in common: base judges "
-                      "cpu, head judges model. 1 regression.", apart.stdout)
+                      "cpu:scalar, head judges cpu, model. 1 regression.", apart.stdout)
         # The other way round something got better.
-        self.assertEqual(self.run_fairdraw("compare", bad, good).returncode, 0)
+        mended = self.run_fairdraw("compare", bad, good)
+        self.assertEqual(mended.returncode, 0)
+        self.assertIn("1 fixed, 0 regressed in", mended.stdout)
         self.expect_usage_error("compare", good, bad, "--html", "/no/such/place", says=["--html"])
 
     def test_compare_of_benchmarks(self):

@@ -2,6 +2,7 @@
 #include "reports/compare.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <memory>
 
@@ -66,7 +67,13 @@ int compare(const CompareOptions& options) {
   if (json.wanted()) json.write(reports::to_json(comparison));
   if (table.wanted()) table.write(markdown);
   if (page.wanted()) page.write(reports::to_html(comparison));
-  print("{}", markdown);
+  if (!is_printing()) {
+    // The result in another form has the standard output.
+  } else if (isatty(STDOUT_FILENO) != 0) {
+    write_safe_out(reports::to_terminal(comparison, has_colours(STDOUT_FILENO)));
+  } else {
+    print("{}", markdown);
+  }
   if (comparison.regressions() > 0) return kExitRegression;
   return comparison.says_something() ? 0 : kExitNothingCompared;
 }
@@ -83,7 +90,7 @@ Verb add_compare(CLI::App& app) {
              "Part of a benchmark's time by which it may change", {.least = 0.0, .most = 100.0});
   add_json(app, options->json, "Write the changes");
   add_option(app, "--markdown", options->markdown, "FILE",
-             "Write the table that is printed, for a comment");
+             "Write the table that is printed where the output is no terminal, for a comment");
   add_option(app, "--html", options->html, "FILE", "Write the changes as one page");
   return [options] { return compare(*options); };
 }
