@@ -14,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "harness/contract/error_text.h"
 #include "harness/plugin/call_kind.h"
 #include "harness/plugin/keeper.h"
 #include "harness/plugin/library.h"
@@ -126,7 +127,7 @@ Answer execute(Library& library, const Command& command) {
     answer.floats = float_state();
   } catch (const std::exception& error) {
     answer.floats = float_state();
-    refused = std::string("threw an exception through the C interface: ") + error.what();
+    refused = "threw an exception through the C interface: " + error_text(error);
   }
   answer.kind = refused.empty() ? AnswerKind::ran : AnswerKind::refused;
   set_text(answer, refused);

@@ -16,6 +16,7 @@
 #include <exception>
 #include <system_error>
 
+#include "harness/contract/error_text.h"
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/how_it_ended.h"
 #include "harness/plugin/keeper.h"
@@ -53,7 +54,7 @@ void flush_output() {
     outcome.code = work();
   } catch (const std::exception& error) {
     outcome.threw = true;
-    std::strncpy(outcome.what.data(), error.what(), outcome.what.size() - 1);
+    std::strncpy(outcome.what.data(), error_text(error).c_str(), outcome.what.size() - 1);
   }
   tell(outcome);
 }

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "fairdraw/types.h"
+#include "harness/contract/error_text.h"
 #include "harness/run/calls/kept_answers.h"
 #include "harness/run/calls/kept_float_environment.h"
 #include "harness/run/evidence/suspects.h"
@@ -21,6 +22,16 @@
 
 namespace fairdraw::harness {
 namespace {
+
+// What a sampler said may be megabytes, and each case that it breaks has it.
+void cut_texts(CaseRecord& record) {
+  Evidence& evidence = record.evidence;
+  for (std::string* const text : {&record.message, &record.watch, &evidence.observed,
+                                  &evidence.expected, &evidence.smallest}) {
+    *text = cut_text(std::move(*text));
+  }
+  for (Suspect& suspect : evidence.suspects) suspect.reason = cut_text(std::move(suspect.reason));
+}
 
 void run_job(const Job& job, const TimeLimit& run, CaseRecord& record) {
   const auto start = std::chrono::steady_clock::now();
@@ -51,8 +62,9 @@ void run_job(const Job& job, const TimeLimit& run, CaseRecord& record) {
     }
   } catch (const std::exception& exception) {
     record.verdict = Verdict::error;
-    record.message = exception.what();
+    record.message = error_text(exception);
   }
+  cut_texts(record);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   record.seconds = elapsed.count();
 }

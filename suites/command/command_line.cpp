@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/contract/error_text.h"
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/host.h"
 #include "suites/command/options.h"
@@ -90,7 +91,7 @@ int run(int argc, char** argv, const Additions& additions) {
     std::ostringstream out, errors;  // the parser would not say where its help was not taken
     const int code = app.exit(error, out, errors);
     write_out(out.str());
-    write_error(safe_text(errors.str()));
+    write_error(safe_text(harness::cut_text(errors.str())));
     return code == 0 ? 0 : kExitUsage;
   }
   return verbs.at(app.get_subcommands().front()->get_name())();
@@ -105,7 +106,7 @@ int command_line(int argc, char** argv, const Additions& additions) {
   try {
     return end_of_output(run(argc, argv, additions));
   } catch (const std::exception& error) {
-    print_error("fairdraw: {}\n", safe_text(error.what()));
+    print_error("fairdraw: {}\n", safe_text(harness::error_text(error)));
     return end_of_output(kExitUsage);
   }
 }

@@ -17,7 +17,7 @@ import unittest
 import unittest.mock
 
 import command_line_case
-from command_line_case import CommandLineCase
+from command_line_case import CommandLineCase, npy
 
 BAD_PLUGIN = None
 FILES = ["index.html", "junit.xml", "report.json", "summary.md"]
@@ -28,6 +28,30 @@ def default_signals():
     """A shell's background job has SIGINT ignored, and so have its children."""
     for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(one, signal.SIG_DFL)
+
+
+class LittleMemory(CommandLineCase):
+    LIMIT = 1 << 29
+
+    def limited(self, *words):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (self.LIMIT, self.LIMIT))
+
+        return subprocess.run([command_line_case.BINARY, *words], cwd=self.folder.name, text=True,
+                              capture_output=True, check=False, preexec_fn=limit)
+
+    def test_ends_with_a_sentence(self):
+        if self.limited("--version").returncode != 0:
+            self.skipTest("the program, of a sanitizer, does not start in half a GiB")
+        row = self.path("row.npy")
+        values = 1 << 28  # a GiB of float32
+        with open(row, "wb") as file:
+            file.write(npy("(256, %d)" % (values // 256), []))
+            file.truncate(file.tell() + 4 * values)  # without a byte on the disk
+        result = self.limited("sample", "--logits", row)
+        self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+        self.assertIn("fairdraw: memory ran out: ", result.stderr)
+        self.assertNotIn("std::", result.stderr)
 
 
 class Ends(CommandLineCase):

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/run/parallel.h"
+#include "reports/json_fields.h"
 #include "suites/command/options.h"
 #include "suites/command/output.h"
 #include "suites/command/output_file.h"
@@ -62,7 +63,7 @@ int calibrate(CalibrateOptions options) {
                  {"false_alarm_rate", suites::kCalibrationFalseAlarmRate},
                  {"rows", Json::array()}};
     for (const suites::CalibrationRow& row : rows) json["rows"].push_back(row_json(row));
-    file.write(json.dump(2) + "\n");
+    file.write(reports::dump(json, 2) + "\n");
   }
   return passed ? 0 : 1;
 }

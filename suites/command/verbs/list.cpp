@@ -13,6 +13,7 @@
 #include "harness/run/evidence/coverage.h"
 #include "reference/semantic_choices.h"
 #include "reference/semantics.h"
+#include "reports/json_fields.h"
 #include "suites/command/captured_files.h"
 #include "suites/command/options.h"
 #include "suites/command/output.h"
@@ -126,7 +127,7 @@ int list(const ListOptions& options) {
   if (options.what == "samplers" && options.samplers.empty() && !cuda::is_available()) {
     print_error("fairdraw: samplers on a GPU cannot run here: {}\n", cuda::why_not_available());
   }
-  file.write(all.dump(2) + "\n");
+  file.write(reports::dump(all, 2) + "\n");
   for (const Json& entry : all) {
     std::string line = entry.begin()->get<std::string>();
     if (entry.contains("suite")) {

@@ -14,6 +14,7 @@
 #include "harness/contract/usage_error.h"
 #include "harness/inputs/counter_random.h"
 #include "harness/run/parallel.h"
+#include "reports/json_fields.h"
 #include "reports/report.h"
 #include "suites/command/captured_files.h"
 #include "suites/command/options.h"
@@ -256,7 +257,7 @@ void write_json(const OutputFile& file, const KillMatrix& matrix, const SeedChoi
                     {"mutants", mutants},
                     {"twins", twins},
                     {"later", later}};
-  file.write(all.dump(2) + "\n");
+  file.write(reports::dump(all, 2) + "\n");
 }
 
 void write_records(const std::string& folder, const KillMatrix& matrix) {

@@ -10,6 +10,7 @@
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
 #include "harness/run/calls/request.h"
+#include "reports/json_fields.h"
 #include "suites/command/captured_files.h"
 #include "suites/command/options.h"
 #include "suites/command/output.h"
@@ -116,7 +117,7 @@ int sample(const SampleOptions& options) {
     print("row {}: {}, support {}, tokens {}\n", row, status, support,
           fmt::format("{}", fmt::join(tokens, " ")));
   }
-  file.write(all.dump(2) + "\n");
+  file.write(reports::dump(all, 2) + "\n");
   return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 
+#include "harness/contract/error_text.h"
 #include "harness/contract/usage_error.h"
 #include "harness/run/parallel.h"
 #include "reports/report.h"
@@ -169,7 +170,7 @@ int verify(const VerifyOptions& options) {
   try {
     publish(options, run.record, plan, extras);
   } catch (const std::exception& error) {
-    print_error("fairdraw: {}\n", safe_text(error.what()));
+    print_error("fairdraw: {}\n", safe_text(harness::error_text(error)));
     end_process(kExitUsage);
   }
   end_process(run.record.exit_code());

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "harness/contract/error_text.h"
 #include "harness/contract/usage_error.h"
 #include "harness/run/calls/kept_float_environment.h"
 #include "suites/gate/fuzz/property_lists.h"
@@ -54,7 +55,7 @@ Judgement judge(const Property& property, Subject& subject) {
   } catch (const MissingAbility& missing) {
     return not_applicable(missing.what());
   } catch (const std::exception& error) {
-    return fails(std::string("threw: ") + error.what());
+    return fails("threw: " + harness::error_text(error));
   }
 }
 
