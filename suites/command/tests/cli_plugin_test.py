@@ -47,6 +47,17 @@ class Plugins(CommandLineCase):
 
     # Each instance of a plugin is a process, and without a seed no two may draw alike. In one
     # process (--plugin-trusted) a library has one generator, which goes on.
+    def test_a_name_that_is_no_text_is_written_all_the_same(self):
+        named = os.path.join(os.fsencode(self.folder.name), b"mine\xff.so")
+        os.symlink(BAD_PLUGIN, named)
+        for verb in (["list", "samplers"], ["identify", "--seed", "7"]):
+            result = subprocess.run(
+                [command_line_case.BINARY, *verb, "--sampler", b"plugin:" + named, "--json"],
+                cwd=self.folder.name, capture_output=True, check=False)
+            self.assertIn(result.returncode, (0, 3), result.stderr)
+            self.assertNotIn(b"json.exception", result.stderr)
+            self.assertIn("mine\ufffd.so", json.dumps(json.loads(result.stdout), ensure_ascii=False))
+
     def test_generators_start_otherwise_in_each_process(self):
         flat = "streams/all_equal/v131072/none/t1"
         for start, more, green in [("entropy", (), True), ("zero", (), False),
