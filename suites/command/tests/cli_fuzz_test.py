@@ -3,9 +3,13 @@
 Usage: cli_fuzz_test.py FAIRDRAW_BINARY BAD_PLUGIN
 """
 
+import glob
 import json
 import os
+import re
 import shlex
+import shutil
+import subprocess
 import sys
 import unittest
 
@@ -13,6 +17,7 @@ import command_line_case
 from command_line_case import CommandLineCase
 
 BAD_PLUGIN = None
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
 
 
 class Findings(CommandLineCase):
@@ -51,6 +56,41 @@ class Findings(CommandLineCase):
                 self.assertEqual(again.returncode, 1, again.stdout + again.stderr)
                 self.assertIn(f"failed: {capsule['property']} on {sampler}: ", again.stdout)
                 os.remove(words[2])
+
+    def test_the_call_of_a_finding_compiles_and_runs(self):
+        compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+        if compiler is None:
+            self.skipTest("no C compiler")
+        include = self.path("include")
+        os.makedirs(os.path.join(include, "fairdraw"))
+        for header in glob.glob(os.path.join(SOURCE, "harness", "contract", "*.h")):
+            shutil.copy(header, os.path.join(include, "fairdraw"))
+        example = os.path.join(SOURCE, "suites", "plugins", "examples", "filters_and_masks.c")
+        flags = [compiler, "-std=c11", "-Wall", "-Wextra", "-Werror", "-I", include, example]
+        plugin = self.path("filters.so")
+        subprocess.run([*flags, "-shared", "-fPIC", "-lm", "-o", plugin], check=True)
+        # It is right, and by the book of another profile its masks are wrong.
+        result = self.run_fairdraw("fuzz", "--sampler", "plugin:" + plugin, "--cases", "500",
+                                   "--seed", "7", "--semantics", "rosellm", "--corpus",
+                                   self.path("corpus"), "--keep-going")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        calls = re.findall(r"as C, .*:\n((?s:.*?)\n}\n)", result.stdout)
+        self.assertGreater(len(calls), 0, result.stdout)
+        for number, call in enumerate(calls):
+            source, program = self.path(f"call{number}.c"), self.path(f"call{number}")
+            with open(source, "w", encoding="utf-8") as file:
+                file.write(call)
+            subprocess.run([*flags, source, "-lm", "-o", program], check=True)
+            run = subprocess.run([program], check=True, capture_output=True, text=True)
+            tokens = [int(line) for line in run.stdout.split()]
+            vocab = int(re.search(r"batch.vocab = (\d+);", call).group(1))
+            outputs, samples = (int(re.search(rf"batch.{name} = (\d+);", call).group(1))
+                                for name in ("outputs", "num_samples"))
+            self.assertEqual(len(tokens), outputs * samples, call)
+            self.assertTrue(all(-1 <= token < vocab for token in tokens), run.stdout)
+        # As Python it is a program too, whatever the sampler.
+        for call in re.findall(r"as Python, .*:\n((?s:.*?)print\(sampler\(batch\)\)\n)", result.stdout):
+            compile(call, "call.py", "exec")
 
     def test_a_finding_on_a_wrong_sampler_holds_on_a_right_one(self):
         for sampler, bad in [("mutant:topp-drops-crossing", None), ("mutant:id-plus-one", None),

@@ -15,6 +15,7 @@
 #include "suites/command/seed.h"
 #include "suites/command/signals.h"
 #include "suites/command/verbs/verbs.h"
+#include "suites/gate/fuzz/call_text.h"
 #include "suites/gate/fuzz/capsule_files.h"
 #include "suites/gate/fuzz/fuzzer.h"
 #include "suites/gate/run/shell_word.h"
@@ -23,6 +24,7 @@ namespace fairdraw::cli {
 namespace {
 
 using suites::fuzz::Finding;
+using suites::fuzz::FuzzCase;
 using suites::fuzz::FuzzStatistics;
 
 struct VerbOptions {
@@ -65,12 +67,20 @@ class ShowProgress {
   double shown_ = 0;
 };
 
+void print_call(const FuzzCase& fuzz_case) {
+  const std::string python = suites::fuzz::python_call(fuzz_case);
+  if (python.empty()) return;
+  print("    as Python, where sampler(batch) is yours:\n{}    as C, with the source of a plugin:\n{}",
+        python, suites::fuzz::c_call(fuzz_case));
+}
+
 void print_finding(const Finding& finding, const VerbOptions& options, harness::Sampler& sampler,
                    const reference::Semantics& semantics) {
   print(
       "FAILED {}: {}\n    case {} of seed {}: {}\n    shrunk, by judging {} simpler ones, to: {}\n",
       finding.property, finding.message, finding.case_number, options.fuzz.seed,
       describe(finding.original), finding.evaluations, describe(finding.shrunk));
+  print_call(finding.shrunk);
   const std::string name = suites::shell_word(sampler.description().name);
   std::string more = replay_text(options.plugins);
   if (!options.semantics.empty()) more += " --semantics " + suites::shell_word(options.semantics);

@@ -83,11 +83,12 @@ class Run {
       ++result_.statistics.judged;
       ++result_.statistics.judged_by_property[property->name];
       if (!judgement.failed()) continue;
+      if (options_.stop()) return;  // calls may have been refused for that
       if (property->kind == CaseKind::distribution && !fails_on_fresh_draws(*property, fuzz_case)) {
         ++result_.statistics.unconfirmed;
         continue;
       }
-      report(*property, number, shrinkable);
+      report(*property, number, shrinkable, judgement.message);
       if (done_) return;
     }
   }
@@ -105,7 +106,7 @@ class Run {
   }
 
   void report(const Property& property, std::uint64_t number,
-              const rc::Shrinkable<FuzzCase>& shrinkable) {
+              const rc::Shrinkable<FuzzCase>& shrinkable, const std::string& message) {
     const bool distribution = property.kind == CaseKind::distribution;
     std::uint64_t evaluation = 0;
     const Shrunk shrunk =
@@ -114,7 +115,8 @@ class Run {
                  // Fresh draws for every candidate: else shrinking would keep what was lucky once.
                  if (distribution)
                    candidate.salt = harness::mixed(shrinkable.value().salt, ++evaluation);
-                 return judge_again(property, candidate).failed();
+                 const bool failed = judge_again(property, candidate).failed();
+                 return failed && !options_.stop();
                });
     Finding finding;
     finding.property = property.name;
@@ -122,7 +124,8 @@ class Run {
     finding.original = shrinkable.value();
     finding.shrunk = shrunk.fuzz_case;
     finding.evaluations = shrunk.evaluations;
-    finding.message = judge_again(property, shrunk.fuzz_case).message;
+    const Judgement last = judge_again(property, shrunk.fuzz_case);
+    finding.message = options_.stop() ? message : last.message;
     result_.findings.push_back(std::move(finding));
     found_[property.name] = true;
     done_ = !options_.keep_going || found_.size() == wanted_.size();
