@@ -206,6 +206,17 @@ class Settings(BuildCase):
         python.symlink_to(PYTHON)
         self.expect_calls(["build"], ["configure release AUTO", "build all"], **NO_GPU)
         self.assertIn(f"-DPython_EXECUTABLE={python}", self.settings())
+        self.assertIn("-DFAIRDRAW_TEST_PYTHON=", self.settings())
+
+    def test_tests_of_the_package_run_with_torch_where_it_is_installed(self):
+        python = self.tree / "build" / "torch-venv" / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.symlink_to(PYTHON)
+        self.expect_calls(["build"], ["configure release AUTO", "build all"], **NO_GPU)
+        self.assertIn(f"-DFAIRDRAW_TEST_PYTHON={python}", self.settings())
+        python.unlink()  # the cache would keep what is not said
+        self.expect_calls(["build"], ["configure release AUTO", "build all"], **NO_GPU)
+        self.assertIn("-DFAIRDRAW_TEST_PYTHON=", self.settings())
 
     def test_a_build_that_fails_shows_its_first_failure(self):
         self.stand_in("cmake", CMAKE.replace("elif [", "else\n  echo '[1/3] one'\n"
