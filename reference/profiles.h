@@ -21,6 +21,7 @@ Semantics vllm_triton_profile();
 Semantics sglang_torch_profile();
 Semantics hf_profile();
 Semantics rosellm_profile();
+Semantics sonicsampler_profile();
 
 // profiles_flashinfer.cpp: FlashInfer and what calls it.
 Semantics flashinfer_profile();
@@ -63,6 +64,7 @@ inline constexpr Semantics (*kProfiles[])() = {
     llamacpp_backend_profile,
     hf_profile,
     rosellm_profile,
+    sonicsampler_profile,
 };
 
 }  // namespace fairdraw::reference

@@ -1,5 +1,5 @@
 // Samplers written in PyTorch, or for it: vLLM's two, SGLang's PyTorch backend, transformers,
-// RoseLLM.
+// RoseLLM, SonicSampler.
 #include "reference/float32_bound.h"
 #include "reference/profiles.h"
 
@@ -10,6 +10,8 @@ namespace {
 // blocks of 1024 by a tree of 10 levels and carries over V / 1024 blocks: at V = 2^18, 10 + 256
 // additions. On the CPU it accumulates in float64.
 constexpr Float32Arithmetic kTorch = {.exp_ulps = 2, .additions = 10 + 256};
+// A scan and a sum of at most 128 sorted candidates, in whatever order.
+constexpr Float32Arithmetic kCandidates = {.exp_ulps = 2, .additions = 127};
 
 }  // namespace
 
@@ -157,6 +159,35 @@ Semantics rosellm_profile() {
   // clamp_min(1e-9) on the probabilities, masked ones included, before the draw.
   semantics.masked_probability_floor = 1e-9;
   return in_float32(semantics, kTorch);
+}
+
+// SonicSampler (tachyontrails/sonic-sampler, ops/base.py, ops/singular.py, core/flags.py): what its
+// definitions say, in float32. Its logits, parameters and noise are bfloat16, which this does not
+// allow for.
+Semantics sonicsampler_profile() {
+  Semantics semantics;
+  semantics.name = "sonicsampler";
+  // Sorted by value and then by id, exactly k of up to 128; a larger k is refused. k <= 0 asks for
+  // all, though 128 stay. k = 1 is an argmax of the scaled logits.
+  semantics.top_k_ties = TopKTies::lowest_id;
+  semantics.top_k_one = TopKOne::filter;
+  semantics.top_k_limit = 128;
+  semantics.top_k_negative = TopKNegative::off;
+  // Keeps what has an inclusive cumulative mass <= p of what top-k left, and the first. Values of p
+  // outside of (0, 1) are off.
+  semantics.top_p_boundary = TopPBoundary::inclusive_mass_at_most_p;
+  semantics.top_p_ties = TopPTies::lowest_id;
+  semantics.top_p_base = TopPBase::renormalised;
+  semantics.top_p_zero = TopPZero::off;
+  semantics.top_p_above_one = TopPAboveOne::off;
+  // Last: keeps logits >= max + ln m.
+  semantics.min_p_place = MinPPlace::after_top_p;
+  // A request at temperature 0 is one with k = 1 (assumed), the first of the maxima.
+  semantics.temperature_zero = TemperatureZero::greedy;
+  // Nothing looks for NaN, and ranges are the caller's.
+  semantics.nan_logit = NanLogit::undefined;
+  semantics.invalid_parameter = InvalidParameter::undefined;
+  return in_float32(semantics, kCandidates);
 }
 
 }  // namespace fairdraw::reference

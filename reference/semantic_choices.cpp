@@ -50,7 +50,7 @@ std::vector<Choice> filter_choices() {
           {FAIRDRAW_NAMED(TopKAboveVocab, off), FAIRDRAW_NAMED(TopKAboveVocab, error),
            FAIRDRAW_NAMED(TopKAboveVocab, error_when_random)}),
       choice<std::int32_t>("top_k_limit", "largest top_k", &Semantics::top_k_limit,
-                           {{"none", 0}, {"1024", 1024}}),
+                           {{"none", 0}, {"128", 128}, {"1024", 1024}}),
       choice<TopPBoundary>("top_p_boundary", "mass exactly at top_p", &Semantics::top_p_boundary,
                            {FAIRDRAW_NAMED(TopPBoundary, mass_above_below_p),
                             FAIRDRAW_NAMED(TopPBoundary, mass_above_at_most_p),

@@ -60,6 +60,17 @@ std::vector<std::size_t> sorted_ids(const Floats& x, bool descending, RandomRows
   return ids;
 }
 
+// Equals in the order of their ids, or in a random one.
+std::vector<std::size_t> largest_first(const Floats& x, bool by_id, RandomRows& random) {
+  std::vector<std::size_t> ids = sorted_ids(x, true, random);
+  if (by_id) {
+    std::sort(ids.begin(), ids.end());
+    std::stable_sort(ids.begin(), ids.end(),
+                     [&](std::size_t a, std::size_t b) { return x[a] > x[b]; });
+  }
+  return ids;
+}
+
 // vLLM's and Hugging Face's: from the small end of the sort, drop what has cumulative mass
 // <= 1 - p, never the last one.
 void mask_top_p_ascending(Floats& x, float top_p, RandomRows& random) {
@@ -72,11 +83,11 @@ void mask_top_p_ascending(Floats& x, float top_p, RandomRows& random) {
   }
 }
 
-// RoseLLM's: drop what has inclusive cumulative mass > p, never the first one.
-void mask_top_p_inclusive(Floats& x, float top_p, RandomRows& random) {
+// RoseLLM's and SonicSampler's: drop what has inclusive cumulative mass > p, never the first one.
+void mask_top_p_inclusive(Floats& x, float top_p, bool by_id, RandomRows& random) {
   if (top_p <= 0 || top_p >= 1) return;
   const Floats p = softmax(x);
-  const std::vector<std::size_t> ids = sorted_ids(x, true, random);
+  const std::vector<std::size_t> ids = largest_first(x, by_id, random);
   float sum = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     sum += p[ids[i]];
@@ -121,15 +132,10 @@ Floats flashinfer(Floats x, const RowParameters& parameters, RandomRows&) {
   return x;
 }
 
-// The first k of a sort. Equals come in the order of their ids, or in a random one.
+// The first k of a sort.
 void mask_all_but_k(Floats& x, std::int32_t top_k, bool by_id, RandomRows& random) {
   if (top_k <= 0 || static_cast<std::size_t>(top_k) >= x.size()) return;
-  std::vector<std::size_t> ids = sorted_ids(x, true, random);
-  if (by_id) {
-    std::sort(ids.begin(), ids.end());
-    std::stable_sort(ids.begin(), ids.end(),
-                     [&](std::size_t a, std::size_t b) { return x[a] > x[b]; });
-  }
+  const std::vector<std::size_t> ids = largest_first(x, by_id, random);
   for (std::size_t i = static_cast<std::size_t>(top_k); i < ids.size(); ++i) x[ids[i]] = kMasked;
 }
 
@@ -137,12 +143,7 @@ void mask_all_but_k(Floats& x, std::int32_t top_k, bool by_id, RandomRows& rando
 // of it is below p of the sum (`equality_too`: or equal to it).
 void mask_top_p_descending(Floats& x, const Floats& p, float top_p, bool equality_too, bool by_id,
                            RandomRows& random) {
-  std::vector<std::size_t> ids = sorted_ids(x, true, random);
-  if (by_id) {
-    std::sort(ids.begin(), ids.end());
-    std::stable_sort(ids.begin(), ids.end(),
-                     [&](std::size_t a, std::size_t b) { return x[a] > x[b]; });
-  }
+  const std::vector<std::size_t> ids = largest_first(x, by_id, random);
   float in_front = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const bool stays = equality_too ? in_front <= top_p : in_front < top_p;
@@ -303,15 +304,19 @@ Floats max_cpu(Floats x, const RowParameters& parameters, RandomRows& random) {
   return x;
 }
 
+// Compares logits with that of the largest and ln p (`at_least`: equality stays).
+void mask_below_log_min_p(Floats& x, float min_p, bool at_least) {
+  if (min_p <= 0) return;
+  const float least = *std::max_element(x.begin(), x.end()) + std::log(min_p);
+  for (float& v : x) v = v < least || (!at_least && v == least) ? kMasked : v;
+}
+
 // llama.cpp: the temperature is after the filters, so that it does not matter to what stays.
 Floats llama_chain(Floats x, const RowParameters& parameters, bool at_least, RandomRows& random) {
   mask_all_but_k(x, parameters.top_k, false, random);
   if (parameters.top_p < 1)
     mask_top_p_descending(x, softmax(x), parameters.top_p, false, false, random);
-  if (parameters.min_p > 0) {
-    const float least = *std::max_element(x.begin(), x.end()) + std::log(parameters.min_p);
-    for (float& v : x) v = v < least || (!at_least && v == least) ? kMasked : v;
-  }
+  mask_below_log_min_p(x, parameters.min_p, at_least);
   return x;
 }
 
@@ -326,7 +331,15 @@ Floats llamacpp_backend(Floats x, const RowParameters& parameters, RandomRows& r
 Floats rosellm(Floats x, const RowParameters& parameters, RandomRows& random) {
   divide(x, parameters.temperature);
   mask_top_k(x, parameters.top_k);
-  mask_top_p_inclusive(x, parameters.top_p, random);
+  mask_top_p_inclusive(x, parameters.top_p, false, random);
+  return x;
+}
+
+Floats sonicsampler(Floats x, const RowParameters& parameters, RandomRows& random) {
+  divide(x, parameters.temperature);
+  mask_all_but_k(x, parameters.top_k, true, random);
+  mask_top_p_inclusive(x, parameters.top_p, true, random);
+  mask_below_log_min_p(x, parameters.min_p, true);
   return x;
 }
 
@@ -354,6 +367,7 @@ const Engine kEngines[] = {
     {"llamacpp_backend", llamacpp_backend},
     {"hf", hf},
     {"rosellm", rosellm},
+    {"sonicsampler", sonicsampler},
 };
 
 TEST(EngineEmulations, AreThereForEveryProfileOfAnEngine) {
@@ -423,8 +437,11 @@ TEST(EngineEmulations, StayWithinTheirProfiles) {
     if (!has_finite(logits)) continue;
     const RowParameters parameters = random_parameters(random, vocab);
     for (const Engine& engine : kEngines) {
-      const RealDistribution distribution =
-          real_oracle(logits, {}, parameters, masks_of(engine.profile));
+      const Semantics semantics = masks_of(engine.profile);
+      const RealDistribution distribution = real_oracle(logits, {}, parameters, semantics);
+      ASSERT_EQ(distribution.must_fail,
+                semantics.top_k_limit > 0 && parameters.top_k > semantics.top_k_limit);
+      if (distribution.must_fail) continue;
       ASSERT_TRUE(distribution.defined);
       ASSERT_EQ(outside(engine.emulation(logits, parameters, random), distribution), "")
           << engine.profile << " row " << i << " kind " << static_cast<int>(kind) << " vocab "

@@ -72,6 +72,7 @@ const Row kTopKRows[] = {
     {"llamacpp", "llama-sampler.cpp top_k: partial sort", kTies, {.top_k = 3}, "?i?i?", 3},
     {"hf", "TopKLogitsWarper: scores < kth", kTies, {.top_k = 3}, "iiiii"},
     {"rosellm", "top-k masks what is below the k-th", kTies, {.top_k = 3}, "iiiii"},
+    {"sonicsampler", "encoding.py: the lower index first", kTies, {.top_k = 3}, "iioio"},
     // k = 1 with two maxima.
     {"fairdraw", "greedy, lowest id", kTwoMaxima, {.top_k = 1}, "oio"},
     {"vllm_torch", "no special case", kTwoMaxima, {.top_k = 1}, "oii"},
@@ -86,6 +87,7 @@ const Row kTopKRows[] = {
     {"trtllm_fused", "a threshold on the weight", kTwoMaxima, {.top_k = 1}, "oii"},
     {"trtllm_legacy", "one argmax", kTwoMaxima, {.top_k = 1}, "o??", 1},
     {"hf", "scores < kth", kTwoMaxima, {.top_k = 1}, "oii"},
+    {"sonicsampler", "the lower index first", kTwoMaxima, {.top_k = 1}, "oio"},
     // k = 0, below, above.
     {"vllm_torch", "sampling_params.py: 0 is off", kHalves, {.top_k = 0}, "iiii"},
     {"flashinfer", "token 0, valid = false", kHalves, {.top_k = 0}, kUndefined},
@@ -118,6 +120,10 @@ const Row kTopKRows[] = {
     {"flashinfer", "k >= V passes through", kHalves, {.top_k = 5}, "iiii"},
     {"llamacpp_backend", "ggml_top_k asserts k <= ne0", kHalves, {.top_k = 5}, kFails},
     {"rosellm", "torch.topk refuses", kHalves, {.top_k = 5}, kFails},
+    {"sonicsampler", "k <= 0 asks for all", kHalves, {.top_k = 0}, "iiii"},
+    {"sonicsampler", "k <= 0 asks for all", kHalves, {.top_k = -7}, "iiii"},
+    {"sonicsampler", "off up to 128", kHalves, {.top_k = 128}, "iiii"},
+    {"sonicsampler", "from_params refuses k > 128", kHalves, {.top_k = 129}, kFails},
     {"trtllm_legacy", "off up to 1024", kHalves, {.top_k = 1024}, "iiii"},
     {"trtllm_legacy", "k <= 1024 is checked", kHalves, {.top_k = 1025}, kFails},
 };
@@ -140,6 +146,9 @@ const Row kTopPRows[] = {
     {"hf", "ascending cumsum <= 1 - p", kHalves, {.top_p = 0.5F}, "iooo"},
     {"rosellm", "inclusive cumsum > p goes", kHalves, {.top_p = 0.625F}, "iooo"},
     {"hf", "the crossing token stays", kHalves, {.top_p = 0.625F}, "iioo"},
+    {"sonicsampler", "ladder <= p: it goes", kHalves, {.top_p = 0.625F}, "iooo"},
+    {"sonicsampler", "ladder <= p: a sum of p stays", kHalves, {.top_p = 0.75F}, "iioo"},
+    {"sonicsampler", "the first stays", kHalves, {.top_p = 0.25F}, "iooo"},
     // Two of three ties fill the nucleus: 3/8 + 1/4 + 1/8 < 13/16.
     {"flashinfer", "all ties stay", kTies, {.top_p = 0.8125F}, "iiiii"},
     {"flashinfer_cake", "sorted by index too", kTies, {.top_k = 4, .top_p = 0.8125F}, "iioio"},
@@ -147,6 +156,7 @@ const Row kTopPRows[] = {
     {"trtllm_fused", "all ties stay", kTies, {.top_p = 0.8125F}, "iiiii"},
     {"max_gpu", "all ties stay", kTies, {.top_p = 0.8125F}, "iiiii"},
     {"max_cpu", "stable sort", kTies, {.top_p = 0.8125F}, "iiiio", 4},
+    {"sonicsampler", "each by itself, 3/4 of 13/16", kTies, {.top_p = 0.8125F}, "iioio", 3},
     {"vllm_torch", "unstable sort", kTies, {.top_p = 0.8125F}, "?i?i?", 4},
     {"vllm_triton", "duplicates are trimmed", kTies, {.top_p = 0.8125F}, "?i?i?", 4},
     {"sglang_torch", "unstable sort", kTies, {.top_p = 0.8125F}, "?i?i?", 4},
@@ -167,6 +177,7 @@ const Row kTopPRows[] = {
     {"sglang_torch", "cumsum of the whole row", kHalves, {.top_k = 2, .top_p = 0.59375F}, "iioo"},
     {"trtllm_fused", "surviving mass", kHalves, {.top_k = 2, .top_p = 0.59375F}, "iooo"},
     {"max_gpu", "Z of the unmasked row", kHalves, {.top_k = 2, .top_p = 0.59375F}, "iioo"},
+    {"sonicsampler", "what top-k left", kHalves, {.top_k = 2, .top_p = 0.6875F}, "iooo"},
     {"max_cpu", "mass of top-k", kHalves, {.top_k = 2, .top_p = 0.59375F}, "iooo"},
     {"llamacpp", "softmax of the survivors", kHalves, {.top_k = 2, .top_p = 0.59375F}, "iooo"},
     // p = 0, 1, above.
@@ -182,12 +193,14 @@ const Row kTopPRows[] = {
     {"llamacpp", "one token", kTwoMaxima, {.top_p = 0}, "o??", 1},
     {"hf", "min_tokens_to_keep", kTwoMaxima, {.top_p = 0}, "o??", 1},
     {"rosellm", "p <= 0 is off", kTwoMaxima, {.top_p = 0}, "iii"},
+    {"sonicsampler", "0 < p < 1 is read", kTwoMaxima, {.top_p = 0}, "iii"},
     {"sglang_torch", "requests need p > 0", kTwoMaxima, {.top_p = 0}, kFails},
     {"trtllm_vanilla", "greedy before it", kTwoMaxima, {.top_p = 0}, "o??", 1},
     {"llamacpp", "p >= 1 is off", kHalves, {.top_p = 1.5F}, "iiii"},
     {"trtllm_fused", "p >= 1 is off", kHalves, {.top_p = 1.5F}, "iiii"},
     {"trtllm_torch", "p >= 1 is off", kHalves, {.top_p = 1.5F}, "iiii"},
     {"rosellm", "p >= 1 is off", kHalves, {.top_p = 1.5F}, "iiii"},
+    {"sonicsampler", "0 < p < 1 is read", kHalves, {.top_p = 1.5F}, "iiii"},
     {"hf", "p in [0, 1]", kHalves, {.top_p = 1.5F}, kFails},
     // Rows of one value.
     {"vllm_triton",
@@ -206,6 +219,7 @@ const Row kMinPRows[] = {
     {"max_gpu", "the budget stays p Z", kHalves, {.top_p = 0.59375F, .min_p = 0.375F}, "iioo"},
     {"llamacpp", "after top_p", kHalves, {.top_p = 0.59375F, .min_p = 0.375F}, "iioo"},
     {"hf", "after top_p", kHalves, {.top_p = 0.59375F, .min_p = 0.375F}, "iioo"},
+    {"sonicsampler", "last", kHalves, {.top_p = 0.8125F, .min_p = 0.375F}, "iioo"},
     {"flashinfer", "chained last", kHalves, {.top_p = 0.59375F, .min_p = 0.375F}, "iioo"},
     {"sglang_torch", "last", kHalves, {.top_p = 0.59375F, .min_p = 0.375F}, "iioo"},
     {"trtllm_legacy", "has none", kHalves, {.min_p = 0.375F}, "iiii"},
@@ -214,6 +228,7 @@ const Row kMinPRows[] = {
     // Exactly at the threshold.
     {"hf", "probs < min_p max goes", kHalves, {.min_p = 0.5F}, "iioo"},
     {"llamacpp", "logit >= max + ln p", kHalves, {.min_p = 0.5F}, "iioo"},
+    {"sonicsampler", "logit >= max + ln p", kHalves, {.min_p = 0.5F}, "iioo"},
     {"llamacpp_backend", "step(x > 0)", kHalves, {.min_p = 0.5F}, "iooo"},
     {"llamacpp", "the ties of the maximum", kTwoMaxima, {.min_p = 1}, "oii"},
     {"llamacpp_backend", "drops even the maximum", kTwoMaxima, {.min_p = 1}, kUndefined},
@@ -242,6 +257,7 @@ const Row kLogitRows[] = {
     {"hf", "must be > 0", kMaxima, {.temperature = 0, .top_k = 4}, kFails},
     {"rosellm", "T <= 0", kMaxima, {.temperature = -1}, "o??o", 1},
     {"rosellm", "T <= 0", kMaxima, {.temperature = 0}, "o??o", 1},
+    {"sonicsampler", "the first maximum", kMaxima, {.temperature = 0}, "oioo"},
     {"vllm_triton", "argmax", kMaxima, {.temperature = 0}, "o??o", 1},
     {"sglang_torch", "k = 1 or argmax", kMaxima, {.temperature = 0, .top_k = 4}, "o??o", 1},
     {"trtllm_vanilla", "greedy before it", kMaxima, {.temperature = 0}, "o??o", 1},
@@ -268,6 +284,7 @@ const Row kLogitRows[] = {
     {"trtllm_fused", "argmax, or undefined", {0, kNan, 1}, {}, kUndefined},
     {"sglang_torch", "NaN are sanitised", {0, kNan, 1}, {.top_k = 3}, kUndefined},
     {"rosellm", "nothing looks for them", {0, kNan, 1}, {}, kUndefined},
+    {"sonicsampler", "nothing looks for them", {0, kNan, 1}, {}, kUndefined},
     {"llamacpp", "last id, or kept", {0, kNan, 1}, {}, kUndefined},
     {"flashinfer", "+inf skips its tile", {0, kInfinity, 1}, {.top_k = 3}, kUndefined},
     {"vllm_torch", "an empty row is not detected", {-kInfinity, -kInfinity}, {}, kUndefined},
@@ -302,7 +319,8 @@ TEST(Profiles, HaveTheirNames) {
                                       "llamacpp",
                                       "llamacpp_backend",
                                       "hf",
-                                      "rosellm"}));
+                                      "rosellm",
+                                      "sonicsampler"}));
   for (const std::string& name : profile_names()) {
     ASSERT_NE(find_profile(name), nullptr);
     EXPECT_EQ(find_profile(name)->name, name);
