@@ -69,8 +69,6 @@ void add_sizes(std::vector<NamedCase>& cases) {
       {Suite::gate, Family::gaussian_wide, 1000, DType::bfloat16},
       {Suite::gate, Family::gaussian_wide, 1000, DType::float16},
       {Suite::gate, Family::tile_ends, 32003},
-      {Suite::gate, Family::ties_at_k, 50257, DType::bfloat16},
-      {Suite::gate, Family::tile_ends, 50257},
       {Suite::gate, Family::gaussian, 131072},
   };
   for (const Row& row : rows) {

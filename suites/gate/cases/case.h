@@ -44,7 +44,7 @@ struct Case {
   std::vector<Operation> operations = {};  ///< row i is asked operations[i % size]; tie rule and
                                            ///< filter order are the first one's
   std::optional<Sampled> sampled = {};  ///< the run's seed chooses vocabulary and operations; until
-                                        ///< then these are the largest one and empty
+                                        ///< then these are the largest one, and empty or the case's
   bool literal = false;  ///< asks for top_k 0 even where the profile calls it an error; else the
                          ///< vocabulary size replaces 0 there
   bool banned_tokens = false;  ///< a bitmask bans half of the ids

@@ -17,6 +17,7 @@
 #include "suites/gate/cases/sequence_cases.h"
 #include "suites/gate/cases/serving_cases.h"
 #include "suites/gate/cases/speculation_cases.h"
+#include "suites/gate/cases/vocabulary_cases.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -64,6 +65,7 @@ class Table {
  private:
   static std::string vocab_name(const Case& entry) {
     if (!entry.sampled) return fmt::format("{}", entry.input.vocab);
+    if (entry.sampled->turn) return fmt::format("model-{}", *entry.sampled->turn);
     return fmt::format("{}-{}", entry.sampled->smallest_vocab, entry.sampled->largest_vocab);
   }
 
@@ -362,7 +364,7 @@ void add_pit(Table& table) {
       {Suite::gate, Family::gaussian_wide, 32000, "top_k_50+top_p_0.9/t0.7", 25600},
       {Suite::gate, Family::gaussian, 32000, "top_p_0.9/t1", 15360},
       {Suite::gate, Family::zipf, 32000, "min_p_0.001/t1", 12800},
-      {Suite::gate, Family::peaked, kLargeVocab, "top_k_1000/t1", 5120},
+      {Suite::gate, Family::peaked, kLargeVocab, "top_k_1000/t1", 2560},
       {Suite::nightly, Family::gaussian_wide, 131072, "none/t1", 102400},
   };
   for (const Row& row : rows) {
@@ -485,6 +487,7 @@ std::vector<Case> case_table(
   for (NamedCase& named : batch_cases()) table.add(std::move(named));
   for (NamedCase& named : speculation_cases()) table.add(std::move(named));
   for (NamedCase& named : sampled_cases()) table.add(std::move(named));
+  for (NamedCase& named : vocabulary_cases()) table.add(std::move(named));
   for (NamedCase& named : distribution_cases()) table.add(std::move(named));
   for (NamedCase& named : narrow_speculation_cases()) table.add(std::move(named));
   for (NamedCase& named : sequence_cases()) table.add(std::move(named));

@@ -41,8 +41,8 @@ void add_dtypes(std::vector<NamedCase>& cases) {
 
 // The vocabularies of today's models, and the largest that is allowed. Few draws: each may cost a
 // pass over the row, and a plugin that draws one token a call pays it for each; so the longest are
-// for the night, and suite gate has a bet on a vocabulary that the seed chooses
-// (sampled_cases.cpp). What is wrong above 2^17 has a seventh of the mass and more, so that
+// for the night, and suite gate has a few draws at the vocabulary of each model
+// (vocabulary_cases.cpp). What is wrong above 2^17 has a seventh of the mass and more, so that
 // directed bets and groups of ids see a fifth of it with some ten thousand draws.
 void add_large_vocabularies(std::vector<NamedCase>& cases) {
   const Row rows[] = {

@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "harness/inputs/dice.h"
+#include "harness/inputs/model_vocabularies.h"
+#include "harness/run/calls/random_words.h"
 #include "suites/gate/cases/case.h"
 
 namespace fairdraw::suites {
@@ -83,22 +85,32 @@ std::vector<Operation> sampled_operations(const Sampled& sampled, std::int64_t v
   return operations;
 }
 
-Case with_sampled_values(const Case& entry, std::uint64_t seed) {
+Case with_sampled_values(const Case& entry, std::uint64_t run_seed) {
   Case result = entry;
+  const std::uint64_t seed = harness::case_seed(run_seed, entry.id);
   Dice dice(seed);
   result.input.vocab = dice.between(entry.sampled->smallest_vocab, entry.sampled->largest_vocab);
-  result.operations = sampled_operations(*entry.sampled, result.input.vocab, dice.bits());
+  if (entry.sampled->turn) {
+    constexpr std::size_t kModels = harness::kModelVocabularies.size();
+    const std::size_t first = run_seed % kModels;
+    result.input.vocab =
+        harness::kModelVocabularies[(first + *entry.sampled->turn) % kModels].size;
+  }
+  if (entry.sampled->operations > 0) {
+    result.operations = sampled_operations(*entry.sampled, result.input.vocab, dice.bits());
+  }
   result.sampled->rows_seed = seed;
   return result;
 }
 
-Case with_values(const Case& entry, std::uint64_t seed) {
-  const bool draws = entry.sampled && entry.operations.empty();
-  return draws ? with_sampled_values(entry, seed) : entry;
+Case with_values(const Case& entry, std::uint64_t run_seed) {
+  const bool draws = entry.sampled && entry.sampled->rows_seed == 0;
+  return draws ? with_sampled_values(entry, run_seed) : entry;
 }
 
 std::string describe_sampled(const Case& entry) {
   std::string text = fmt::format("vocabulary {}", entry.input.vocab);
+  if (entry.sampled->operations == 0) return text;
   if (entry.operations.size() > 1) {
     return text + fmt::format(", {} operations", entry.operations.size());
   }

@@ -1,11 +1,12 @@
 // Cases that leave values to the run's seed: the vocabulary, the rows, and temperatures and filters
 // from continuous ranges. A sampler that is right on the table's sizes, rows and parameters alone
 // meets others in each commit. The id says where values are drawn (`v40-250`, `sampled+top_p`), and
-// stays the same for every seed.
+// stays the same for every seed. `vmodel-3` takes its turn with the vocabularies of models.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,14 @@ struct Sampled {
   enum class Spread { everywhere, moderate };
 
   std::int64_t smallest_vocab = 1, largest_vocab = 1;  ///< both are allowed
+  /// The vocabulary is none of a range: it is that of a model (harness/inputs/model_vocabularies.h),
+  /// so many places behind the one that the run's seed begins with. As many cases as there are
+  /// models have each of them once, whatever the seed.
+  std::optional<std::size_t> turn = {};
   Filters filters = {};                                ///< besides the temperature
   Spread spread = Spread::everywhere;
-  std::size_t operations = 1;   ///< how many different ones
-  std::uint64_t rows_seed = 0;  ///< of a case with its values: the seed of its rows
+  std::size_t operations = 1;   ///< how many different ones; 0: those of the case stay
+  std::uint64_t rows_seed = 0;  ///< of a case with its values: the seed of its rows. 0: it has none
 };
 
 /// Bounds of all temperatures, and of top_p and min_p: beyond them a filter is off.
@@ -43,14 +48,14 @@ std::vector<Operation> sampled_operations(const Sampled& sampled, std::int64_t v
                                           std::uint64_t seed);
 
 /// `entry`, which must be `sampled`, with the vocabulary, the operations and the rows' seed that
-/// its seed gives.
-Case with_sampled_values(const Case& entry, std::uint64_t seed);
+/// the run's seed gives.
+Case with_sampled_values(const Case& entry, std::uint64_t run_seed);
 
-/// `entry`, and where it leaves values to the seed and has none yet, with those of its seed.
-Case with_values(const Case& entry, std::uint64_t seed);
+/// `entry`, and where it leaves values to the run's seed and has none yet, with those.
+Case with_values(const Case& entry, std::uint64_t run_seed);
 
-/// "vocabulary 187, temperature 0.8123, top_p 0.71", or how many operations there are: what
-/// with_sampled_values has filled in, for the record.
+/// "vocabulary 187, temperature 0.8123, top_p 0.71", how many operations there are, or the vocabulary
+/// alone: what with_sampled_values has filled in, for the record.
 std::string describe_sampled(const Case& entry);
 
 /// Smallest part of all temperatures (top_p, min_p) of Spread::everywhere that lies in a band of

@@ -91,7 +91,6 @@ void add_single_rows(std::vector<NamedCase>& cases) {
        {.min_p = true},
        200'000,
        0.015},
-      {Suite::gate, Check::bets, Family::gaussian, {131'073, 262'143}, {}, 60'000, 0.055},
   };
   for (const Row& row : rows) {
     Case entry = sampled_case(row.suite, row.check, row.family, row.vocab, row.filters);

@@ -100,9 +100,10 @@ float fraction(Values& values, const char* name) {
 
 std::string sampled_text(const Case& drawn) {
   std::string text = fmt::format("vocab={}", drawn.input.vocab);
-  if (drawn.operations.size() > 1) {
+  const bool own = drawn.sampled->operations == 0;
+  if (drawn.operations.size() > 1 && !own) {
     text += ",operations=" + operations_text(drawn.operations);
-  } else {
+  } else if (!own) {
     const reference::RowParameters& row = drawn.operations.front().parameters;
     const Filters& filters = drawn.sampled->filters;
     text += fmt::format(",temperature={}", row.temperature);
@@ -123,7 +124,8 @@ Case with_sampled_text(const Case& drawn, std::string_view text) {
   result.input.vocab =
       values.number("vocab", drawn.sampled->smallest_vocab, drawn.sampled->largest_vocab);
   result.sampled->rows_seed = values.hexadecimal("rows");
-  if (drawn.operations.size() > 1) {
+  const bool own = drawn.sampled->operations == 0;
+  if (drawn.operations.size() > 1 && !own) {
     const std::string_view said = values.take("operations");
     // They are too many for a line, and are drawn with the vocabulary.
     const std::string chosen = operations_text(drawn.operations);
@@ -131,7 +133,7 @@ Case with_sampled_text(const Case& drawn, std::string_view text) {
       values.fail(fmt::format("this version draws vocabulary {} and operations {} from the seed",
                               drawn.input.vocab, chosen));
     }
-  } else {
+  } else if (!own) {
     reference::RowParameters& row = result.operations.front().parameters;
     row.temperature =
         values.number("temperature", kLeastSampledTemperature, kMostSampledTemperature);

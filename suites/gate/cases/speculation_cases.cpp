@@ -28,7 +28,6 @@ void add_exact(std::vector<NamedCase>& cases) {
       {Suite::gate, Family::masked, 1000, 480, DType::float32, true, false, false},
       {Suite::gate, Family::few_allowed, 1000, 480, DType::float32, false, false, false},
       {Suite::gate, Family::head_and_tail, 1000, 480, DType::float32, false, true, false},
-      {Suite::gate, Family::gaussian_wide, 32000, 36, DType::float32, false, false, false},
       {Suite::smoke, Family::gaussian, 7, 960, DType::float32, false, false, true},
       {Suite::smoke, Family::ties_at_k, 65, 480, DType::float32, true, false, true},
       {Suite::gate, Family::gaussian_wide, 33, 960, DType::bfloat16, false, false, true},

@@ -121,6 +121,7 @@ const std::vector<Mutant>& catalogue() {
       drafted_tree_mutants(),
       random_word_mutants(),
       sampled_mutants(),
+      vocabulary_mutants(),
       batch_size_mutants(),
       tokens_only_mutants(),
       acceptance_rule_mutants(),

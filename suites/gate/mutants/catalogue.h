@@ -108,6 +108,7 @@ std::vector<Mutant> processed_speculation_mutants();
 std::vector<Mutant> speculation_mutants();
 std::vector<Mutant> drafted_tree_mutants();
 std::vector<Mutant> sampled_mutants();
+std::vector<Mutant> vocabulary_mutants();
 std::vector<Mutant> batch_size_mutants();
 std::vector<Mutant> row_operation_mutants();
 std::vector<Twin> row_operation_twins();

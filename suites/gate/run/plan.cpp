@@ -154,7 +154,7 @@ constexpr double kFewestDraws = 1000;
 
 // The case with what it leaves to the run's seed, and with the draws that the run asks for.
 Case with_values_of_run(const Case& named, const PlanOptions& options) {
-  Case entry = with_values(named, harness::case_seed(options.seed, named.id));
+  Case entry = with_values(named, options.seed);
   if (is_statistical(entry.check) && (options.draws || options.draws_scale)) {
     const auto own = static_cast<double>(entry.draws);
     const double asked = options.draws

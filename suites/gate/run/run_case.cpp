@@ -24,7 +24,7 @@ using harness::CheckOutcome;
 void note_sampled_values(const Case& entry, CheckOutcome& outcome) {
   outcome.message += fmt::format(" (the run's seed chose {})", describe_sampled(entry));
   outcome.measures["sampled_vocab"] = static_cast<double>(entry.input.vocab);
-  if (entry.operations.size() > 1) return;
+  if (entry.sampled->operations != 1) return;
   const reference::RowParameters& row = entry.operations.front().parameters;
   outcome.measures["sampled_temperature"] = static_cast<double>(row.temperature);
   const Filters& filters = entry.sampled->filters;
@@ -160,7 +160,7 @@ harness::Job make_job(const Case& named, const std::string& sampler_name,
                       std::uint64_t run_seed, double false_fail_rate,
                       std::shared_ptr<harness::CountSource> counts) {
   const std::uint64_t seed = harness::case_seed(run_seed, named.id);
-  const Case entry = with_values(named, seed);
+  const Case entry = with_values(named, run_seed);
   harness::Job job =
       named_job(entry, to_string(entry.check), sampler_name, make_sampler, semantics);
   job.check = [entry, semantics, seed, false_fail_rate, make_sampler = std::move(make_sampler),
@@ -208,7 +208,7 @@ harness::Job make_comparison(const Case& named, const std::string& sampler_name,
                              const reference::Semantics& semantics, std::uint64_t run_seed,
                              double false_fail_rate) {
   const std::uint64_t seed = harness::case_seed(run_seed, named.id);
-  const Case entry = with_values(named, seed);
+  const Case entry = with_values(named, run_seed);
   const bool results = compares_results(entry);
   harness::Job job = named_job(entry, results ? "same_results" : "same_law", sampler_name,
                                std::move(make_sampler), semantics);

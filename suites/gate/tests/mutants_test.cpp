@@ -56,7 +56,8 @@ TEST(Catalogue, ClassesOfBlindSpotsHaveThreeMutantsEach) {
   for (const Mutant& mutant : catalogue()) ++mutants[mutant.kind];
   for (const char* kind :
        {"bands", "batch-size", "degrades", "large-ids", "memorised-cases", "narrow-draws",
-        "own-generator", "running-batches", "sequences", "shared-words", "tokens-only"}) {
+        "own-generator", "running-batches", "sequences", "shared-words", "tokens-only",
+        "vocabularies"}) {
     EXPECT_GE(mutants[kind], 3) << kind;
   }
 }
@@ -124,6 +125,7 @@ std::vector<const Mutant*> one_a_class() {
                            "coarse-after-1000-draws",
                            "uniform-in-float16",
                            "ids-from-2-17-drawn-less",
+                           "prefilter-above-3000",
                            "reppen-negative-logits",
                            "step-counts-who-does-not-run",
                            "tokens-last-tile-from-64-rows",

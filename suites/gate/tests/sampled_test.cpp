@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
+#include "harness/inputs/model_vocabularies.h"
 #include "harness/run/checks/statistical/pit_bands.h"
 #include "suites/gate/cases/case.h"
 #include "suites/gate/mutants/kill_matrix.h"
@@ -15,6 +17,8 @@
 
 namespace fairdraw::suites {
 namespace {
+
+constexpr std::size_t kModels = harness::kModelVocabularies.size();
 
 std::vector<Case> sampled_cases_of(Suite suite) {
   std::vector<Case> cases = case_table(suite);
@@ -32,10 +36,13 @@ TEST(Sampled, ValuesFollowTheSeedAndStayInTheirRanges) {
       EXPECT_EQ(drawn.id, entry.id);
       EXPECT_GE(drawn.input.vocab, entry.sampled->smallest_vocab);
       EXPECT_LE(drawn.input.vocab, entry.sampled->largest_vocab);
-      EXPECT_EQ(drawn.operations.size(), entry.sampled->operations);
+      const bool own = entry.sampled->operations == 0;
+      EXPECT_EQ(drawn.operations.size(),
+                own ? entry.operations.size() : entry.sampled->operations);
       EXPECT_EQ(describe_sampled(drawn), describe_sampled(with_sampled_values(entry, seed)));
       seen.insert(describe_sampled(drawn));
       for (const Operation& operation : drawn.operations) {
+        if (own) break;
         const reference::RowParameters& row = operation.parameters;
         EXPECT_GE(row.temperature, 1.0F / 16);
         EXPECT_LT(row.temperature, 16);
@@ -45,8 +52,37 @@ TEST(Sampled, ValuesFollowTheSeedAndStayInTheirRanges) {
         EXPECT_LE(row.top_k, drawn.input.vocab);
       }
     }
-    EXPECT_GE(seen.size(), 15U) << entry.id;
+    EXPECT_GE(seen.size(), entry.sampled->turn ? kModels : 15U) << entry.id;
   }
+}
+
+TEST(Sampled, VocabulariesOfModelsTakeTurns) {
+  for (std::size_t i = 1; i < kModels; ++i) {
+    EXPECT_LT(harness::kModelVocabularies[i - 1].size, harness::kModelVocabularies[i].size);
+  }
+  // One gate run has each of them under every kind but the two that take a few turns.
+  for (const std::uint64_t seed : {0ULL, 1ULL, 13ULL, 0xffffffffffffffffULL}) {
+    std::map<Check, std::set<std::int64_t>> sizes;
+    for (const Case& entry : sampled_cases_of(Suite::gate)) {
+      if (entry.sampled->turn) sizes[entry.check].insert(with_values(entry, seed).input.vocab);
+    }
+    for (const auto& [check, seen] : sizes) {
+      const bool few = check == Check::streams || check == Check::verify;
+      EXPECT_EQ(seen.size(), few ? (check == Check::verify ? 3U : 4U) : kModels)
+          << to_string(check);
+    }
+    EXPECT_EQ(sizes.size(), 9U);
+  }
+  // Smoke runs come to all of them as their seeds go on.
+  std::map<Check, std::set<std::int64_t>> sizes;
+  for (const Case& entry : sampled_cases_of(Suite::smoke)) {
+    if (!entry.sampled->turn) continue;
+    for (std::uint64_t seed = 5; seed < 5 + kModels; ++seed) {
+      sizes[entry.check].insert(with_values(entry, seed).input.vocab);
+    }
+  }
+  for (const auto& [check, seen] : sizes) EXPECT_EQ(seen.size(), kModels) << to_string(check);
+  EXPECT_EQ(sizes.size(), 2U);
 }
 
 // n rows miss a band that holds a part p of all values with probability (1 - p)^n.
@@ -194,8 +230,14 @@ TEST(SampledMutants, NarrowNoise) {
 }
 
 TEST(SampledMutants, LargeIds) {
-  expect_kill("ids-from-2-17-drawn-less", "bets/gaussian/v131073-262143/*");
+  expect_kill("ids-from-2-17-drawn-less", "binomial/*/vmodel-*/sampled/*");
   expect_kill("ids-from-2-18-drawn-less", "binomial/gaussian/v1048576/*");
+}
+
+TEST(SampledMutants, VocabulariesOfModelsAndBandsOfSizes) {
+  expect_kill("wrong-from-7000-to-16000", "binomial/*/v7000-16000/*");
+  expect_kill("wrong-from-33000-to-49000", "binomial/*/v33000-49000/*");
+  expect_kill("prefilter-above-3000", "binomial/*");
 }
 
 TEST(SampledMutants, WorseAfterManyDraws) {

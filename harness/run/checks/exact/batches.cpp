@@ -83,15 +83,16 @@ struct Place {
 
 class Batches {
  public:
-  Batches(const CheckInput& input, CheckOutcome& outcome)
-      : input_(input), outcome_(outcome), base_(make_request(input, 0, input.rows)) {
+  // `most`: rows of the largest batch.
+  Batches(const CheckInput& input, std::int64_t most, CheckOutcome& outcome)
+      : input_(input), outcome_(outcome), most_(most), base_(make_request(input, 0, input.rows)) {
     add_empty_row();
     for (std::int64_t row = 0; row < base_.rows; ++row) {
       answers_.push_back(answer_of(input, base_, row));
     }
     // No two rows that lie a power of two apart are the same base row: the number of base rows is
     // odd (suites/gate/cases/batch_cases.cpp).
-    for (std::int64_t i = 0; i < kMost; ++i) {
+    for (std::int64_t i = 0; i < most_; ++i) {
       places_.push_back({i % input.rows, mixed(input.seed + 3, static_cast<std::uint64_t>(i))});
     }
   }
@@ -123,7 +124,7 @@ class Batches {
     // Other places of the batch for the same row, each time.
     std::vector<Place> places;
     for (std::int64_t i = 0; i < size; ++i) {
-      places.push_back(places_[static_cast<std::size_t>((i + size) % kMost)]);
+      places.push_back(places_[static_cast<std::size_t>((i + size) % most_)]);
     }
     fill(places);
     compare(places, {});
@@ -172,7 +173,7 @@ class Batches {
     request_.allowed.clear();
     request_.seed.clear();
     request_.offset.assign(places.size(), 0);
-    request_.logits.reserve(static_cast<std::size_t>(kMost * base_.vocab));
+    request_.logits.reserve(static_cast<std::size_t>(most_ * base_.vocab));
     for (const Place& place : places) {
       append_row(base_, place.base, request_);
       if (!base_.processing.empty()) {
@@ -267,11 +268,21 @@ class Batches {
 
   const CheckInput& input_;
   CheckOutcome& outcome_;
+  std::int64_t most_;
   Request base_;
   std::vector<Answer> answers_;
   std::vector<Place> places_;
   Request request_;
 };
+
+// All of them; of a case of few different rows, which is one of many sizes of the vocabulary, one
+// small batch and one larger one, as its seed decides.
+std::vector<std::int64_t> sizes_of(const CheckInput& input) {
+  if (input.rows >= kRowsOfAllSizes) return {std::begin(kBatchSizes), std::end(kBatchSizes)};
+  constexpr std::int64_t kSmall[] = {1, 2, 3, 8}, kLarger[] = {33, 33, 33, 65};
+  return {kSmall[mixed(input.seed, 7) % std::size(kSmall)],
+          kLarger[mixed(input.seed, 8) % std::size(kLarger)]};
+}
 
 }  // namespace
 
@@ -281,15 +292,16 @@ CheckOutcome check_batches(const CheckInput& input) {
     return skipped(lacks);
   }
   CheckOutcome outcome;
-  Batches batches(input, outcome);
+  const std::vector<std::int64_t> sizes = sizes_of(input);
+  Batches batches(input, sizes.back(), outcome);
   batches.draw_alone();
-  for (const std::int64_t size : kBatchSizes) batches.compare(size);
+  for (const std::int64_t size : sizes) batches.compare(size);
   if (!outcome.failed() && outcome.measures["batches"] == 0) {
     return skipped("semantics " + input.semantics.name + " defines none of these rows");
   }
   if (!outcome.failed()) {
-    outcome.message = fmt::format("{} rows in {} batches of 1 to {} rows give the same",
-                                  outcome.rows, outcome.measures["batches"], kMost);
+    outcome.message = fmt::format("{} rows in {} batches of {} to {} rows give the same",
+                                  outcome.rows, outcome.measures["batches"], sizes.front(), sizes.back());
   }
   return outcome;
 }

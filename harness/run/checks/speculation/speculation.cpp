@@ -359,6 +359,12 @@ CheckOutcome check_speculation(const CheckInput& input) {
     shapes.insert(shapes.end(), std::begin(kTreesOfKnownDistribution),
                   std::end(kTreesOfKnownDistribution));
   }
+  const auto few = static_cast<std::size_t>(input.rows);
+  if (input.rows < kSpeculationCalls && few < shapes.size()) {
+    std::ranges::rotate(shapes, shapes.begin() + static_cast<std::ptrdiff_t>(
+                                                     input.seed % shapes.size()));
+    shapes.resize(few);
+  }
   // What a call gets does not depend on the abilities.
   const std::int64_t a_call = std::max(kLeastSpeculations, input.rows / kSpeculationCalls);
   std::int64_t first = 0;

@@ -248,7 +248,7 @@ std::vector<Mutant> sampled_mutants() {
                   Base::distribution, kMemorised),
        mutants_of("degrades", "", Base::distribution, kDegrading),
        mutants_of("narrow-draws", "", Base::distribution, kNarrowDraws),
-       mutants_of("large-ids", "bets/gaussian/v131073-262143/* binomial/*/v202048/*",
+       mutants_of("large-ids", "binomial/*/vmodel-*/sampled/* binomial/*/v202048/*",
                   Base::distribution, kLargeIds)});
 }
 
