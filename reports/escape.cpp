@@ -164,6 +164,12 @@ char32_t take_code_point(std::string_view& rest) {
   return value;
 }
 
+std::string shortened(std::string_view text, std::size_t most) {
+  std::string_view rest = text;
+  for (std::size_t count = 0; count < most && !rest.empty(); ++count) take_code_point(rest);
+  return std::string(text.substr(0, text.size() - rest.size())) + (rest.empty() ? "" : "...");
+}
+
 std::size_t code_points(std::string_view text) {
   std::size_t count = 0;
   for (; !text.empty(); ++count) take_code_point(text);

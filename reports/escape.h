@@ -38,6 +38,9 @@ std::string terminal_text(std::string_view text);
 /// Takes the next code point off `rest` (not empty); U+FFFD for each byte that is not UTF-8.
 char32_t take_code_point(std::string_view& rest);
 
+/// At most `most` code points of a text, and "..." for the others.
+std::string shortened(std::string_view text, std::size_t most);
+
 /// Number of code points.
 std::size_t code_points(std::string_view text);
 

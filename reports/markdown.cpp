@@ -124,8 +124,10 @@ std::string coverage_lines(const harness::RunRecord& record) {
 }  // namespace
 
 std::string to_markdown(const harness::RunRecord& record) {
-  std::string text = fmt::format("# fairdraw: {}\n\n{}\n\n", run_word(record),
-                                 markdown_text(verdict_sentence(record)));
+  const std::string first = headline(record), ended = verdict_sentence(record);
+  std::string text = fmt::format("# fairdraw: {}\n\n{}{}\n\n", run_word(record),
+                                 first == ended ? "" : "**" + markdown_text(first) + "** ",
+                                 markdown_text(ended));
   // Texts that are not bounded, of the run itself, too.
   Lines head(kMaxListBytes);
   head.add(facts(record));
@@ -144,6 +146,15 @@ std::string to_markdown(const harness::RunRecord& record) {
   }
   if (const std::string coverage = coverage_lines(record); !coverage.empty()) {
     text += "\n## What was judged\n\n" + coverage;
+  }
+  if (const Proof proof = proof_of(record); !proof.shown.empty()) {
+    Lines lines(kMaxListBytes);
+    for (const std::string& one : proof.shown) lines.add(fmt::format("- {}\n", markdown_text(one)));
+    lines.add("\nIt does not show:\n\n");
+    for (const std::string& one : proof.not_shown) {
+      lines.add(fmt::format("- {}\n", markdown_text(one)));
+    }
+    text += "\n## What this run proves\n\n" + lines.text();
   }
   if (const auto groups = failure_groups(record); !groups.empty()) {
     constexpr std::size_t kMaxCauses = 6;

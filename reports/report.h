@@ -61,6 +61,14 @@ struct TerminalStyle {
 /// applied to each, and what to declare next; and the summary line.
 std::string to_terminal(const harness::RunRecord& record, const TerminalStyle& style = {});
 
+/// What to_terminal says of each group of red cases, and the group's cases: places in the record.
+struct ToldGroup {
+  std::string text;
+  std::vector<std::size_t> cases;
+};
+std::vector<ToldGroup> groups_for_terminal(const harness::RunRecord& record,
+                                           const TerminalStyle& style = {});
+
 /// Workflow commands of GitHub Actions, one a check that is red or to be watched (ten of each at
 /// most), with the first of its cases; before them one that says so where the run is incomplete, or
 /// what it requires was not judged, and a notice for each sampler with features that were not

@@ -14,6 +14,7 @@ namespace fairdraw::reports {
 namespace {
 
 constexpr int kVerdictWidth = 12;                           // of "underpowered", the longest
+constexpr std::size_t kLongestMessage = 400;                // of a line; reports have more of it
 constexpr std::string_view kStoredCommand = "./fairdraw ";  // replay lines of a record begin so
 
 constexpr std::string_view kRed = "31", kYellow = "33", kBold = "1";  // parameters of SGR
@@ -103,7 +104,7 @@ std::string terminal_line(const harness::CaseRecord& record) {
   if (record.p_value) line += "  p " + number_text(record.p_value);
   // A passed case has nothing to add; every other one says why.
   if (record.verdict != harness::Verdict::passed && !record.message.empty()) {
-    line += ": " + terminal_text(record.message);
+    line += ": " + terminal_text(shortened(record.message, kLongestMessage));
   }
   if (!record.watch.empty()) line += "  watch: " + terminal_text(record.watch);
   return line;
@@ -121,11 +122,21 @@ std::string terminal_summary(const harness::RunRecord& record) {
               : "; NOT JUDGED: " + terminal_text(fmt::format("{}", fmt::join(unmet, "; "))));
 }
 
+std::vector<ToldGroup> groups_for_terminal(const harness::RunRecord& record,
+                                           const TerminalStyle& style) {
+  std::vector<ToldGroup> told;
+  for (const FailureGroup& group : failure_groups(record)) {
+    ToldGroup& one = told.emplace_back(ToldGroup{group_text(group, record, style), {}});
+    for (const harness::CaseRecord* const place : group.cases) {
+      one.cases.push_back(static_cast<std::size_t>(place - record.cases.data()));
+    }
+  }
+  return told;
+}
+
 std::string to_terminal(const harness::RunRecord& record, const TerminalStyle& style) {
   std::string text;
-  for (const FailureGroup& group : failure_groups(record)) {
-    text += group_text(group, record, style);
-  }
+  for (const ToldGroup& group : groups_for_terminal(record, style)) text += group.text;
   if (!style.quiet) {
     for (const harness::CaseRecord* const one : watched_cases(record)) {
       if (!is_red(*one)) text += terminal_line(*one) + "\n";

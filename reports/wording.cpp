@@ -152,6 +152,70 @@ std::string share_text(const FailureGroup& group, const harness::RunRecord& reco
   }
 }
 
+std::string headline(const harness::RunRecord& record) {
+  if (!record.incomplete.empty()) return verdict_sentence(record);
+  const std::vector<FailureGroup> groups = failure_groups(record);
+  // A cause of an older fairdraw may have a name and no sentence.
+  const bool is_known = !groups.empty() && !groups.front().bug.empty() &&
+                        groups.front().text.sentence.ends_with('.');
+  return is_known ? groups.front().text.sentence : verdict_sentence(record);
+}
+
+Proof proof_of(const harness::RunRecord& record) {
+  Proof proof;
+  if (run_verdict(record) != Verdict::passed) return proof;
+  std::uint64_t counted = 0;
+  double largest = 0;
+  for (const Unnoticed& line : unnoticed(record)) {
+    counted += line.cases;
+    largest = std::max(largest, line.min_discrepancy);
+  }
+  const std::uint64_t exact = record.summary().passed - counted;
+  if (exact > 0) {
+    proof.shown.push_back(
+        fmt::format("What it returned in {} case{} is what its definitions say, value by value.",
+                    grouped(exact), exact == 1 ? "" : "s"));
+  }
+  if (counted > 0) {
+    proof.shown.push_back(fmt::format(
+        "What it drew in {} case{} is distributed as they say: one that is off by a total variation "
+        "of {} would almost certainly have failed, in whichever of them.",
+        grouped(counted), counted == 1 ? "" : "s", number_text(largest)));
+  }
+  if (record.error_budget.false_alarm_rate > 0) {
+    proof.shown.push_back(
+        fmt::format("No check was lenient out of fear of a false alarm: a right sampler fails such "
+                    "a run with a probability of at most {}.",
+                    number_text(record.error_budget.false_alarm_rate)));
+  }
+  for (const harness::Coverage& coverage : harness::coverage_of(record)) {
+    std::string names;
+    for (const harness::FeatureCoverage& one : coverage.features) {
+      if (!one.judged && !one.claim) names += (names.empty() ? "" : ", ") + one.name;
+    }
+    if (names.empty()) continue;
+    proof.not_shown.push_back(fmt::format("Anything of {}, which {} does not declare, or which no "
+                                          "case asked for.",
+                                          names, coverage.sampler));
+  }
+  for (const harness::SmallMistake& one : record.small_mistakes) {
+    if (one.needed != 0 && one.needed <= one.draws) continue;
+    proof.not_shown.push_back(fmt::format("That there is no mistake as small as \"{}\": it takes "
+                                          "{} draws to find.",
+                                          one.mistake, needed_text(one)));
+    break;
+  }
+  if (!record.selection.empty()) {
+    proof.not_shown.push_back(
+        fmt::format("Anything of cases that were not chosen: these are \"{}\".", record.selection));
+  }
+  proof.not_shown.push_back(
+      fmt::format("Rows, sizes and parameters that no case of the suite {} has, and calls from "
+                  "several threads.",
+                  record.suite));
+  return proof;
+}
+
 std::string seen_text(const harness::SamplerRecord& sampler) {
   if (!sampler.seen) return "";
   std::string text;

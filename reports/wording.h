@@ -15,6 +15,17 @@ namespace fairdraw::reports {
 /// "2 of 14 cases failed.", "All 12 cases passed; 1 was skipped.", ...: plain text.
 std::string verdict_sentence(const harness::RunRecord& record);
 
+/// What to say first: the cause that explains most failures; where none is known, how the run ended.
+std::string headline(const harness::RunRecord& record);
+
+/// What a run shows of a sampler that passed, and what it does not, in sentences.
+struct Proof {
+  std::vector<std::string> shown, not_shown;
+};
+
+/// Both empty unless the run passed.
+Proof proof_of(const harness::RunRecord& record);
+
 /// How the run as a whole ended: the verdict that its exit code means. Underpowered where nothing
 /// failed and the run is incomplete, or what it requires was not judged.
 harness::Verdict run_verdict(const harness::RunRecord& record);

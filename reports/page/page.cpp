@@ -131,6 +131,7 @@ std::string page_data(const harness::RunRecord& record, const ReportExtras& extr
   for (const MutantRow& row : extras.mutants) {
     mutants.push_back({{"name", row.name}, {"killed", row.killed}, {"checks", row.checks}});
   }
+  const Proof proof = proof_of(record);
   const std::set<std::size_t> detailed = detailed_cases(record, groups);
   Json head = record_json(record);
   head.erase("causes");  // "groups" have them, with places in place of names
@@ -142,6 +143,8 @@ std::string page_data(const harness::RunRecord& record, const ReportExtras& extr
                         {"watch", kWatchSentence},
                         {"mistakes", kSmallMistakesSentence},
                         {"groups", std::move(groups)},
+                        {"shown", proof.shown},
+                        {"not_shown", proof.not_shown},
                         {"coverage", coverage_data(record)},
                         {"unnoticed", unnoticed_data(record)},
                         {"history", page::history_data(record, extras)},
@@ -172,6 +175,7 @@ std::string to_html(const harness::RunRecord& record, const ReportExtras& extras
                                         {"title", run_word(record)},
                                         {"style", std::string(page::kPageCss)},
                                         {"verdict", to_string(run_verdict(record))},
+                                        {"headline", html_text(headline(record))},
                                         {"sentence", html_text(verdict_sentence(record))},
                                         {"data", page_data(record, extras)},
                                         {"script", std::string(page::kPageJs)}});

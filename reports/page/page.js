@@ -816,7 +816,9 @@ const showLink = (wanted, kind, ...content) => {
 };
 
 const verdictHeader = (data, cases) => {
-  const {record} = data, counts = record.summary, words = document.querySelector("h1").textContent;
+  const {record} = data, counts = record.summary, words = $("ended").textContent;
+  const [first] = data.groups;
+  if (document.querySelector("h1").textContent === words) $("ended").remove();
   $("brand").append(...[record.suite + " suite", data.date, data.duration].filter(Boolean)
     .map((text) => make("span", null, text)));
   let before = 0;
@@ -840,7 +842,10 @@ const verdictHeader = (data, cases) => {
     .map(([coverage, sentence]) => make("p", {class: "note"}, code(coverage.sampler),
       " " + sentence + ". ", make("a", {href: "#coverage"}, "What to declare")));
   $("headline").append(...[historyStrip(data)].filter(Boolean));
-  $("top").append(...[bar, make("ul", {class: "tiles"}, tiles), make("dl", {class: "facts"},
+  const change = first && first.change && make("div", {class: "change"},
+    make("h2", null, "What to change"), make("p", null, first.change, " ",
+      make("a", {href: "#" + anchorOfCause(first.name)}, "What says so")));
+  $("top").append(...[change, bar, make("ul", {class: "tiles"}, tiles), make("dl", {class: "facts"},
     fact(record.samplers.length === 1 ? "Sampler" : "Samplers", samplers.length ? samplers : "none"),
     fact("Commit", record.commit && code(record.commit.slice(0, 12))),
     fact("Seed", record.seed.value + " (" + record.seed.source + ")"),
@@ -849,6 +854,45 @@ const verdictHeader = (data, cases) => {
   ...record.samplers.map((one) => (one.notes || []).map((note) =>
     make("p", {class: "note"}, code(one.name), " " + note))).flat()].filter(Boolean));
 };
+
+// Where the bugs of engines are told: the names that the table of them uses. Another name that is
+// "owner/repository" is where it says; what is neither stays text.
+const REPOSITORIES = {"CTranslate2": "OpenNMT/CTranslate2", "EAGLE": "SafeAILab/EAGLE",
+  "FlashInfer": "flashinfer-ai/flashinfer", "HF transformers": "huggingface/transformers",
+  "JAX": "jax-ml/jax", "MLC-LLM": "mlc-ai/mlc-llm", "Megatron-LM": "NVIDIA/Megatron-LM",
+  "NeMo": "NVIDIA/NeMo", "PyTorch": "pytorch/pytorch", "ROCm aiter": "ROCm/aiter",
+  "SGLang": "sgl-project/sglang", "TensorRT-LLM": "NVIDIA/TensorRT-LLM",
+  "TransformerLens": "TransformerLensOrg/TransformerLens", "Triton": "triton-lang/triton",
+  "candle": "huggingface/candle", "chainerrl": "chainer/chainerrl",
+  "exllamav2": "turboderp-org/exllamav2", "fish-speech": "fishaudio/fish-speech",
+  "gpt4all": "nomic-ai/gpt4all", "llama.cpp": "ggml-org/llama.cpp",
+  "lmdeploy": "InternLM/lmdeploy", "minGPT": "karpathy/minGPT", "mini-sglang": "sgl-project/mini-sglang",
+  "mlc-llm": "mlc-ai/mlc-llm", "mlx-lm": "ml-explore/mlx-lm", "modular": "modular/modular",
+  "nanoGPT": "karpathy/nanoGPT", "ollama": "ollama/ollama",
+  "onnxruntime-genai": "microsoft/onnxruntime-genai", "prime-rl": "PrimeIntellect-ai/prime-rl",
+  "rten": "robertknight/rten", "sglang-jax": "sgl-project/sglang-jax",
+  "tensorrtllm_backend": "triton-inference-server/tensorrtllm_backend",
+  "tpu-inference": "vllm-project/tpu-inference", "tt-metal": "tenstorrent/tt-metal",
+  "tt-xla": "tenstorrent/tt-xla", "vLLM": "vllm-project/vllm",
+  "vllm-ascend": "vllm-project/vllm-ascend", "vllm-gaudi": "vllm-project/vllm-gaudi",
+  "xgrammar": "mlc-ai/xgrammar"};
+// "vLLM issue #1, PR #2; rten PR #3" with each number as a link. GitHub leads from an issue's address
+// to the pull request of that number.
+const linked = (source) => source.split(/(?<=; )/).map((part) => {
+  const name = Object.keys(REPOSITORIES).find((one) => part.startsWith(one + " "));
+  const [, own] = /^([\w.-]+\/[\w.-]+) /.exec(part) || [], repository = REPOSITORIES[name] || own;
+  if (!repository) return part;
+  return part.split(/(#\d+|@[0-9a-f]{6,40})/).map((piece) => {
+    const kind = piece.startsWith("#") ? "/issues/" : piece.startsWith("@") && "/commit/";
+    return kind ? make("a", {href: "https://github.com/" + repository + kind + piece.slice(1),
+      rel: "noreferrer"}, piece) : piece;
+  });
+});
+
+// What a green run proves, and what not.
+const proofParts = ({shown, not_shown}) => shown.length > 0 && make("div", {class: "proof"},
+  [["It shows", shown], ["It does not show", not_shown]].map(([title, sentences]) => make("div", null,
+    make("h3", null, title), make("ul", null, sentences.map((one) => make("li", null, one))))));
 
 // Red cases that the page shows in full, by cause; all are in the table.
 const MOST_CARDS = 100, MOST_OF_CAUSE = 80;
@@ -905,7 +949,7 @@ const causeCard = (data, group, members, shown) => {
     group.engines.length && make("div", {class: "engines"}, make("h4", null, group.same
       ? "Engines that had this bug" : "Engines whose bugs looked like this"),
     make("ul", null, group.engines.map(([source, wrong]) =>
-      make("li", null, strong(source), " ", make("span", null, wrong))))),
+      make("li", null, make("b", null, linked(source)), " ", make("span", null, wrong))))),
     replay && replayLine(replay),
     make("details", {class: "members"}, make("summary", null,
       members.length === 1 ? "The case" : "All " + grouped(members.length) + " cases"),
@@ -1341,6 +1385,7 @@ const drawPage = (data) => {
     .map((place) => anchorOfCase(cases[place].id, cases[place].sampler))).flat());
   const isJudged = data.coverage.unmet.length || data.coverage.sentences.length;
   const sections = [
+    ["proof", "What this run proves", proofParts(data)],
     ["causes", "What went wrong", causeCards(data, cases, shown), red.length],
     ["watch", "Watch", watchList(data, watched), watched.length],
     ["coverage", "What was judged", isJudged ? coverageParts(data) : null],
@@ -1385,7 +1430,7 @@ const drawPage = (data) => {
 // For its test, which has no page.
 if (typeof module === "object") {
   module.exports = {general, grouped, anchorOf, residuals, pitPlot, growthPlot, qqPlot, powerOfAll,
-    dependencePlot, boundaryTable, maskBar, clarityOfMask, killMatrix, conformancePlot, benchmarkBars,
+    dependencePlot, boundaryTable, linked, maskBar, clarityOfMask, killMatrix, conformancePlot, benchmarkBars,
     drawPage};
 } else {
   drawPage(JSON.parse($("data").textContent));

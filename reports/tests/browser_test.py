@@ -19,6 +19,7 @@ SKIPPED = 77
 # the browser, so this holds for every build.
 FIRST_PAINT_MS = 2000
 MOST_PIXELS = 9000  # of a page with 68 failures of five causes, 1280 wide
+CHANGE_PIXELS = 600  # from the top of a red page, 1280 wide, to the end of what to change
 AXE_SERIOUS = {"serious", "critical"}
 
 problems = []
@@ -165,10 +166,18 @@ def red_run(browser, folder, axe, pictures):
     for theme, width in (("light", 1280), ("dark", 1280), ("light", 400), ("dark", 400)):
         name = f"evidence, {theme}, {width} px"
         with Page(browser, path, color_scheme=theme, viewport={"width": width, "height": 900}) as page:
-            check("failed" in page.locator("h1").inner_text(), f"{name}: the verdict")
+            cause = page.locator("article.cause h3").first.inner_text()
+            check(page.locator("h1").inner_text() == cause, f"{name}: the headline is no cause")
+            check("failed" in page.locator("#ended").inner_text(), f"{name}: the verdict")
             no_sideways_scroll(page, name)
+            box = page.locator(".top .change").bounding_box()
+            below = box["y"] + box["height"]
+            check(width < 1280 or below <= CHANGE_PIXELS,
+                  f"{name}: what to change ends {below:.0f} px down")
             page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
             no_sideways_scroll(page, name + ", all open")
+            engines = page.locator(".engines a[href^='https://github.com/']").count()
+            check(engines > 0, f"{name}: no link to the bug of an engine")
             count = page.locator("svg").count()
             named = page.locator("svg[role=img][aria-label] > desc").count()
             check(count == named and count > 15, f"{name}: {named} of {count} pictures have words")
@@ -255,6 +264,8 @@ def green_run(browser, folder, axe, pictures):
                   viewport={"width": 1280, "height": 900}) as page:
             check("passed" in page.locator("h1").inner_text(), "green: the verdict")
             check(page.locator("article").count() == 0, "green: has cards of failures")
+            for part in ("It shows", "It does not show"):
+                check(page.locator("#proof h3", has_text=part).first.is_visible(), f"green: {part}")
             accessibility(page, f"green, {theme}", axe)
             if pictures:
                 page.screenshot(path=pictures / f"green-{theme}-1280.png")

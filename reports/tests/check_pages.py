@@ -19,14 +19,15 @@ ALLOWED_ELEMENTS = set(
     " select option button noscript script svg desc text path circle rect g".split()
 )
 ALLOWED_ATTRIBUTES = set(
-    "lang charset http-equiv content name class scope id href hidden open role tabindex type value"
+    "lang charset http-equiv content name class scope id href hidden open role tabindex type value rel"
     " placeholder aria-label aria-hidden aria-expanded aria-sort colspan"
     # of pictures
     " viewbox preserveaspectratio width height x y d cx cy r transform".split()
 )
 
-# A place of this page, or a page beside it: no scheme, so no script and no other host.
-LINK = re.compile(r"#[A-Za-z0-9_-]+|#cases\?[A-Za-z0-9_.*+&=%-]+|(\.\./)*[A-Za-z0-9._~%-][A-Za-z0-9/._~%-]*(#[A-Za-z0-9_-]+)?")
+# A place of this page, a page beside it, or the bug of an engine on GitHub: no other scheme, so no
+# script, and no other host.
+LINK = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(issues/\d+|commit/[0-9a-f]+)|#[A-Za-z0-9_-]+|#cases\?[A-Za-z0-9_.*+&=%-]+|(\.\./)*[A-Za-z0-9._~%-][A-Za-z0-9/._~%-]*(#[A-Za-z0-9_-]+)?")
 
 # What readers of JUnit files share (a part of Jenkins' junit-10.xsd): attributes, those that must be
 # there, and children in their order.

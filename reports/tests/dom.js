@@ -90,6 +90,7 @@ class Element {
 const openPage = (hash = "") => {
   const root = new Element("body");
   for (const [tag, id] of [["div", "top"], ["div", "headline"], ["p", "brand"], ["h1", "sentence"],
+    ["p", "ended"],
     ["nav", "contents"], ["main", "sections"]]) {
     const element = new Element(tag);
     element.setAttribute("id", id);

@@ -192,6 +192,31 @@ test("kill matrix, conformance and benchmark say the worst", () => {
 });
 
 // --- Sections -------------------------------------------------------------------------------------
+test("bugs of engines are links to where they are told", () => {
+  const root = draw(sample("evidence"));
+  const links = [...section(root, "causes").matchAll(/ href="(https:[^"]*)"/g)];
+  assert(links.length > 0, "no link to a bug of an engine");
+  const shown = (source) => page.linked(source).flat().map((one) =>
+    typeof one === "string" ? one : one.getAttribute("href") + "|" + one.textContent).join("");
+  assert.strictEqual(shown("llama.cpp PR #1953; Biohub/esm PR #360"), "llama.cpp PR " +
+    "https://github.com/ggml-org/llama.cpp/issues/1953|#1953; Biohub/esm PR " +
+    "https://github.com/Biohub/esm/issues/360|#360");
+  assert.strictEqual(shown("candle sampling.rs @40f1e7b"), "candle sampling.rs " +
+    "https://github.com/huggingface/candle/commit/40f1e7b|@40f1e7b");
+  assert.strictEqual(shown("no engine of ours #3"), "no engine of ours #3");
+});
+test("what to change is in front of all counts", () => {
+  const data = sample("evidence"), top = draw(data).querySelector("#top").outerHTML;
+  const [first] = data.groups;
+  assert(first.change, "the sample's first cause has nothing to change");
+  says(top, "What to change");
+  assert(top.indexOf("What to change") < top.indexOf("tiles"), "counts come first");
+});
+test("a green page says what it proves and what not, and a red one does not", () => {
+  const green = section(draw(sample("green")), "proof");
+  for (const part of ["It shows", "It does not show", "almost certainly"]) says(green, part);
+  assert.strictEqual(section(draw(sample("evidence")), "proof"), "");
+});
 test("every failed case is in one card with an address of its own", () => {
   const data = sample("red"), root = draw(data);
   const places = root.querySelectorAll("details.case").map((one) => one.getAttribute("id"));

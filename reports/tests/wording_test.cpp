@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "reports/report.h"
 #include "reports/tests/sample_records.h"
 
@@ -52,6 +56,53 @@ TEST(VerdictSentence, says_what_the_exit_code_says) {
     EXPECT_EQ(run_verdict(record), row.verdict) << row.sentence;
     EXPECT_EQ(record.exit_code(), row.exit_code) << row.sentence;
   }
+}
+
+TEST(Headline, is_the_cause_where_one_is_known) {
+  RunRecord record = record_of({Verdict::passed, Verdict::failed});
+  EXPECT_EQ(headline(record), "1 of 2 cases failed.");
+  record.cases[1].evidence.suspects = {{"top_p: ignored", "tokens beyond top_p were drawn"}};
+  const std::vector<FailureGroup> groups = failure_groups(record);
+  ASSERT_FALSE(groups.front().bug.empty());
+  EXPECT_EQ(headline(record), groups.front().text.sentence);
+  EXPECT_TRUE(to_markdown(record).find("**" + headline(record)) != std::string::npos ||
+              headline(record).find('_') != std::string::npos);
+  record.incomplete = "interrupted by Ctrl-C";
+  EXPECT_EQ(headline(record), verdict_sentence(record));
+  EXPECT_EQ(headline(record_of({Verdict::passed})), "The only case passed.");
+}
+
+TEST(Proof, is_of_green_runs_and_has_two_sides) {
+  EXPECT_TRUE(proof_of(record_of({Verdict::passed, Verdict::failed})).shown.empty());
+  EXPECT_TRUE(proof_of(record_of({Verdict::failed})).not_shown.empty());
+  RunRecord record = record_of({Verdict::passed, Verdict::passed, Verdict::passed});
+  record.suite = "smoke";
+  record.cases[0].min_discrepancy = 0.02;
+  record.cases[1].min_discrepancy = 0.01;
+  record.error_budget.false_alarm_rate = 1e-9;
+  record.small_mistakes = {{"temperatures 1 % too high", "bets/a", 0.01, 2000, 1000},
+                           {"temperatures 0.1 % too high", "bets/b", 0.001, 2000, 98000}};
+  const Proof proof = proof_of(record);
+  const auto says = [](const std::vector<std::string>& sentences, const std::string& part) {
+    return std::ranges::any_of(
+        sentences, [&](const std::string& one) { return one.find(part) != std::string::npos; });
+  };
+  EXPECT_TRUE(says(proof.shown, "in 1 case is what")) << proof.shown.front();
+  EXPECT_TRUE(says(proof.shown, "drew in 2 cases"));
+  EXPECT_TRUE(says(proof.shown, "variation of 0.02 "));
+  EXPECT_TRUE(says(proof.shown, "at most 1e-09"));
+  EXPECT_TRUE(says(proof.not_shown, "\"temperatures 0.1 % too high\": it takes 98,000 draws"));
+  EXPECT_FALSE(says(proof.not_shown, "temperatures 1 %"));
+  EXPECT_TRUE(says(proof.not_shown, "of the suite smoke"));
+  EXPECT_NE(to_markdown(record).find("## What this run proves"), std::string::npos);
+}
+
+TEST(TerminalLine, has_the_beginning_of_a_long_message) {
+  RunRecord record = record_of({Verdict::failed});
+  record.cases[0].message = std::string(100'000, 'x');
+  // 400 characters of the message, and less than a line of all else.
+  EXPECT_LT(terminal_line(record.cases[0]).size(), 500u);
+  EXPECT_NE(terminal_line(record.cases[0]).find("xxx..."), std::string::npos);
 }
 
 TEST(RedCases, failed_come_first_then_error_then_underpowered) {
