@@ -14,6 +14,8 @@ namespace fairdraw::reports {
 namespace {
 
 constexpr std::size_t kLongest = 60;  // bytes of a value or a key that a message shows
+// Of an object, whose fields are looked for one after the other. (A report has some dozens.)
+constexpr std::size_t kMostFields = 1000;
 
 [[noreturn]] void fail_in(const Format& format, const std::string& what) {
   throw JsonError(fmt::format("{}: {}", format.name, what));
@@ -30,7 +32,11 @@ class Watch {
     }
     if (event == Json::parse_event_t::object_start) open_.emplace_back();
     if (event == Json::parse_event_t::object_end) open_.pop_back();
-    if (event == Json::parse_event_t::key && !open_.back().insert(parsed).second) {
+    if (event != Json::parse_event_t::key) return true;
+    if (open_.back().size() == kMostFields) {
+      fail_in(format_, fmt::format("has more than {} fields in one object", kMostFields));
+    }
+    if (!open_.back().insert(parsed).second) {
       fail_in(format_, fmt::format("has the field '{}' twice in one object",
                                    terminal_text(parsed.get<std::string>().substr(0, kLongest))));
     }

@@ -9,7 +9,7 @@
 
 namespace fairdraw::cli {
 
-/// All of a file. Throws harness::UsageError.
+/// All of a regular file of at most 1 GiB. Throws harness::UsageError.
 std::string read_text(const std::string& path);
 
 /// The record of a report.json. Throws harness::UsageError with the path and what is wrong.

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
+#include <stdexcept>
 #include <system_error>
 
 #include "harness/contract/usage_error.h"
+#include "harness/inputs/regular_file.h"
 #include "harness/run/calls/random_words.h"
+#include "reports/pending_file.h"
 
 namespace fairdraw::suites::fuzz {
 
@@ -15,12 +17,7 @@ using harness::UsageError;
 bool is_capsule(const std::string& argument) { return argument.ends_with(".json"); }
 
 Capsule load_capsule(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMaxCapsuleBytes + 1, '\0');
-  if (!file) throw UsageError(fmt::format("cannot read '{}'", path.string()));
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) throw UsageError(fmt::format("cannot read '{}'", path.string()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
+  const std::string text = harness::read_regular_file(path, kMaxCapsuleBytes);
   try {
     return from_json(text);
   } catch (const UsageError& error) {
@@ -34,18 +31,10 @@ std::filesystem::path save_capsule(const std::filesystem::path& folder, const Ca
   std::filesystem::create_directories(folder, error);
   const std::filesystem::path path =
       folder / fmt::format("{}-{:016x}.json", capsule.property, harness::seed_from_text(text));
-  const std::filesystem::path part = path.string() + ".part";
-  {
-    std::ofstream file(part, std::ios::binary);
-    file << text;
-    file.close();
-    if (!file) {
-      throw UsageError(fmt::format("cannot write '{}'", part.string()));
-    }
-  }
-  std::filesystem::rename(part, path, error);
-  if (error) {
-    throw UsageError(fmt::format("cannot write '{}': {}", path.string(), error.message()));
+  try {
+    reports::PendingFile(path, text).put_in_place();
+  } catch (const std::runtime_error& failure) {
+    throw UsageError(failure.what());
   }
   return path;
 }
