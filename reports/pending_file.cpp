@@ -4,14 +4,49 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <charconv>
+#include <climits>
+#include <csignal>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 namespace fairdraw::reports {
 namespace {
+
+// Names of files that are written now, where the handler of a signal finds them: it can wait for
+// nothing. A report writes four at a time; files beyond these sixteen are not known there.
+struct Written {
+  enum State { unused, named, there };
+  std::atomic<int> state = unused;
+  char path[PATH_MAX] = {};
+};
+static_assert(std::atomic<int>::is_always_lock_free);
+std::array<Written, 16> slots;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
+void note(const std::filesystem::path& path) {
+  if (path.native().size() >= PATH_MAX) return;  // and so it cannot be opened
+  for (Written& one : slots) {
+    int state = Written::unused;
+    if (!one.state.compare_exchange_strong(state, Written::named)) continue;
+    std::strcpy(one.path, path.c_str());
+    one.state = Written::there;
+    return;
+  }
+}
+
+void forget(const std::filesystem::path& path) {
+  for (Written& one : slots) {
+    if (one.state == Written::there && path == one.path) one.state = Written::unused;
+  }
+}
+
+constexpr std::string_view kSuffix = ".tmp";
 
 /// A new file next to `target`: its descriptor, and its name in `path`. -1 with errno where there
 /// can be none.
@@ -19,13 +54,29 @@ int open_new(const std::filesystem::path& target, std::filesystem::path& path) {
   constexpr int kNames = 100;  // those of processes that ended before they could remove theirs
   for (int i = 0; i < kNames; ++i) {
     path = target;
-    path += fmt::format(".{}.{}.tmp", getpid(), i);
+    path += fmt::format(".{}.{}{}", getpid(), i, kSuffix);
     constexpr int kReadWriteOfAll = 0666;  // less what the umask takes
+    note(path);
     const int file =
         open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kReadWriteOfAll);
+    const int error = errno;
+    if (file < 0) forget(path);
+    errno = error;
     if (file >= 0 || errno != EEXIST) return file;
   }
   return -1;
+}
+
+// The process in the middle of ".123.0.tmp"; 0: it is no such text.
+pid_t process_in(std::string_view text) {
+  pid_t process = 0;
+  int number = 0;
+  if (!text.starts_with('.') || !text.ends_with(kSuffix)) return 0;
+  const char* const end = text.data() + text.size() - kSuffix.size();
+  const auto [dot, wrong] = std::from_chars(text.data() + 1, end, process);
+  if (wrong != std::errc() || dot == end || *dot != '.' || process <= 0) return 0;
+  const auto [last, wrong_too] = std::from_chars(dot + 1, end, number);
+  return wrong_too == std::errc() && last == end ? process : 0;
 }
 
 /// 0, or the error.
@@ -41,6 +92,27 @@ int write_all(int file, const std::string& content) {
 
 }  // namespace
 
+void remove_pending_files() {
+  for (const Written& one : slots) {
+    if (one.state == Written::there) unlink(one.path);
+  }
+}
+
+void remove_left_behind(const std::filesystem::path& target) {
+  const std::string name = target.filename().string();
+  const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : ".";
+  std::error_code error, ignored;
+  // Its own ++ throws.
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string other = entry->path().filename().string();
+    if (!other.starts_with(name)) continue;
+    const pid_t process = process_in(std::string_view(other).substr(name.size()));
+    const bool is_gone = process > 0 && kill(process, 0) != 0 && errno == ESRCH;
+    if (is_gone) std::filesystem::remove(entry->path(), ignored);
+  }
+}
+
 PendingFile::PendingFile(std::filesystem::path target, const std::string& content)
     : target_(std::move(target)) {
   const int file = open_new(target_, temporary_);
@@ -50,19 +122,23 @@ PendingFile::PendingFile(std::filesystem::path target, const std::string& conten
   if (error != 0) {
     std::error_code ignored;  // the failure that led here is the one to tell
     std::filesystem::remove(temporary_, ignored);
+    forget(temporary_);
     fail(std::strerror(error));
   }
 }
 
 PendingFile::~PendingFile() {
   std::error_code ignored;
-  if (!temporary_.empty()) std::filesystem::remove(temporary_, ignored);
+  if (temporary_.empty()) return;
+  std::filesystem::remove(temporary_, ignored);
+  forget(temporary_);
 }
 
 void PendingFile::put_in_place() {
   std::error_code error;
   std::filesystem::rename(temporary_, target_, error);
   if (error) fail(error.message());
+  forget(temporary_);
   temporary_.clear();
 }
 

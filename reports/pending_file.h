@@ -6,6 +6,13 @@
 
 namespace fairdraw::reports {
 
+/// Removes what is written now and not yet in place: for a signal that ends the process, whose
+/// handler may call it.
+void remove_pending_files();
+
+/// Removes files that processes left behind which were killed while they wrote the file `target`.
+void remove_left_behind(const std::filesystem::path& target);
+
 /// A file that is written next to its place and not yet there; removed unless it gets there. It is
 /// always a new file: a link that waits under its name is neither followed nor overwritten.
 class PendingFile {

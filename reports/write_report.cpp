@@ -34,6 +34,7 @@ void withdraw_report(const std::filesystem::path& folder,
   for (const char* const name : {kJson, kJunit, kMarkdown, kHtml}) {
     const std::filesystem::path path = folder / name;
     std::error_code error;
+    remove_left_behind(path);
     bool kept = false;
     for (const std::filesystem::path& one : keep) {
       kept = kept || std::filesystem::equivalent(one, path, error);

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -7,6 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "reports/pending_file.h"
 #include "reports/report.h"
 #include "reports/tests/sample_records.h"
 
@@ -103,6 +105,35 @@ TEST_F(WriteReport, a_link_is_replaced_and_what_it_leads_to_stays) {
   EXPECT_EQ(content(precious), "mine");
   EXPECT_EQ(content(report / "report.json"), to_json(small_record()));
   EXPECT_FALSE(std::filesystem::is_symlink(report / "report.json"));
+}
+
+TEST_F(WriteReport, what_is_half_written_can_be_removed_at_any_time) {
+  const auto report = folder_ / "report";
+  std::filesystem::create_directories(report);
+  PendingFile first(report / "report.json", "1");
+  PendingFile second(report / "index.html", "2");
+  second.put_in_place();
+  ASSERT_EQ(names(report).size(), 2U);
+  remove_pending_files();
+  EXPECT_EQ(names(report), std::set<std::string>{"index.html"});
+}
+
+TEST_F(WriteReport, what_a_killed_process_left_goes_with_the_report) {
+  const auto report = folder_ / "report";
+  std::filesystem::create_directories(report);
+  const pid_t gone = fork();
+  if (gone == 0) _exit(0);
+  waitpid(gone, nullptr, 0);
+  const std::string of_gone = std::to_string(gone), of_this = std::to_string(getpid());
+  const std::set<std::string> kept = {"index.html." + of_this + ".0.tmp",
+                                         "junit.xml." + of_gone + ".tmp",
+                                         "notes.txt." + of_gone + ".0.tmp",
+                                         "report.json." + of_gone + ".0.tmp.mine"};
+  for (const std::string& name : kept) std::ofstream(report / name) << "x";
+  std::ofstream(report / ("report.json." + of_gone + ".0.tmp")) << "x";
+  std::ofstream(report / ("index.html." + of_gone + ".17.tmp")) << "x";
+  withdraw_report(report);
+  EXPECT_EQ(names(report), kept);
 }
 
 TEST_F(WriteReport, a_folder_that_cannot_be_made_is_named_with_the_reason) {

@@ -13,6 +13,7 @@
 #include "harness/plugin/host.h"
 #include "suites/command/options.h"
 #include "suites/command/output.h"
+#include "suites/command/record_files.h"
 #include "suites/command/samplers.h"
 #include "suites/command/seed.h"
 #include "suites/command/signals.h"
@@ -49,8 +50,26 @@ int host_plugin(const std::vector<std::string>& words) {
                                       parse_uint64("memory", words[2]));
 }
 
-int run(int argc, char** argv, const Additions& additions) {
-  if (argc > 1 && argv[1] == kPluginHost) return host_plugin({argv + 2, argv + argc});
+// The verbs that write a report let signals in themselves, when they have removed an earlier one.
+bool writes_a_report(std::string_view verb) {
+  return verb == "verify" || verb == "report" || verb == "merge";
+}
+
+// A call that is refused leaves no report that looks like its own, either. What it names stays: it
+// may be an input.
+void withdraw_report_of(int argc, char** argv) {
+  if (argc < 2 || !writes_a_report(argv[1])) return;
+  constexpr std::string_view kOption = "--report", kWithValue = "--report=";
+  std::string folder = kUsualReport;
+  for (int i = 2; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == kOption && i + 1 < argc) folder = argv[i + 1];
+    if (word.starts_with(kWithValue)) folder = word.substr(kWithValue.size());
+  }
+  if (!folder.empty()) withdraw_report(folder, {argv + 2, argv + argc});
+}
+
+Verb verb_of(int argc, char** argv, const Additions& additions) {
   CLI::App app(kDescription, "fairdraw");
   app.footer(kFooter);
   app.require_subcommand(1);
@@ -90,17 +109,33 @@ int run(int argc, char** argv, const Additions& additions) {
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, errors;  // the parser would not say where its help was not taken
     const int code = app.exit(error, out, errors);
+    if (code != 0) withdraw_report_of(argc, argv);
     write_out(out.str());
     write_error(safe_text(harness::cut_text(errors.str())));
-    return code == 0 ? 0 : kExitUsage;
+    return [code] { return code == 0 ? 0 : kExitUsage; };
   }
-  return verbs.at(app.get_subcommands().front()->get_name())();
+  return verbs.at(app.get_subcommands().front()->get_name());
+}
+
+int run(int argc, char** argv, const Additions& additions) {
+  if (argc > 1 && argv[1] == kPluginHost) return host_plugin({argv + 2, argv + argc});
+  Verb verb;
+  try {
+    verb = verb_of(argc, argv, additions);
+  } catch (const harness::UsageError&) {
+    withdraw_report_of(argc, argv);
+    throw;
+  }
+  if (!writes_a_report(argv[1])) let_signals_in();
+  return verb();
 }
 
 }  // namespace
 
 int command_line(int argc, char** argv, const Additions& additions) {
   const FailedWritesReturn writing;
+  const SignalsTakeAlong ends;
+  const HeldSignals held;
   start_printing();
   program_command() = argv[0];
   try {

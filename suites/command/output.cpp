@@ -16,7 +16,7 @@ namespace fairdraw::cli {
 namespace {
 
 constexpr int kExitUsage = 2;
-constexpr int kExitSignal = 128;  // plus the signal: as shells name it
+static_assert(kExitReaderGone == 128 + SIGPIPE);
 
 // Of the first write to stdout that failed; 0: none did.
 std::atomic<int> first_error = 0;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
@@ -84,7 +84,7 @@ int end_of_output(int code) {
   flush_out();
   if (std::ferror(stdout) != 0) note_error();
   if (first_error == 0 || code != 0) return code;
-  if (first_error == EPIPE) return kExitSignal + SIGPIPE;
+  if (first_error == EPIPE) return kExitReaderGone;
   print_error("fairdraw: cannot write to the standard output: {}\n",
               std::strerror(first_error.load()));
   return kExitUsage;

@@ -51,6 +51,9 @@ void print_error(fmt::format_string<Values...> format, Values&&... values) {
 /// The exit code where nothing was judged, or not all that was asked.
 inline constexpr int kExitUndecided = 3;
 
+/// What the shell would show of SIGPIPE: 128 and its number.
+inline constexpr int kExitReaderGone = 141;
+
 /// Flushes stdout. Returns `code`, unless that is 0 and something was not written: then 2 with a
 /// message, or, where the reader has gone (`| head`), what the shell would show of SIGPIPE.
 int end_of_output(int code);

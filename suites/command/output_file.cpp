@@ -30,6 +30,7 @@ OutputFile::OutputFile(std::string option, std::string path, const std::vector<s
     return;
   }
   std::string why;
+  reports::remove_left_behind(path_);
   try {
     const reports::PendingFile probe(path_, "probe");
     std::filesystem::remove(path_, error);

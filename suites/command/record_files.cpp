@@ -13,12 +13,13 @@
 #include "reports/report.h"
 #include "reports/wording.h"
 #include "suites/command/output.h"
+#include "suites/command/signals.h"
 #include "suites/gate/run/complete_record.h"
 
 namespace fairdraw::cli {
 
 std::string read_text(const std::string& path) {
-  // A nightly run with all of its pictures takes some megabytes, a part with its counts a hundred.
+  // Counts of 2^20 tokens take some 10 MB a case, and few cases have as many.
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
   return harness::read_regular_file(path, kMostBytes);
 }
@@ -123,8 +124,10 @@ void naming_report(const Work& work) {
 
 void withdraw_report(const std::string& folder, const std::vector<std::string>& inputs) {
   std::error_code error;
-  if (!inputs.empty() && !std::filesystem::exists(folder, error)) return;
-  naming_report([&] { reports::withdraw_report(folder, {inputs.begin(), inputs.end()}); });
+  if (inputs.empty() || std::filesystem::exists(folder, error)) {
+    naming_report([&] { reports::withdraw_report(folder, {inputs.begin(), inputs.end()}); });
+  }
+  let_signals_in();
 }
 
 void write_report(const std::string& folder, const harness::RunRecord& record,

@@ -9,6 +9,9 @@
 
 namespace fairdraw::cli {
 
+/// Where reports go unless --report says otherwise.
+inline constexpr const char* kUsualReport = "fairdraw-report";
+
 /// All of a regular file of at most 1 GiB. Throws harness::UsageError.
 std::string read_text(const std::string& path);
 
@@ -28,7 +31,7 @@ void expect_run_id(const harness::RunRecord& record, const std::string& path,
 
 /// Removes an earlier report from the folder, less the files of `inputs`. Without inputs it makes
 /// the folder; a verb that has some makes none before it has read them. Throws harness::UsageError
-/// naming --report, also where nothing can be written there.
+/// naming --report, also where nothing can be written there. Signals are let in (signals.h).
 void withdraw_report(const std::string& folder, const std::vector<std::string>& inputs = {});
 
 /// Writes all files of a report. Throws harness::UsageError naming --report.

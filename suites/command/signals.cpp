@@ -1,8 +1,12 @@
 #include "suites/command/signals.h"
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <ctime>
+#include <span>
+
+#include "reports/pending_file.h"
 
 namespace fairdraw::cli {
 namespace {
@@ -21,6 +25,13 @@ std::int64_t now() {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
+// It is blocked while its handler runs, and delivered when that returns.
+void end_at_once(int signal) {
+  reports::remove_pending_files();
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
 void ask_for_an_end(int signal) {
   // One signal to a group of processes comes twice where the process above passes it on, too.
   constexpr std::int64_t kOneSignal = 200'000'000;
@@ -29,19 +40,35 @@ void ask_for_an_end(int signal) {
   first_came_at.compare_exchange_strong(unset, now());  // before another can come between
   if (stopped_by.compare_exchange_strong(none, signal)) return;
   if (now() - first_came_at < kOneSignal) return;
-  // The second one. It is blocked while this handler runs, and delivered when it returns.
-  std::signal(signal, SIG_DFL);
-  std::raise(signal);
+  end_at_once(signal);  // the second one
 }
 
-std::vector<int> not_ignored(const std::vector<int>& signals) {
+bool is_ignored(const struct sigaction& action) {
+  return action.sa_handler == SIG_IGN;  // NOLINT: a macro with a cast
+}
+
+bool is_default(const struct sigaction& action) {
+  return action.sa_handler == SIG_DFL;  // NOLINT: a macro with a cast
+}
+
+std::vector<int> those(std::span<const int> signals, bool (*wanted)(const struct sigaction&)) {
   std::vector<int> result;
   for (const int signal : signals) {
     struct sigaction action {};
     sigaction(signal, nullptr, &action);
-    if (action.sa_handler != SIG_IGN) result.push_back(signal);  // NOLINT: a macro with a cast
+    if (wanted(action)) result.push_back(signal);
   }
   return result;
+}
+
+constexpr std::array kStops = {SIGINT, SIGTERM, SIGHUP};
+constexpr std::array kEnds = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGXCPU};
+
+sigset_t set_of_stops() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : kStops) sigaddset(&signals, signal);
+  return signals;
 }
 
 }  // namespace
@@ -68,7 +95,24 @@ StopSignals::Fresh::Fresh() {
   first_came_at = 0;
 }
 
-StopSignals::StopSignals() : signals_(not_ignored({SIGINT, SIGTERM, SIGHUP}), ask_for_an_end) {}
+StopSignals::StopSignals()
+    : signals_(those(kStops, [](const struct sigaction& action) { return !is_ignored(action); }),
+               ask_for_an_end) {}
+
+SignalsTakeAlong::SignalsTakeAlong()
+    : signals_(those(kEnds, is_default), end_at_once) {}
+
+HeldSignals::HeldSignals() {
+  const sigset_t stops = set_of_stops();
+  pthread_sigmask(SIG_BLOCK, &stops, &before_);
+}
+
+HeldSignals::~HeldSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+void let_signals_in() {
+  const sigset_t stops = set_of_stops();
+  pthread_sigmask(SIG_UNBLOCK, &stops, nullptr);
+}
 
 std::string stop_reason() {
   switch (stopped_by.load()) {

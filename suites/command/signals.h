@@ -31,6 +31,32 @@ class FailedWritesReturn {
   HandledSignals signals_{{SIGPIPE, SIGXFSZ}, [](int) {}};
 };
 
+/// While it lives, a signal that ends the process takes along what is half written
+/// (reports::remove_pending_files). One that has a handler already, as in a Python interpreter,
+/// keeps it.
+class SignalsTakeAlong {
+ public:
+  SignalsTakeAlong();
+
+ private:
+  HandledSignals signals_;
+};
+
+/// While it lives, SIGINT, SIGTERM and SIGHUP wait, until let_signals_in() or the end: a call
+/// removes first what an earlier one left.
+class HeldSignals {
+ public:
+  HeldSignals();
+  ~HeldSignals();
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+void let_signals_in();
+
 /// While it lives, the first SIGINT, SIGTERM or SIGHUP asks for an end (stop_reason), and a second
 /// one, more than a moment later, ends the process at once. One that is ignored (nohup) stays so.
 class StopSignals {

@@ -1,5 +1,10 @@
 #include "suites/command/stoppable_run.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -8,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -106,5 +112,26 @@ StoppableRun run_until_signal(const suites::Plan& plan, const suites::PlanOption
 }
 
 void end_process(int code) { harness::plugin::end_work(end_of_output(code)); }
+
+EndsWithItsReader::EndsWithItsReader() {
+  if (pipe2(over_.data(), O_CLOEXEC) != 0) {
+    throw std::system_error(errno, std::generic_category(), "pipe");
+  }
+  watch_ = std::thread([over = over_[0]] {
+    // Of a pipe without readers, a closed socket and a terminal that hung up, poll() says so unasked.
+    std::array<pollfd, 2> files = {{{STDOUT_FILENO, 0, 0}, {over, 0, 0}}};
+    while (poll(files.data(), files.size(), -1) < 0 && errno == EINTR) {
+    }
+    if (files[1].revents == 0 && (files[0].revents & POLLNVAL) == 0) {
+      harness::plugin::end_work(kExitReaderGone);
+    }
+  });
+}
+
+EndsWithItsReader::~EndsWithItsReader() {
+  close(over_[1]);
+  watch_.join();
+  close(over_[0]);
+}
 
 }  // namespace fairdraw::cli

@@ -1,6 +1,9 @@
 // A run that a signal ends early, with a record of what was run.
 #pragma once
 
+#include <array>
+#include <thread>
+
 #include "harness/run/runner.h"
 #include "suites/gate/run/plan.h"
 
@@ -23,5 +26,19 @@ inline constexpr double kSecondsToEnd = 5;
 
 /// Ends the process with nothing more than a flush: no destructor runs under threads' feet.
 [[noreturn]] void end_process(int code);
+
+/// While it lives, the process ends when nobody reads its standard output any more, in the middle of
+/// a call, too: for verbs that have no other result.
+class EndsWithItsReader {
+ public:
+  EndsWithItsReader();
+  ~EndsWithItsReader();
+  EndsWithItsReader(const EndsWithItsReader&) = delete;
+  EndsWithItsReader& operator=(const EndsWithItsReader&) = delete;
+
+ private:
+  std::array<int, 2> over_ = {-1, -1};  ///< a pipe, closed at the end
+  std::thread watch_;
+};
 
 }  // namespace fairdraw::cli

@@ -1,17 +1,21 @@
-"""Files that verbs read: what has no end, or is larger than any report, is refused at once.
+"""Files that verbs read and leave: what has no end, or is larger than any report, is refused at once;
+what is half written goes with the call; a reader that has gone ends a call that only prints.
 
-Usage: cli_files_test.py FAIRDRAW_BINARY
+Usage: cli_files_test.py FAIRDRAW_BINARY BAD_PLUGIN
 """
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 import unittest
 
 import command_line_case
 from command_line_case import CommandLineCase
 
+BAD_PLUGIN = None
 FILES = ["index.html", "junit.xml", "report.json", "summary.md"]
 ONE_CASE = ("--suite", "smoke", "--sampler", "cpu", "--seed", "11", "--case", "mask/*/v31/*")
 
@@ -21,6 +25,10 @@ class Files(CommandLineCase):
         result = self.run_fairdraw("verify", *ONE_CASE, "--report", self.path(folder))
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertEqual(sorted(os.listdir(self.path(folder))), FILES)
+
+    def start(self, *arguments, **more):
+        return subprocess.Popen([command_line_case.BINARY, *arguments], cwd=self.folder.name,
+                                stderr=subprocess.DEVNULL, **more)
 
     # --- what is read ---
 
@@ -76,7 +84,98 @@ class Files(CommandLineCase):
             with self.subTest(words=words):
                 self.expect_refusal(words, ["has more than 1000 fields in one object"])
 
+    # --- who reads ---
+
+    def test_a_replay_ends_when_nobody_reads_what_it_says(self):
+        for more in ([], ["--plugin-trusted"]):
+            with self.subTest(more=more):
+                replay = self.start(
+                    "replay", "support/gaussian_wide/v1000/unfiltered", "--sampler",
+                    "plugin:" + BAD_PLUGIN, "--plugin-timeout", "600", *more,
+                    stdout=subprocess.PIPE, env=dict(os.environ, FAIRDRAW_BAD="hang"))
+                time.sleep(1)
+                self.assertIsNone(replay.poll())
+                replay.stdout.close()
+                self.assertEqual(replay.wait(timeout=60), 128 + signal.SIGPIPE)
+
+    # --- what is left ---
+
+    def test_a_signal_before_the_run_begins_leaves_no_earlier_report(self):
+        # It waits from the start on, and so it comes as early as any can be dealt with.
+        def with_a_signal():
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        for words in (["verify", *ONE_CASE], ["verify", *ONE_CASE, "--sampler", "plugin:" + BAD_PLUGIN,
+                                              "--plugin-trusted"]):
+            with self.subTest(words=words):
+                self.make_green("report")
+                run = self.start(*words, "--report", self.path("report"), stdout=subprocess.DEVNULL,
+                                 preexec_fn=with_a_signal)
+                self.assertEqual(run.wait(timeout=60), 3)
+                report = self.report("report")
+                self.assertEqual(report["cases"], [])
+                self.assertIn("stopped by SIGTERM after 0 of ", report["incomplete"])
+        self.make_green("shard")
+        for words in (["merge", self.record("shard"), "--report"], ["report", self.record("shard")]):
+            with self.subTest(words=words):
+                self.make_green("report")
+                run = self.start(*words, self.path("report"), stdout=subprocess.DEVNULL,
+                                 preexec_fn=with_a_signal)
+                self.assertEqual(run.wait(timeout=60), -signal.SIGTERM)
+                self.assertEqual(os.listdir(self.path("report")), [])
+
+    def test_words_that_are_no_call_leave_no_earlier_report(self):
+        self.make_green("shard")
+        for words in (["verify", "--sute", "smoke"], ["verify", "--jobs", "0"], ["verify", "--seed="],
+                      ["merge"], ["merge", self.record("shard"), "--max-skipped", "x"]):
+            for folder in (["--report", "report"], ["--report=report"]):
+                with self.subTest(words=words, folder=folder):
+                    self.make_green("report")
+                    result = self.run_fairdraw(*words[:1], *folder, *words[1:])
+                    self.assertEqual(result.returncode, 2, result.stdout)
+                    self.assertEqual(os.listdir(self.path("report")), [])
+        # Help is no run; and what a call names may be an input.
+        self.make_green("report")
+        for words in (["verify", "--help"], ["merge", "report/report.json", "--no-such-option"]):
+            self.run_fairdraw(*words, "--report", "report")
+            self.assertIn("report.json", os.listdir(self.path("report")))
+
+    def test_a_signal_takes_along_what_is_half_written(self):
+        self.make_green("run")
+
+        def with_much_to_write(record):  # that signals can come in the middle of
+            first = record["cases"][0]
+            more = [{**first, "id": f"mask/copy/{i}"} for i in range(5_000)]
+            record["cases"] += more
+            record["draws"] += len(more) * first["draws"]
+            record["summary"][first["verdict"]] += len(more)
+            for derived in ("coverage", "causes"):
+                record.pop(derived, None)
+
+        large = self.edited("large.json", "run", with_much_to_write)
+        os.mkdir(self.path("report"))
+        for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            with self.subTest(stop=stop.name):
+                writes = self.start("report", large, self.path("report"), stdout=subprocess.DEVNULL,
+                                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+                while not os.listdir(self.path("report")):
+                    self.assertIsNone(writes.poll())
+                writes.send_signal(stop)
+                self.assertEqual(writes.wait(timeout=60), -stop)
+                self.assertEqual(os.listdir(self.path("report")), [])
+        # SIGKILL takes nothing along; the next call does.
+        writes = self.start("report", large, self.path("report"), stdout=subprocess.DEVNULL)
+        while not os.listdir(self.path("report")):
+            self.assertIsNone(writes.poll())
+        writes.kill()
+        writes.wait()
+        self.assertNotEqual(os.listdir(self.path("report")), [])
+        self.run_fairdraw("report", self.record("run"), self.path("report"))
+        self.assertEqual(sorted(os.listdir(self.path("report"))), FILES)
+
 
 if __name__ == "__main__":
     command_line_case.take_binary()
+    BAD_PLUGIN = os.path.abspath(sys.argv.pop(1))
     unittest.main()

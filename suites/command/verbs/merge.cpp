@@ -21,7 +21,7 @@ namespace {
 
 struct MergeOptions {
   std::vector<std::string> files;
-  std::string report = "fairdraw-report";
+  std::string report = kUsualReport;
   std::string run_id;
   RequiredCoverage required;
   bool across_seeds = false;

@@ -9,6 +9,7 @@
 #include "suites/command/options.h"
 #include "suites/command/output.h"
 #include "suites/command/run_options.h"
+#include "suites/command/stoppable_run.h"
 #include "suites/command/verbs/verbs.h"
 #include "suites/gate/fuzz/capsule_files.h"
 #include "suites/gate/identify/profile_sampler.h"
@@ -59,6 +60,7 @@ int replay_capsule(const ReplayOptions& options) {
 }
 
 int replay(const ReplayOptions& options) {
+  const EndsWithItsReader watched;
   if (suites::fuzz::is_capsule(options.id)) return replay_capsule(options);
   suites::PlanOptions planned = plan_options(options.run);
   planned.suite = suites::Suite::nightly;  // holds all the others

@@ -64,7 +64,7 @@ int report(const ReportOptions& options) {
 
 Verb add_report(CLI::App& app) {
   const auto options = std::make_shared<ReportOptions>();
-  options->folder = "fairdraw-report";
+  options->folder = kUsualReport;
   add_option(app, "file", options->file, "FILE", "A report.json", {.required = true});
   add_option(app, "--report,folder", options->folder, "DIR", "Where the rendered report goes");
   add_option(app, "--benchmark", options->benchmark, "FILE",

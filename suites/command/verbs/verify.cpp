@@ -38,7 +38,7 @@ struct VerifyOptions {
   std::string times;
   std::string case_part;
   bool second_look = false;
-  std::string report = "fairdraw-report";
+  std::string report = kUsualReport;
   std::string history;
   std::string case_glob;
   std::vector<std::string> exclude;
