@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from . import (
     flashinfer,
+    from_source,
     hf,
     llamacpp,
     max_cpu,
@@ -21,7 +22,7 @@ from . import (
     vllm_v2,
     vllm_v2_rejection,
 )
-from ._engine import DraftEngine, Engine, OperationEngine
+from ._engine import DraftEngine, Engine, OperationEngine, RunningEngine
 from ._packages import Unavailable
 
 ENGINES: dict[str, Engine] = {
@@ -50,6 +51,9 @@ ENGINES: dict[str, Engine] = {
         vllm_v2_rejection.TOKEN_WISE,
         vllm_v2_rejection.BLOCK,
         flashinfer.CHAIN,
+        *from_source.SAMPLERS,
+        *from_source.VERIFIERS,
+        *from_source.RUNNING,
     )
 }
 
@@ -63,4 +67,12 @@ def why_not(engine: Engine) -> str:
     return ""
 
 
-__all__ = ["ENGINES", "DraftEngine", "Engine", "OperationEngine", "Unavailable", "why_not"]
+__all__ = [
+    "ENGINES",
+    "DraftEngine",
+    "Engine",
+    "OperationEngine",
+    "RunningEngine",
+    "Unavailable",
+    "why_not",
+]

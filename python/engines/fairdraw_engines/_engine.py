@@ -44,6 +44,13 @@ class Engine:
     settings: Mapping[str, str] = field(default_factory=dict)
     #: The engine that has the same function as its filters, whose capsules are this one's, too.
     filter_of: str | None = None
+    #: Of a rule that is written from an engine's source: where that is, and what a report of it says
+    #: first (the name of a cause).
+    source: str = ""
+    cause: str = ""
+    #: What its capsule has where no row alone shows what is wrong: `what` it does, the `call` of the
+    #: standalone function without `settings`, what is `expected` of it, and `right` in words.
+    example: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,14 @@ class DraftEngine(Engine):
     def checks(self) -> tuple[str, ...]:
         """Names of the checks that are about its rows."""
         return ("verify", "verify_law") if self.target == "logits" else ("chain", "chain_law")
+
+
+@dataclass(frozen=True)
+class RunningEngine(Engine):
+    """A running batch (`fairdraw.RunningBatch`) with processing, judged by the cases of check `sequences`.
+
+    `make(seed)` gives what makes one. Its tokens are those of fairdraw, by seed and offset.
+    """
 
 
 #: What an adapter on float32 tensors can do: other dtypes are read as float32, as engines do;

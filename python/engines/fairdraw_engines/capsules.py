@@ -3,7 +3,8 @@
 A red case is run again with its draws, the call that is wrong is found, its row is made small while
 the engine's answer stays wrong in the same way, and cases whose rows come out alike are one capsule:
 a folder with a page to paste into an issue, and case.json for the script standalone/show.py, which
-needs the engine's package, NumPy and perhaps torch. The script ends with 1 if the defect shows, and a
+needs the engine's package, NumPy and perhaps torch. An engine whose requests are no rows has an `example`
+instead, which is its capsule. The script ends with 1 if the defect shows, and a
 capsule is kept only if it does.
 """
 
@@ -12,33 +13,32 @@ from __future__ import annotations
 import dataclasses
 import fcntl
 import hashlib
-import json
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ._engine import DraftEngine, Engine, OperationEngine, Sampler
+from ._capsule_text import Capsule, ExampleCapsule, Wrong
+from ._engine import DraftEngine, Engine, OperationEngine, RunningEngine, Sampler
 from ._one_row import (
     Answer,
     Array,
     Row,
     answer_of,
     call_of,
-    counts_allowed,
     expected_of,
     symptoms,
     trait,
     unpacked,
 )
 from ._packages import Unavailable
-from ._shrink_row import as_text, complexity, shrink
+from ._shrink_row import complexity, shrink
 from .matrix import Record, judge, matching_cases
 
 #: Draws of a row, until the symptom shows.
@@ -57,47 +57,6 @@ REPLAY = re.compile(r"^    python -m fairdraw engines run (\S+) .*--case '([^']+
 
 class NotReduced(Exception):
     """Why a red case has no capsule."""
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Wrong:
-    """A row that an engine answers wrongly, and how."""
-
-    engine: Engine
-    profile: str
-    row: Row
-    draws: int
-    symptom: str
-
-
-@dataclasses.dataclass(eq=False)
-class Capsule:
-    wrong: Wrong
-    cases: list[Record]  # the red cases that it stands for, as the matrix has them
-    version: str
-
-    @property
-    def key(self) -> tuple[str, str, str, str, str]:
-        """What red cases have in common that are one capsule."""
-        wrong = self.wrong
-        # A draw that leaves its mask does so whatever made the mask.
-        filters = [] if wrong.symptom == "leaves_mask" else wrong.row.filters()
-        return (
-            wrong.engine.name,
-            wrong.profile,
-            wrong.symptom,
-            trait(wrong.row),
-            "+".join(filters),
-        )
-
-    @property
-    def name(self) -> str:
-        """Of its folder."""
-        engine, profile, symptom, unusual, filters = self.key
-        words = re.findall("[a-z0-9]+", unusual.lower())[:4]
-        other = "" if self.wrong.profile == self.wrong.engine.semantics else f"-{profile}"
-        ends = f"-{filters}" if filters else ""
-        return f"{engine}{other}-{symptom}-{'_'.join(words)}{ends}"
 
 
 def _named_parameters(message: str) -> tuple[float, int, float, float] | None:
@@ -202,123 +161,15 @@ def _smallest(
     return shrink(row, fails, seconds)
 
 
-def _array(values: Iterable[float]) -> str:
-    """A Python expression for float32 values, runs of one value together."""
-    parts: list[tuple[str, int]] = []
-    for value in values:
-        text = as_text(value)
-        if parts and parts[-1][0] == text:
-            parts[-1] = (text, parts[-1][1] + 1)
-        else:
-            parts.append((text, 1))
-    if all(count < 4 for _, count in parts):
-        return f"[{', '.join(text for text, count in parts for _ in range(count))}]"
-    return " + ".join(f"[{text}]" + (f" * {count}" if count > 1 else "") for text, count in parts)
-
-
-def sentence(capsule: Capsule) -> str:
-    """What is wrong, in one sentence of plain English."""
-    wrong = capsule.wrong
-    expected = expected_of(wrong.profile, wrong.row)
-    answer = answer_of(wrong.engine, wrong.engine.make(1), wrong.row, wrong.draws)
-    what = symptoms(expected, answer).get(wrong.symptom, wrong.symptom)
-    size = f"{wrong.row.vocab} token{'s' if wrong.row.vocab > 1 else ''}"
-    return (
-        f"{wrong.engine.calls.partition(':')[0]} {what}, in a row of {size} with {trait(wrong.row)} and "
-        f"{_parameters(wrong.row)}."
-    )
-
-
-def _parameters(row: Row) -> str:
-    named = [f"temperature {as_text(row.temperature)}"]
-    named += [f"top_k {row.top_k}"] if row.top_k else []
-    named += [f"top_p {as_text(row.top_p)}"] if row.top_p != 1 else []
-    named += [f"min_p {as_text(row.min_p)}"] if row.min_p else []
-    return ", ".join(named)
-
-
-def _number(value: float) -> float | str:
-    """The shortest number that float32 reads back as this one, or its name if it is not finite."""
-    text = as_text(value)
-    return float(text) if np.isfinite(value) else text
-
-
-def case(capsule: Capsule, text: str) -> str:
-    """The JSON of a capsule, for SHOW: the engine's calls, the row, what is expected."""
-    wrong = capsule.wrong
-    engine, row = wrong.engine, wrong.row
-    expected = expected_of(wrong.profile, row)
-    judged = expected["defined"] and not expected["must_fail"]
-    counts = counts_allowed(expected, wrong.draws) if judged and wrong.symptom == "counts" else {}
-    call = {
-        "logits": [_number(value) for value in row.logits],
-        "temperature": _number(row.temperature),
-        "top_k": row.top_k,
-        "top_p": _number(row.top_p),
-        "min_p": _number(row.min_p),
-        "draws": wrong.draws,
-        **engine.settings,
-    }
-    allowed = {
-        "kept": expected["kept"] if judged else None,
-        **{name: expected[name] for name in ("may_be_kept", "fewest", "most", "must_fail")},
-        "counts": [[token, *bounds] for token, bounds in list(counts.items())[:64]],
-    }
-    fields = {
-        "text": text,
-        "seen_with": capsule.version,
-        "answer": engine.standalone,
-        "call": call,
-        "expected": allowed,
-    }
-    lines = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in fields.items()]
-    return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def page(capsule: Capsule, text: str, output: str) -> str:
-    """The Markdown of a capsule."""
-    wrong = capsule.wrong
-    row, expected = wrong.row, expected_of(wrong.profile, wrong.row)
-    judged = expected["defined"] and not expected["must_fail"]
-    if not judged:
-        right = "no token, or one that the filters of the same call keep"
-    elif wrong.symptom == "counts":
-        right = "draws by the softmax of what the filters leave"
-    else:
-        low, high = expected["fewest"], expected["most"]
-        size = f"{low}" if low == high else f"{low} to {high}"
-        right = f"{size} stay, of {_some(expected['may_be_kept'])}"
-    lines = [
-        f"# {text}",
-        "",
-        f"- versions: {capsule.version}",
-        f"- calls: {wrong.engine.calls}",
-        f"- logits: `{_array(row.logits)}`",
-        f"- {_parameters(row)}",
-        f"- expected: {right}",
-        f"- got: {'; '.join(output.strip().splitlines())}",
-        "",
-        "`python show.py case.json` shows it and ends with 1: fairdraw's `standalone/show.py`, which needs",
-        "the engine's package alone. fairdraw found it by:",
-        "",
-    ]
-    lines += [f"    {red['replay']}" for red in capsule.cases]
-    return "\n".join(lines) + "\n"
-
-
-def _some(ids: Sequence[int]) -> str:
-    return f"{list(ids[:8])}{' and more' if len(ids) > 8 else ''}"
-
-
-def write(capsule: Capsule, folder: Path) -> None:
+def write(capsule: Capsule | ExampleCapsule, folder: Path) -> None:
     """Writes the capsule's folder and runs SHOW of it; NotReduced where that does not show it.
 
     A capsule of that name is replaced if the script shows it, and stays if not.
     """
-    text = sentence(capsule)
+    text = capsule.sentence()
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "case.json"
-        file.write_text(case(capsule, text))
+        file.write_text(capsule.case(text))
         ran = subprocess.run(
             [sys.executable, "-B", SHOW, file], capture_output=True, text=True, timeout=SCRIPT_SECONDS,
             check=False,
@@ -329,7 +180,7 @@ def write(capsule: Capsule, folder: Path) -> None:
         target = folder / capsule.name
         target.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, target / "case.json")
-    (target / "issue.md").write_text(page(capsule, text, ran.stdout))
+    (target / "issue.md").write_text(capsule.page(text, ran.stdout))
 
 
 def _red_cases(matrix: Record) -> set[tuple[str, str]]:
@@ -344,9 +195,9 @@ def _red_cases(matrix: Record) -> set[tuple[str, str]]:
 
 def collect(
     matrix: Record, engines: Mapping[str, Engine], seconds: float = 20
-) -> tuple[list[Capsule], list[tuple[Record, str, Record]]]:
+) -> tuple[list[Capsule | ExampleCapsule], list[tuple[Record, str, Record]]]:
     """Capsules of a matrix's red cases, and (record, why, red case) of those that have none."""
-    capsules: dict[Any, Capsule] = {}
+    capsules: dict[Any, Capsule | ExampleCapsule] = {}
     left: list[tuple[Record, str, Record]] = []
     failed = _red_cases(matrix)
     for record in matrix["engines"]:
@@ -361,19 +212,25 @@ def collect(
                     raise NotReduced(f"its filter is that of {engine.filter_of}, which is red, too")
                 if isinstance(engine, OperationEngine):
                     raise NotReduced("an operation on rows, which has neither mask nor draws")
-                if isinstance(engine, DraftEngine):
-                    raise NotReduced("drafts, which no row alone shows")
+                if isinstance(engine, DraftEngine | RunningEngine) and not engine.example:
+                    raise NotReduced("drafts or histories, which no row alone shows")
                 if engine.standalone is None:
                     raise NotReduced("no script calls its package without fairdraw, if it has one")
                 version = engine.version()
-                arguments = (record["semantics"], record["suite"], red, record["seed"], seconds)
-                capsule = Capsule(reduced(engine, *arguments), [red], version)
+                capsule: Capsule | ExampleCapsule
+                if engine.example:
+                    capsule = ExampleCapsule(engine, [red], version)
+                else:
+                    arguments = (record["semantics"], record["suite"], red, record["seed"], seconds)
+                    capsule = Capsule(reduced(engine, *arguments), [red], version)
             except (NotReduced, Unavailable) as reason:
                 left.append((record, str(reason), red))
                 continue
             same = capsules.setdefault(capsule.key, capsule)
             if same is not capsule:
                 same.cases.append(red)
+                if not isinstance(same, Capsule) or not isinstance(capsule, Capsule):
+                    continue
                 if complexity(capsule.wrong.row) < complexity(same.wrong.row):
                     same.wrong = capsule.wrong
             print(f"{record['engine']} {red['case']}: {same.name}", file=sys.stderr, flush=True)
@@ -399,7 +256,8 @@ def index_page(folder: Path, left: Sequence[tuple[str, str, str]]) -> str:
         "",
         "Written by `python -m fairdraw engines capsules`: the red cases of the conformance matrix as",
         "rows that show them, to be attached to an issue. Each folder has a page, and a case for the",
-        "script `python/engines/fairdraw_engines/standalone/show.py`, which needs the engine's package alone:",
+        "script `python/engines/fairdraw_engines/standalone/show.py`, which needs the engine's package alone,",
+        "or `rules.py` beside it for a rule that is written from an engine's source:",
         "`python show.py case.json` was run, and showed the defect.",
         "",
         "| capsule | red cases | what is wrong |",
@@ -446,7 +304,7 @@ def write_all(
     shown: set[tuple[str, str]] = set()
     written = set()
     for capsule in capsules:
-        cases = [(capsule.wrong.engine.name, red["case"]) for red in capsule.cases]
+        cases = [(capsule.engine.name, red["case"]) for red in capsule.cases]
         try:
             write(capsule, folder)
         except NotReduced as reason:

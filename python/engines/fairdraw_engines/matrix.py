@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from fairdraw import (
     Report,
@@ -27,10 +27,10 @@ from fairdraw import (
     verify_operations,
     verify_speculation,
 )
-from fairdraw.verification import Suite, data_folder, operation_names
+from fairdraw.verification import Promise, Suite, data_folder, operation_names
 
 from . import ENGINES
-from ._engine import INTERPRETER, DraftEngine, Engine, OperationEngine
+from ._engine import INTERPRETER, DraftEngine, Engine, OperationEngine, RunningEngine
 from ._packages import Unavailable
 from ._workers import Died, in_processes, in_this_process
 
@@ -66,11 +66,15 @@ def judge(engine: Engine, semantics: str, suite: Suite, case: str, seed: int) ->
         own = dict(target=engine.target, drafts=engine.drafts, lacks=engine.lacks)
         own.update(acceptance_rule=engine.acceptance_rule, abilities=engine.draft_abilities)
         gate = verify_speculation
+    elif isinstance(engine, RunningEngine):
+        own = dict(running_batch=engine.make(seed), abilities=engine.abilities)
+        own.update(randomness=get_args(Promise), logits=[])
+        gate = verify
     else:
         own = dict(abilities=engine.abilities, logits=_captured_files(case))
         gate = verify
     return gate(
-        engine.make(seed),
+        None if "running_batch" in own else engine.make(seed),
         semantics,
         suite,
         name=engine.name,
@@ -88,10 +92,12 @@ def is_about(engine: Engine, case: str) -> bool:
 
 
 def is_of_kind(engine: Engine, case: str) -> bool:
-    """Whether the case is about operations on rows, or about drafts over its rows, where the engine has
-    these, else about draws."""
+    """Whether the case is about operations on rows, drafts over its rows or running batches, where the
+    engine has these, else about draws."""
     if isinstance(engine, DraftEngine):
         return case.partition("/")[0] in engine.checks()
+    if isinstance(engine, RunningEngine):
+        return case.partition("/")[0] == "sequences"
     return (case.partition("/")[0] in operation_names()) == isinstance(engine, OperationEngine)
 
 
@@ -328,9 +334,13 @@ def _by_profile(ran: Sequence[Record]) -> list[str]:
         f"| profile | {' | '.join(tables)} |",
         "|---|" + "---|" * len(tables),
     ]
-    for profile in next(iter(tables.values())):
-        counts = [table.get(profile, [0, 0]) for table in tables.values()]
-        cells = [f"**{p}/{n}**" if p == n else f"{p}/{n}" for p, n in counts]
+    for profile in dict.fromkeys(profile for table in tables.values() for profile in table):
+        counts = [table.get(profile) for table in tables.values()]
+        cells = ["-" if c is None else "/".join(map(str, c)) for c in counts]
+        cells = [
+            f"**{cell}**" if c and c[0] == c[1] else cell
+            for cell, c in zip(cells, counts, strict=True)
+        ]
         lines.append(f"| {profile} | {' | '.join(cells)} |")
     return lines
 

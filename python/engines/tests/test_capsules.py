@@ -5,12 +5,14 @@ import inspect
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fairdraw_engines import ENGINES, Engine, __main__, _one_row, _shrink_row, capsules, matrix
 from fairdraw_engines._engine import INTERPRETER, report_kept
+from fairdraw_engines.standalone import rules
 from fairdraw_engines.standalone import show as standalone_show
 
 SEED = 1
@@ -227,13 +229,14 @@ def test_counts_of_a_right_sampler_are_allowed():
 
 
 def test_the_script_does_not_use_fairdraw_and_has_a_function_for_each_engine(show):
-    assert "fairdraw" not in show.read_text()
+    assert "fairdraw" not in show.read_text() + Path(rules.__file__).read_text()
     engines = [engine for engine in ENGINES.values() if engine.standalone is not None]
     assert {engine.standalone for engine in engines} == set(standalone_show.ANSWERS)
     call = ["logits", "temperature", "top_k", "top_p", "min_p", "draws"]
     for engine in engines:
         answer = standalone_show.ANSWERS[engine.standalone]
-        assert list(inspect.signature(answer).parameters) == [*call, *engine.settings]
+        asked = engine.example["call"] if engine.example else call
+        assert list(inspect.signature(answer).parameters) == [*asked, *engine.settings]
 
 
 NOT_JUDGED = {

@@ -19,6 +19,7 @@ from fairdraw_engines import (
     ENGINES,
     DraftEngine,
     OperationEngine,
+    RunningEngine,
     Unavailable,
     __main__,
     _engine,
@@ -48,10 +49,12 @@ def engine_or_skip(name):
     return engine
 
 
+#: Rules that keep no profile have tests of their own (test_from_source.py).
+KEEPING = {name: engine for name, engine in ENGINES.items() if not engine.source}
 SAMPLERS = [
     name
-    for name, engine in ENGINES.items()
-    if not isinstance(engine, OperationEngine | DraftEngine)
+    for name, engine in KEEPING.items()
+    if not isinstance(engine, OperationEngine | DraftEngine | RunningEngine)
 ]
 #: Ends of every parameter, ties, tokens without probability.
 OPERATION_CASES = [f"*/{family}/v1000/edges" for family in ("gaussian_wide", "masked", "ties_at_k")]
@@ -66,7 +69,7 @@ def test_operations_keep_their_profile(name):
     assert judged == {glob.partition("/")[0] for glob in engine.cases}
 
 
-@pytest.mark.parametrize("name", [n for n, e in ENGINES.items() if isinstance(e, DraftEngine)])
+@pytest.mark.parametrize("name", [n for n, e in KEEPING.items() if isinstance(e, DraftEngine)])
 def test_verifiers_of_drafts_keep_their_profile(name):
     engine = engine_or_skip(name)
     exact, law = engine.checks()

@@ -1,4 +1,5 @@
-"""Shows a sampler's defect: `python show.py case.json` calls the sampler's package with the case's row.
+"""Shows a sampler's defect: `python show.py case.json` calls the sampler's package with the case's row, or a
+rule that is written from an engine's source, of rules.py beside this script.
 
 Prints what is wrong and ends with 1, or prints "right" and ends with 0. Needs NumPy, the package that
 the case names in `seen_with`, and torch where that package does. A case named vllm_* uses an installed
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib
+import importlib.util
 import inspect
 import json
 import linecache
@@ -284,10 +285,67 @@ def vllm_triton(
     return kept, (probs / noise).argmax(dim=-1).tolist()
 
 
+def rules() -> Any:
+    """rules.py beside this script."""
+    file = Path(__file__).with_name("rules.py")
+    specification = importlib.util.spec_from_file_location("rules", file)
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def rule(
+    logits: list[float],
+    temperature: float,
+    top_k: int,
+    top_p: float,
+    min_p: float,
+    draws: int,
+    rule: str,
+) -> Answer:
+    """A sampler of rules.py."""
+    row = np.array(logits, np.float32)
+    parameters = (float(np.float32(value)) for value in (temperature, top_k, top_p, min_p))
+    kept, tokens = rules().RULES[rule](1).answer(row, *parameters, draws)
+    return set(np.flatnonzero(kept).tolist()), tokens.tolist()
+
+
+def drafted(target: list[float], draft: list[float], draws: int, rule: str) -> Answer:
+    """The first token after a draft by probabilities, each time another, as a verifier of rules.py has it."""
+    p, q = (
+        np.broadcast_to(np.array(law)[None, None], (draws, 2, len(law))) for law in (target, draft)
+    )
+    tokens = np.random.default_rng(2).choice(len(draft), (draws, 1), p=draft)
+    verified = rules().VERIFIERS[rule](1).verify(p, q[:, :1], tokens, np.ones(draws, np.int64))
+    return None, verified[:, 0].tolist()
+
+
+def banned(logits: list[list[float]], banned: list[list[int]], rule: str) -> Answer:
+    """The largest logit of a batch's first row, with ids banned in each."""
+    scores = np.array(logits, np.float32)
+    getattr(rules(), rule)(scores, banned)
+    return None, [int(scores[0].argmax())]
+
+
+def penalised(
+    logits: list[float], prompt: list[int], output: list[int], penalty: float, rule: str
+) -> Answer:
+    """The largest logit of a row, with the frequency penalty of a history."""
+    scores = np.array(logits, np.float32)
+    histories = (np.array(history, np.int64) for history in (prompt, output))
+    getattr(rules(), rule)(scores, penalty, *histories)
+    return None, [int(scores.argmax())]
+
+
 #: The functions that a case's `answer` names.
 ANSWERS: dict[str, Callable[..., Answer]] = {
+    "banned": banned,
+    "drafted": drafted,
     "flashinfer": flashinfer,
     "llamacpp": llamacpp,
+    "penalised": penalised,
+    "rule": rule,
     "vllm_package": vllm_package,
     "vllm_triton": vllm_triton,
 }
@@ -325,8 +383,11 @@ def faults(
 
 def main(file: str) -> int:
     case = json.loads(Path(file).read_text())
-    call = {**case["call"], "logits": [float(value) for value in case["call"]["logits"]]}
-    wrong = faults(*ANSWERS[case["answer"]](**call), call["draws"], case["expected"])
+    call = dict(case["call"])
+    if "logits" in call:  # some by name: "-inf"
+        call["logits"] = np.array(call["logits"], np.float64).tolist()
+    kept, tokens = ANSWERS[case["answer"]](**call)
+    wrong = faults(kept, tokens, len(tokens), case["expected"])
     print("\n".join(wrong) or "right")
     return 1 if wrong else 0
 
