@@ -1,0 +1,65 @@
+// A sampler that answers for some rows, and a right one that answers for all others: what a red run
+// asks to find where a mistake shows, and how mutants get a mistake that depends on a condition.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/contract/serving.h"
+#include "reference/integer_model.h"
+
+namespace fairdraw::harness {
+
+/// A row of a call, or a request of one with drafts, as a condition sees it.
+struct RowFacts {
+  reference::RowParameters parameters;  ///< of calls without them: those that change nothing
+  std::int64_t vocab = 0;
+  std::uint32_t dtype = 0;         ///< as fairdraw_batch has it
+  std::int64_t row = 0, rows = 1;  ///< its place in the call, and how many that has
+  bool processed = false;          ///< the call has logits processing
+};
+
+using RowCondition = std::function<bool(const RowFacts&)>;
+
+/// Rows for which `where` holds are answered by one sampler, the others by the other. Each is asked
+/// only where it answers something, and is then given the whole call. Events of a running batch go
+/// to both, and the answer is that of `sampler`.
+class MixedSampler final : public Serves<Sampler> {
+ public:
+  /// How many rows were answered by which.
+  struct Answered {
+    std::size_t by_sampler = 0, by_right = 0;
+  };
+
+  /// Describes itself as `sampler`. `answered` may be null, and must outlive this.
+  MixedSampler(std::unique_ptr<Sampler> sampler, std::unique_ptr<Sampler> right, RowCondition where,
+               Answered* answered = nullptr);
+
+  const SamplerDescription& description() const override { return sampler_->description(); }
+  std::pmr::memory_resource* memory() override { return sampler_->memory(); }
+  std::string broken() const override { return sampler_->broken(); }
+  void recover() override { sampler_->recover(); }
+
+  std::string run(const fairdraw_batch& batch) override;
+  std::string run_operation(const fairdraw_operation& operation) override;
+  std::string run_chain(const fairdraw_chain& chain) override;
+  std::string run_speculation(const fairdraw_verification& verification) override;
+  std::string run_event(const fairdraw_event& event) override;
+
+ private:
+  template <class Call>
+  std::string mix(const Call& call, const std::vector<RowFacts>& rows, std::int64_t outputs,
+                  const std::int32_t* indices);
+
+  std::unique_ptr<Sampler> sampler_, right_;
+  RowCondition where_;
+  Answered* answered_;
+  std::map<std::int32_t, RowFacts> slots_;  ///< of a running batch
+};
+
+}  // namespace fairdraw::harness
