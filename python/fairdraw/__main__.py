@@ -8,8 +8,15 @@ from collections.abc import Sequence
 from . import _core
 from .verification import data_folder
 
-#: Verbs that distributions of their own bring: `main` of fairdraw_VERB.__main__.
-SEPARATE = ("audit", "engines", "ray")
+#: Verbs that distributions of their own bring, `main` of fairdraw_VERB.__main__, and what they do.
+SEPARATE = {
+    "audit": "Judge a served model over HTTP, without its logits",
+    "engines": "Judge samplers of other engines by their own definitions",
+    "ray": "Run the gate on a Ray cluster",
+}
+
+#: Where it is not of the verb's name.
+FOLDERS = {"ray": "cluster"}
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -19,7 +26,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if importlib.util.find_spec(f"fairdraw_{verb}") is None:
             print(
                 f"fairdraw: '{verb}' is a verb of the distribution fairdraw-{verb}, which is not "
-                "installed",
+                f"installed: python/{FOLDERS.get(verb, verb)} of the repository has it",
                 file=sys.stderr,
             )
             return 2
@@ -27,7 +34,12 @@ def main(words: Sequence[str] | None = None) -> int:
     # The command line looks for its captured logits there.
     os.environ["FAIRDRAW_DATA"] = str(data_folder())
     sys.stdout.flush()
-    return _core.command_line(["fairdraw", *words])
+    code = _core.command_line(["fairdraw", *words])
+    if verb in ("--help", "-h"):
+        print("\nOf distributions of their own (python -m fairdraw VERB):", flush=True)
+        for name, what in SEPARATE.items():
+            print(f"  {name:9} {what}", flush=True)
+    return code
 
 
 if __name__ == "__main__":

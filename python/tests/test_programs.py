@@ -57,11 +57,14 @@ def test_without_serving_a_name_of_it_says_what_left_it_out(monkeypatch):
         getattr(fairdraw, "no_such_name")  # noqa: B009
 
 
-def test_a_verb_of_another_distribution_names_it(monkeypatch, capsys):
+def test_a_verb_of_another_distribution_names_it(monkeypatch, capfd):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert __main__.main(["--help"]) == 0
+    of_help = capfd.readouterr().out.split("Of distributions of their own", 1)[1]
+    assert [line.split()[0] for line in of_help.splitlines()[1:]] == list(__main__.SEPARATE)
     for verb in __main__.SEPARATE:
         assert __main__.main([verb, "--help"]) == 2
-        assert f"fairdraw-{verb}, which is not installed" in capsys.readouterr().err
+        assert f"fairdraw-{verb}, which is not installed" in capfd.readouterr().err
 
 
 ITEMS = """

@@ -129,6 +129,13 @@ class Launcher(LauncherCase):
             self.assertEqual(given, f"fairdraw: unknown verb '{words[words[0] == 'help']}'")
             self.assertEqual(sorted(known.split()), sorted(["--version", "help", *verbs]))
 
+    def test_audit_is_in_the_help_and_says_where_it_is(self):
+        self.assertIn("python -m fairdraw audit", self.expect_answer("--help").stdout)
+        for words in [["audit", "--base-url", "x"], ["audit", "--help"], ["help", "audit"]]:
+            message = self.expect_answer(*words, status=2).stderr
+            self.assertIn("then python -m fairdraw audit\n", message)
+            self.assertEqual(message.count("\n"), 1)
+
     def test_words_that_are_patterns_or_not_printable(self):
         for word in ["*", "ver*", "[a-z]*", "x\ny", "\x1b[31m", "v" * 5000]:
             message = self.expect_answer(word, status=2).stderr
