@@ -53,7 +53,7 @@ bool is_extreme(const RowParameters& parameters, const Semantics& semantics) {
 
 void plan_temperature(Plan& plan, float temperature, const Semantics& semantics) {
   if (temperature > 0)
-    plan.temperature = std::max<double>(temperature, semantics.least_temperature);
+    plan.temperature = std::max(temperature, semantics.least_temperature);
   if (temperature < 0) {
     plan.greedy = true;
   } else if (temperature == 0) {
@@ -250,6 +250,17 @@ double total_variation_bound(const RankedWeights& row, const Cut& cut, double am
   return static_cast<double>(std::min(bound, 1.0L));
 }
 
+// No token of a sampler within the weight bound has more: that token's weight over the least that
+// is kept. In an open tie it is open which tokens stay, and known how many.
+double largest_bound(const RankedWeights& row, const Cut& cut) {
+  const auto open = static_cast<long double>(cut.count_low - cut.certain);
+  const long double error = row.mass_error[cut.possible];
+  const long double most = row.weight_at(0) + error;
+  const long double least =
+      row.mass[cut.certain] + open * row.weight_at(cut.possible - 1) - error;
+  return least > most ? static_cast<double>(most / least + 0x1p-52L) : 1;
+}
+
 // The mass that the draw walks through where the last token has what is left of p times the base:
 // each token's part of it, and a bound on a sampler's error of that last part, which is a
 // difference of two sums.
@@ -292,6 +303,7 @@ void apply_floor(RealDistribution& distribution, double floor) {
     p = std::max(p, floor);
     sum += p;
   }
+  distribution.largest = std::max(distribution.largest, floor);  // divided by a sum above 1
   for (double& p : distribution.probability) p /= sum;
   for (Membership& membership : distribution.membership) {
     if (membership == Membership::out) membership = Membership::in;
@@ -334,6 +346,13 @@ RealDistribution make_distribution(const RankedWeights& filters, const RankedWei
       distribution.total_variation_bound =
           std::min(1.0, distribution.total_variation_bound * scale);
     }
+  }
+  // Where the last token has a part of its mass less is walked through than is kept.
+  if (cut.possible > 1 && !drawn.truncated) distribution.largest = largest_bound(row, cut);
+  if (!drawn.weight.empty()) {
+    const auto first = static_cast<double>(drawn.weight.front() / drawn.total);
+    distribution.largest =
+        std::min(distribution.largest, first + distribution.total_variation_bound);
   }
   distribution.log_normalizer = static_cast<double>(std::log(row.mass.back() / row.weight_at(0)));
   if (semantics.masked_probability_floor > 0 && !plan.greedy) {

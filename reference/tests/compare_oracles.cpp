@@ -42,6 +42,13 @@ std::string contradiction(const IntegerRow& row, const RealDistribution& distrib
     return fmt::format("total variation {} above its bound {}", distance,
                        distribution.total_variation_bound);
   }
+  for (std::size_t id = 0; id < row.mask.size(); ++id) {
+    const double probability = row.mask[id] == 0 ? 0
+                                                 : static_cast<double>(row.weight[id]) /
+                                                       static_cast<double>(row.total);
+    if (probability <= distribution.largest) continue;
+    return fmt::format("token {} has {}, more than {}", id, probability, distribution.largest);
+  }
   return "";
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <optional>
 #include <vector>
@@ -26,10 +25,8 @@ std::optional<ProbeDesign> design_of(const CheckInput& input, const Request& row
   if (!missing_ability(sampler, row).empty()) return std::nullopt;
   const reference::RealDistribution distribution = distribution_of(input, row, 0);
   if (!distribution.defined || distribution.must_fail) return std::nullopt;
-  const double most_likely =
-      *std::max_element(distribution.probability.begin(), distribution.probability.end()) +
-      distribution.total_variation_bound;
-  return design_probes(kInstances, kStreamLength, most_likely, input.false_fail_rate * kShare);
+  return design_probes(kInstances, kStreamLength, distribution.largest,
+                       input.false_fail_rate * kShare);
 }
 
 // The first outputs of each instance. Each is offered seeds of its own: a sampler that uses them

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -21,9 +20,7 @@ using harness::RunRecord;
 using harness::Verdict;
 using reference::Semantics;
 
-// The smoke suite's cases of up to 1000 tokens: what they hold for a sampler that is not the
-// integer arithmetic are all kinds of check, every family under the parameters at the edges, and
-// everyday ones. Rows of 131072 tokens, which the streams need, are left to one profile.
+// Suite smoke, all of it.
 RunRecord judge(const Semantics& semantics, ProfileSampler::Failing failing,
                 const std::string& judged_by, const std::string& glob) {
   PlanOptions options;
@@ -51,12 +48,13 @@ class OwnProfile : public testing::TestWithParam<std::tuple<std::string, Failing
 TEST_P(OwnProfile, Passes) {
   const auto& [name, failing] = GetParam();
   // Where calls are refused, the lists of requests that hold parameters to refuse.
-  const std::string glob = failing == Failing::rows ? "*/v1000/*" : "[msr]*/v1000/e*";
+  const std::string glob = failing == Failing::rows ? "*" : "[msr]*/v1000/e*";
   const RunRecord record = judge(*reference::find_profile(name), failing, name, glob);
   for (const CaseRecord& one : record.cases) {
-    EXPECT_NE(one.verdict, Verdict::failed) << one.id << ": " << one.message;
-    EXPECT_NE(one.verdict, Verdict::underpowered) << one.id << ": " << one.message;
+    EXPECT_TRUE(one.verdict == Verdict::passed || one.verdict == Verdict::skipped)
+        << one.id << " " << to_string(one.verdict) << ": " << one.message;
   }
+  EXPECT_EQ(record.exit_code(), 0);
   // Masks of a dozen families, support, replay, relations, and the checks of draws.
   EXPECT_GE(count(record, Verdict::passed), failing == Failing::rows ? 30U : 15U);
 }
