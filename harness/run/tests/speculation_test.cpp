@@ -10,6 +10,7 @@
 
 #include "harness/adapters/serving_model.h"
 #include "harness/run/checks/checks.h"
+#include "harness/run/checks/speculation/emitted_sequences.h"
 #include "harness/run/tests/case_share.h"
 
 namespace fairdraw::harness {
@@ -221,6 +222,27 @@ TEST(Speculation, OnlyWhatASamplerTakesIsAskedOfIt) {
     EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
     EXPECT_EQ(sampler.asked, (std::set<std::uint32_t>{0, 2}));
   }
+}
+
+// Where r_1 is 1 - 2^-20 and the rows behind it are equal, s is 0 in real arithmetic, and a few
+// units of 2^-25 in float32: h_1 is 2^-5 or so there, and the draft may be accepted.
+TEST(Speculation, WhatABlockLeavesMayBeTooLittleForFloat32) {
+  const Distribution draft = {0.5, 0.5}, target = {0.5 - 0x1p-21, 0.5 + 0x1p-21};
+  const auto judged = [&](std::size_t accepted, std::int32_t drafted) {
+    BlockAcceptance block(
+        "block", target, [&](std::size_t) { return draft; }, draft, draft);
+    for (int i = 0; i < 500; ++i) {
+      for (const std::int32_t token : {0, 1}) block.count(2, token);
+    }
+    block.count(accepted, drafted);
+    CheckOutcome outcome;
+    block.table().judge(1e-12, outcome);
+    return outcome;
+  };
+  // Once in 1001 draws, of probability 2^-21: 5e-4, and far above the level.
+  EXPECT_STREQ(to_string(judged(1, 0).verdict), "passed") << judged(1, 0).message;
+  // The other draft always stands.
+  EXPECT_STREQ(to_string(judged(1, 1).verdict), "failed");
 }
 
 }  // namespace

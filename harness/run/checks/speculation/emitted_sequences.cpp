@@ -142,9 +142,8 @@ BlockAcceptance::BlockAcceptance(const std::string& name, const Distribution& p0
     const Distribution p1 = r1 > 0 ? row_after(x) : Distribution(q1.size(), 0);
     double left = 0;
     for (std::size_t y = 0; y < q1.size(); ++y) left += std::max(r1 * p1[y] - q1[y], 0.0);
-    // Where nothing is left and r_1 is 1 both rows are equal, and the second draft is accepted.
     const double h1 = left > 0 ? left / (left + (1 - r1)) : 0;
-    undecided_[x] = left > 0 && left + (1 - r1) < kDecided ? 1 : 0;
+    undecided_[x] = left + (1 - r1) < kDecided ? 1 : 0;
     for (std::size_t y = 0; y < q1.size(); ++y) {
       if (q1[y] == 0) continue;
       const double drafted = q0[x] * q1[y], h2 = std::min(1.0, r1 * p1[y] / q1[y]);
