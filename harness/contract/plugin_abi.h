@@ -85,6 +85,15 @@ extern "C" {
 /* results of all kinds have the dtype of their rows; without it float32, but for masked logits */
 #define FAIRDRAW_OPERATIONS_KEEP_DTYPE (UINT64_C(1) << 52)
 
+/* Promises that a plugin makes unless it declines them with these. What is declined is not judged,
+   and the report says so. */
+/* its caller refuses bad rows before it sees them: NaN, parameters outside of their range, nothing
+   allowed, indices of no row, drafts with a fault */
+#define FAIRDRAW_DECLINES_BAD_ROWS (UINT64_C(1) << 53)
+/* it computes in the caller's FTZ and DAZ, so that these may reach a result; a rounding mode of the
+   caller may not */
+#define FAIRDRAW_DECLINES_FLUSH_MODES (UINT64_C(1) << 54)
+
 /* The randomness contract: what is promised of random bits. Where a promise is not made, neither is
    tested. */
 #define FAIRDRAW_SEEDS_INDEPENDENT (UINT64_C(1) << 0)   /* different seeds, neighbours too */

@@ -87,6 +87,12 @@ struct SamplerDescription {
   bool masks_in_place = false, operates_in_place = false;
   bool operations_keep_dtype = false;  ///< results have the dtype of the rows; else float32, but
                                        ///< for masked logits
+  // Promises that a sampler makes unless it declines them. What is declined is not judged, and the
+  // report says so.
+  bool bad_rows = true;     ///< answers bad rows (NaN, parameters outside of their range, nothing
+                            ///< allowed, indices of no row); declined: its caller refuses them
+  bool flush_modes = true;  ///< the caller's FTZ and DAZ reach no result; declined: it computes in
+                            ///< the caller's modes, as compiled float32 code does
 };
 
 class Sampler {

@@ -19,6 +19,16 @@ constexpr Ability kAbilities[] = {
 #define FAIRDRAW_ABILITY(member, bit, short_name, place, reason) \
   {bit, short_name, &SamplerDescription::member},
 #define FAIRDRAW_PROMISE(member, bit, reason)
+#define FAIRDRAW_DECLINABLE(member, bit, short_name, reason)
+#include "harness/run/evidence/abilities.inc"
+};
+
+// Of these the bit says that the promise is not made.
+constexpr Ability kDeclinable[] = {
+#define FAIRDRAW_ABILITY(member, bit, short_name, place, reason)
+#define FAIRDRAW_PROMISE(member, bit, reason)
+#define FAIRDRAW_DECLINABLE(member, bit, short_name, reason) \
+  {bit, short_name, &SamplerDescription::member},
 #include "harness/run/evidence/abilities.inc"
 };
 
@@ -41,6 +51,7 @@ struct Promise {
 constexpr Promise kPromises[] = {
 #define FAIRDRAW_ABILITY(member, bit, short_name, place, reason)
 #define FAIRDRAW_PROMISE(member, bit, reason) {bit, &RandomnessContract::member},
+#define FAIRDRAW_DECLINABLE(member, bit, short_name, reason)
 #include "harness/run/evidence/abilities.inc"
 };
 
@@ -111,6 +122,11 @@ SamplerDescription to_sampler_description(const Description& description,
     sampler.*ability.member = (description.abilities & ability.bit) != 0;
     known |= ability.bit;
   }
+  for (const Ability& promise : kDeclinable) {
+    sampler.*promise.member = (description.abilities & promise.bit) == 0;
+    known |= promise.bit;
+  }
+  sampler.drafts.faults = sampler.bad_rows;
   for (const Rule& rule : kRules) {
     known |= rule.bit;
     if ((description.abilities & rule.bit) == 0) continue;
@@ -120,6 +136,11 @@ SamplerDescription to_sampler_description(const Description& description,
     sampler.acceptance_rule = rule.rule;
   }
   if (sampler.exact_integer) {  // the specification's rule is part of its arithmetic
+    if (!sampler.bad_rows) {
+      refuse(
+          "claims the integer arithmetic and declines bad rows; allowed with it: answers to bad "
+          "rows, which the specification defines");
+    }
     if (sampler.acceptance_rule == AcceptanceRule::block) {
       refuse(
           "claims the integer arithmetic and accepts drafts by block; allowed with it: "
@@ -150,6 +171,9 @@ std::uint64_t ability_bits(const SamplerDescription& sampler) {
   for (const Ability& ability : kAbilities) {
     if (sampler.*ability.member) bits |= ability.bit;
   }
+  for (const Ability& promise : kDeclinable) {
+    if (!(sampler.*promise.member)) bits |= promise.bit;
+  }
   for (const Rule& rule : kRules) {
     if (sampler.acceptance_rule == rule.rule) bits |= rule.bit;
   }
@@ -174,6 +198,10 @@ std::string ability_names(const SamplerDescription& sampler) {
   for (const Ability& ability : kAbilities) {
     if (!(sampler.*ability.member)) continue;
     names += names.empty() ? ability.name : std::string(" ") + ability.name;
+  }
+  for (const Ability& promise : kDeclinable) {
+    if (sampler.*promise.member) continue;
+    names += names.empty() ? promise.name : std::string(" ") + promise.name;
   }
   for (const Rule& rule : kRules) {
     if (sampler.acceptance_rule != rule.rule) continue;

@@ -5,7 +5,16 @@ namespace {
 
 using harness::SamplerDescription;
 
-enum class Place { abilities, filters, running_batch, operations, drafts, plugins, claims };
+enum class Place {
+  abilities,
+  filters,
+  running_batch,
+  operations,
+  drafts,
+  plugins,
+  claims,
+  declinable
+};
 
 struct Row {
   const char* name;
@@ -17,6 +26,8 @@ constexpr Row kAbilities[] = {
 #define FAIRDRAW_ABILITY(member, bit, short_name, place, reason) \
   {#member, Place::place, &SamplerDescription::member},
 #define FAIRDRAW_PROMISE(member, bit, reason)
+#define FAIRDRAW_DECLINABLE(member, bit, short_name, reason) \
+  {#member, Place::declinable, &SamplerDescription::member},
 #include "harness/run/evidence/abilities.inc"
 };
 
@@ -42,11 +53,17 @@ const std::map<std::string, Ability>& filters() {
   return all;
 }
 
+const std::map<std::string, Ability>& declinable() {
+  static const auto all = declared_in({Place::declinable});
+  return all;
+}
+
 const std::map<std::string, Promise>& promises() {
   static const auto all = [] {
     std::map<std::string, Promise> of_batches = {
 #define FAIRDRAW_ABILITY(member, bit, short_name, place, reason)
 #define FAIRDRAW_PROMISE(member, bit, reason) {#member, &harness::RandomnessContract::member},
+#define FAIRDRAW_DECLINABLE(member, bit, short_name, reason)
 #include "harness/run/evidence/abilities.inc"
     };
     of_batches.erase("purposes");  // of chains, which no callable gets

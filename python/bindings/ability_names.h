@@ -17,6 +17,8 @@ using Ability = bool harness::SamplerDescription::*;
 const std::map<std::string, Ability>& abilities();
 /// What every sampler has unless it says otherwise.
 const std::map<std::string, Ability>& filters();
+/// What every sampler promises unless it says otherwise.
+const std::map<std::string, Ability>& declinable();
 const std::map<std::string, Promise>& promises();
 
 /// The names of one of them.

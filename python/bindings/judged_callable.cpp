@@ -16,13 +16,13 @@ using harness::UsageError;
 
 template <class Members, class Target>
 void set_named(const char* what, const Members& members, const std::vector<std::string>& names,
-               Target& target) {
+               Target& target, bool value = true) {
   for (const std::string& name : names) {
     const auto found = members.find(name);
     if (found == members.end()) {
       throw UsageError(harness::unknown_name_message(what, name, names_of(members)));
     }
-    target.*(found->second) = true;
+    target.*(found->second) = value;
   }
 }
 
@@ -60,12 +60,14 @@ std::shared_ptr<Callable> callable_of(const JudgedCallable& judged) {
   description.version = judged.version;
   description.semantics = judged.semantics;
   set_named("ability", abilities(), judged.abilities, description);
-  SamplerDescription without;
-  without.top_k = without.top_p = without.min_p = false;
-  set_named("filter", filters(), judged.lacks, without);
-  description.top_k = !without.top_k;
-  description.top_p = !without.top_p;
-  description.min_p = !without.min_p;
+  std::map<std::string, Ability> has_unless = filters();
+  has_unless.insert(declinable().begin(), declinable().end());
+  set_named("filter or promise", has_unless, judged.lacks, description, false);
+  if (description.exact_integer && !description.bad_rows) {
+    throw UsageError(
+        "lacks: 'bad_rows' is among them; allowed with the ability 'exact_integer': filters and "
+        "'flush_modes', because the specification says what bad rows give");
+  }
   description.randomness = {false, false, false, false, false, false};
   set_named("promise of randomness", promises(), judged.randomness, description.randomness);
   if (description.processing && judged.running_batch.is_none()) {

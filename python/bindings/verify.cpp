@@ -338,6 +338,7 @@ void bind_verify(nb::module_& module) {
   module.def("ability_names", [] { return names_of(abilities()); });
   module.def("feature_names", [] { return harness::feature_names(); });
   module.def("filter_names", [] { return names_of(filters()); });
+  module.def("declinable_names", [] { return names_of(declinable()); });
   module.def("operation_names", [] { return harness::operation_names(); });
   module.def("promise_names", [] { return names_of(promises()); });
   module.def("suite_names", [] { return suites::suite_names(); });

@@ -40,6 +40,10 @@ Ability = Literal[
     "scripted_words",
 ]
 Filter = Literal["min_p", "top_k", "top_p"]
+#: What a sampler promises unless it declines it: answers to bad rows (NaN, parameters outside of
+#: their range, nothing allowed, indices of no row), which a caller may refuse before the sampler sees
+#: them; and that its caller's FTZ and DAZ reach no result.
+Declinable = Literal["bad_rows", "flush_modes"]
 Promise = Literal["offsets", "outputs", "replays", "samples", "seeds"]
 
 #: What a sampler that draws fresh random numbers keeps without doing anything for it. "replays" (the
@@ -176,7 +180,7 @@ def expect_judged(
     if gpu is not None and builtin:
         raise ValueError(f"sampler is {sampler!r}; allowed with device '{device}': a callable")
     able = expect_names("abilities", abilities, _core.ability_names())
-    lacking = expect_names("lacks", lacks, _core.filter_names())
+    lacking = expect_names("lacks", lacks, [*_core.filter_names(), *_core.declinable_names()])
     promises = expect_names("randomness", randomness, _core.promise_names())
     if builtin:
         label = str(sampler)

@@ -16,6 +16,7 @@ from ._judged import (
     INDEPENDENCE,
     Ability,
     Arrays,
+    Declinable,
     Filter,
     Promise,
     expect_integer,
@@ -30,6 +31,7 @@ __all__ = [
     "Ability",
     "Arrays",
     "Case",
+    "Declinable",
     "Filter",
     "Promise",
     "Report",
@@ -232,7 +234,7 @@ def verify(
     arrays: Arrays | None = None,
     device: Any = "cpu",
     abilities: Sequence[Ability] = (),
-    lacks: Sequence[Filter] = (),
+    lacks: Sequence[Filter | Declinable] = (),
     randomness: Sequence[Promise] = INDEPENDENCE,
     case: str | None = None,
     logits: Iterable[Any] | None = None,
@@ -265,7 +267,9 @@ def verify(
     abilities: what the sampler can do beyond float32 logits with temperature, top_k, top_p and
         min_p (`Ability`); cases that need more are skipped.
     lacks: filters that it does not have: "top_k", "top_p", "min_p". Cases that need one are skipped;
-        others ask for what is left.
+        others ask for what is left. And promises that it declines: "bad_rows", whose caller refuses
+        them, and "flush_modes", which computes in its caller's FTZ and DAZ. Neither is judged then,
+        and the report says so.
     randomness: which draws it promises to be independent ("seeds", "offsets", "outputs",
         "samples"), and whether equal seeds give equal tokens ("replays").
     case: only the cases whose id matches; * and ? match any characters.

@@ -382,11 +382,29 @@ def test_bad_arguments_are_named(arguments, error, message):
         (verification.Suite, _core.suite_names()),
         (verification.Ability, _core.ability_names()),
         (verification.Filter, _core.filter_names()),
+        (verification.Declinable, _core.declinable_names()),
         (verification.Promise, _core.promise_names()),
     ],
 )
 def test_types_of_arguments_name_what_the_module_knows(names, known):
     assert sorted(get_args(names)) == sorted(known)
+
+
+def test_bad_rows_may_be_declined_and_the_report_says_so():
+    case = "status/gaussian/v31/everyday"
+
+    def judged(**how):
+        return fairdraw.verify(Textbook(), suite="smoke", case=case, seed=SEED, **how)
+
+    assert judged().verdict == "failed"  # it knows nothing of them
+    report = judged(lacks=["bad_rows"])
+    assert report.verdict == "passed", report.failures
+    assert "bad_rows" in report.not_judged
+    assert "bad_rows" in {one["ability"] for one in report.coverage["undeclared"]}
+    with pytest.raises(ValueError, match=r"lacks\[0\] is 'bad_row'; did you mean 'bad_rows'"):
+        judged(lacks=["bad_row"])
+    with pytest.raises(ValueError, match="'bad_rows' is among them; allowed with the ability"):
+        fairdraw.verify(exact, suite="smoke", case=case, lacks=["bad_rows"], **EXACT)
 
 
 def test_what_was_not_judged_is_said_and_may_be_required():

@@ -54,6 +54,21 @@ TEST(Plugin, saysWhatItIs) {
   }
 }
 
+TEST(Plugin, promisesWhatItDoesNotDecline) {
+  Description said{"spec", "1", "fairdraw", "", FAIRDRAW_CAN_CHAINS, 0, 0};
+  const auto described = [&said] { return to_sampler_description(said, "plugin:spec"); };
+  EXPECT_TRUE(described().bad_rows && described().flush_modes && described().drafts.faults);
+  said.abilities |= FAIRDRAW_DECLINES_BAD_ROWS;
+  EXPECT_FALSE(described().bad_rows || described().drafts.faults);
+  EXPECT_TRUE(described().flush_modes);
+  said.abilities |= FAIRDRAW_DECLINES_FLUSH_MODES;
+  EXPECT_FALSE(described().flush_modes);
+  EXPECT_EQ(ability_bits(described()), said.abilities);
+  EXPECT_EQ(ability_names(described()), "chains declines_bad_rows declines_flush_modes");
+  said.abilities |= FAIRDRAW_EXACT_INTEGER;  // which says what bad rows give
+  EXPECT_THROW(described(), UsageError);
+}
+
 TEST(Plugin, statesAtMostOneRuleOfAcceptance) {
   Description said{"spec", "1", "fairdraw", "", FAIRDRAW_CAN_CHAINS, 0, 0};
   const auto described = [&said] { return to_sampler_description(said, "plugin:spec"); };

@@ -191,9 +191,11 @@ JudgedBy judged_by(const reference::Semantics& profile, bool exact_integer, std:
   return by;
 }
 
-reference::RealDistribution distribution_under(const reference::Semantics& profile,
-                                               const CheckInput& input, const Request& request,
-                                               std::int64_t row) {
+namespace {
+
+reference::RealDistribution oracles_answer(const reference::Semantics& profile,
+                                           const CheckInput& input, const Request& request,
+                                           std::int64_t row) {
   if (request.input == RowInput::probabilities) {
     return reference::real_oracle_from_probs(
         std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
@@ -224,6 +226,22 @@ reference::RealDistribution distribution_under(const reference::Semantics& profi
       allowed, parameters, semantics, bound);
 }
 
+}  // namespace
+
+reference::RealDistribution distribution_under(const reference::Semantics& profile,
+                                               const CheckInput& input, const Request& request,
+                                               std::int64_t row) {
+  reference::RealDistribution distribution = oracles_answer(profile, input, request, row);
+  if (input.sampler->description().bad_rows || !distribution.must_fail) return distribution;
+  // Its caller refuses the row: what the sampler itself does with it is open.
+  const std::size_t vocab = distribution.probability.size();
+  distribution = {};
+  distribution.defined = false;
+  distribution.membership.assign(vocab, reference::Membership::out);
+  distribution.probability.assign(vocab, 0.0);
+  return distribution;
+}
+
 bool must_fail(const reference::RowParameters& parameters, const reference::Semantics& semantics,
                RowInput row_input, std::int64_t vocab) {
   // Rows that nothing is wrong with: all alike.
@@ -237,7 +255,8 @@ bool must_fail(const reference::RowParameters& parameters, const reference::Sema
 }
 
 bool may_refuse(const CheckInput& input, const Request& request) {
-  if (input.sampler->description().reports_status) return false;
+  const SamplerDescription& sampler = input.sampler->description();
+  if (sampler.reports_status && sampler.bad_rows) return false;
   for (std::int64_t row = 0; row < request.rows; ++row) {
     const reference::RealDistribution distribution = distribution_of(input, request, row);
     if (!distribution.defined || distribution.must_fail) return true;
@@ -246,6 +265,10 @@ bool may_refuse(const CheckInput& input, const Request& request) {
 }
 
 void expect_refusals(const CheckInput& input, CheckOutcome& outcome) {
+  if (!input.refused.empty() && !input.sampler->description().bad_rows) {
+    outcome.leave_out(lack_of("bad_rows"));
+    return;
+  }
   for (const reference::RowParameters& parameters : input.refused) {
     CheckInput alone = input;
     alone.parameters = {parameters};

@@ -104,8 +104,8 @@ reference::RealDistribution distribution_under(const reference::Semantics& seman
 bool must_fail(const reference::RowParameters& parameters, const reference::Semantics& semantics,
                RowInput row_input, std::int64_t vocab);
 
-/// True where the sampler reports no statuses, so that it can only refuse a whole call, and a row
-/// of the request must fail under the profile, or may do anything.
+/// True where the sampler reports no statuses, so that it can only refuse a whole call, or has a
+/// caller that does, and a row of the request must fail under the profile, or may do anything.
 bool may_refuse(const CheckInput& input, const Request& request);
 
 /// Asks for the first row with each of input.refused, alone: the call is refused or gives no token,

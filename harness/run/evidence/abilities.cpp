@@ -14,7 +14,8 @@ enum class Place {
   operations,
   drafts,
   plugins,
-  claims
+  claims,
+  declinable
 };
 
 struct Row {
@@ -28,6 +29,8 @@ constexpr Row kRows[] = {
   {#member, #bit, Place::place, reason},
 #define FAIRDRAW_PROMISE(member, bit, reason) \
   {"randomness." #member, #bit, Place::randomness, reason},
+#define FAIRDRAW_DECLINABLE(member, bit, short_name, reason) \
+  {#member, #bit, Place::declinable, reason},
 #include "harness/run/evidence/abilities.inc"
 };
 
@@ -53,7 +56,11 @@ std::string declaration_of(std::string_view ability, std::string_view sampler) {
   const Row* const row = row_of(ability);
   std::string name(ability);
   if (row == nullptr) return name;
-  if (sampler.starts_with("plugin:")) return std::string(row->bit);
+  const bool is_plugin = sampler.starts_with("plugin:");
+  if (row->place == Place::declinable) {
+    return is_plugin ? "no " + std::string(row->bit) : name + " (not in `lacks`)";
+  }
+  if (is_plugin) return std::string(row->bit);
   switch (row->place) {
     case Place::running_batch:
       return name + " (a running_batch has it)";
@@ -67,6 +74,7 @@ std::string declaration_of(std::string_view ability, std::string_view sampler) {
     case Place::filters:
     case Place::randomness:
     case Place::claims:
+    case Place::declinable:
       break;
   }
   return name;

@@ -39,6 +39,7 @@ struct Place {
 constexpr Place kPlaces[] = {
     {"memory", Step::call, Kind::cause},
     {"the sampler itself stops", Step::call, Kind::cause},
+    {"follows the caller's FTZ", Step::call, Kind::cause},  // seen by itself alone
     {"bad values", Step::rows, Kind::symptom},
     {"repetition penalty", Step::processing, Kind::cause},
     {"frequency penalty", Step::processing, Kind::cause},

@@ -190,6 +190,20 @@ struct WritesBehindTokens : ServingModel {
 struct LeavesFlushToZeroOn : ServingModel {
   void finish(const fairdraw_batch&) override { _mm_setcsr(_mm_getcsr() | (1U << 15)); }
 };
+struct FollowsCallersFlushing : ServingModel {
+  std::string run(const fairdraw_batch& batch) override {
+    flushes_ = (_mm_getcsr() & (1U << 15 | 1U << 6)) != 0;
+    return ServingModel::run(batch);
+  }
+  IntegerRow model(const Row& row) override {
+    Row changed = row;
+    if (flushes_) changed.parameters.top_k = 3;
+    return ServingModel::model(changed);
+  }
+
+ private:
+  bool flushes_ = false;
+};
 struct FollowsCallersRounding : ServingModel {
   std::string run(const fairdraw_batch& batch) override {
     callers_ = _mm_getcsr();
@@ -235,6 +249,7 @@ const std::vector<Mutant>& mutants() {
       mutant<WritesBehindTokens>("writes behind its tokens"),
 #if defined(__x86_64__)
       mutant<LeavesFlushToZeroOn>("leaves flush-to-zero on"),
+      mutant<FollowsCallersFlushing>("follows the caller's FTZ and DAZ"),
       mutant<FollowsCallersRounding>("follows the caller's rounding mode"),
 #endif
   };

@@ -6,8 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <ostream>
+#include <utility>
 
+#include "harness/run/calls/forwarding_sampler.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/tests/case_share.h"
 
@@ -158,6 +161,7 @@ const Kill kKills[] = {
     {"vocab itself is a token", "binomial"},
 #if defined(__x86_64__)
     {"leaves flush-to-zero on", "float_environment"},
+    {"follows the caller's FTZ and DAZ", "float_environment"},
     {"follows the caller's rounding mode", "float_environment"},
 #endif
 };
@@ -179,6 +183,81 @@ TEST(Mutants, AllHaveAKiller) {
     const bool named = std::any_of(std::begin(kKills), std::end(kKills),
                                    [&](const Kill& kill) { return mutant.name == kill.mutant; });
     EXPECT_TRUE(named || mutant.name == "writes behind its tokens") << mutant.name;
+  }
+}
+
+// A sampler that says something else of itself than the one whose results it has.
+class Saying : public ForwardingSampler {
+ public:
+  Saying(std::unique_ptr<Sampler> sampler, void (*change)(SamplerDescription&))
+      : ForwardingSampler(*sampler), sampler_(std::move(sampler)) {
+    description_ = sampler_->description();
+    change(description_);
+  }
+  const SamplerDescription& description() const override { return description_; }
+
+ private:
+  std::unique_ptr<Sampler> sampler_;
+  SamplerDescription description_;
+};
+
+#if defined(__x86_64__)
+// Flushing is a cause of its own, and not judged where the promise is declined; rounding is.
+TEST(FloatEnvironment, ThatFlushesIsACauseAndMayBeDeclined) {
+  const Setting& by = setting("float_environment");
+  const auto causes_of = [](const CheckOutcome& outcome) {
+    std::vector<std::string> names;
+    for (const Suspect& hint : outcome.evidence.suspects) names.push_back(hint.bug);
+    return names;
+  };
+  const auto follows = make_mutant("follows the caller's FTZ and DAZ");
+  EXPECT_EQ(causes_of(run(*follows, by)), std::vector<std::string>{"follows the caller's FTZ"});
+  const auto rounds = make_mutant("follows the caller's rounding mode");
+  EXPECT_EQ(causes_of(run(*rounds, by)), std::vector<std::string>{"numeric precision"});
+
+  const auto decline = [](SamplerDescription& said) { said.flush_modes = false; };
+  Saying declines(make_mutant("follows the caller's FTZ and DAZ"), decline);
+  const CheckOutcome outcome = run(declines, by);
+  EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
+  EXPECT_EQ(outcome.lacks, std::vector<std::string>{"flush_modes"});
+  Saying still_rounds(make_mutant("follows the caller's rounding mode"), decline);
+  EXPECT_STREQ(to_string(run(still_rounds, by).verdict), "failed");
+}
+#endif
+
+// Gives token 0 where a row is bad, and none where it is padding.
+class AnswersBadRows final : public Saying {
+ public:
+  using Saying::Saying;
+  std::string run(const fairdraw_batch& batch) override {
+    std::string refused = Saying::run(batch);
+    for (std::int64_t output = 0; output < batch.outputs; ++output) {
+      const std::int64_t row = batch.indices != nullptr ? batch.indices[output] : output;
+      const bool padding = batch.active != nullptr && row >= 0 && row < batch.rows &&
+                           batch.active[row] == 0;
+      for (std::int32_t sample = 0; sample < batch.num_samples && !padding; ++sample) {
+        std::int32_t& token = batch.tokens[output * batch.num_samples + sample];
+        token = std::max(token, 0);
+      }
+    }
+    return refused;
+  }
+};
+
+// A sampler whose caller refuses bad rows is asked for none; for padding it is.
+TEST(BadRows, MayBeDeclined) {
+  const auto plain = [](SamplerDescription& said) {
+    said.exact_integer = said.reports_status = false;
+  };
+  AnswersBadRows promises(make_builtin_sampler("model"), plain);
+  AnswersBadRows declines(make_builtin_sampler("model"), [](SamplerDescription& said) {
+    said.exact_integer = said.reports_status = said.bad_rows = false;
+  });
+  for (const char* const name : {"status", "processing", "batches"}) {
+    EXPECT_STREQ(to_string(run(promises, setting(name)).verdict), "failed") << name;
+    const CheckOutcome outcome = run(declines, setting(name));
+    EXPECT_STREQ(to_string(outcome.verdict), "passed") << name << ": " << outcome.message;
+    EXPECT_NE(std::ranges::find(outcome.lacks, "bad_rows"), outcome.lacks.end()) << name;
   }
 }
 

@@ -23,6 +23,7 @@ constexpr Ability kAbilities[] = {
 #define FAIRDRAW_ABILITY(member, bit, short_name, place, reason) \
   {#member, &SamplerDescription::member},
 #define FAIRDRAW_PROMISE(member, bit, reason)
+#define FAIRDRAW_DECLINABLE(member, bit, short_name, reason)
 #include "harness/run/evidence/abilities.inc"
 };
 

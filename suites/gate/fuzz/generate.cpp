@@ -48,7 +48,8 @@ void choose_outputs(Dice& dice, const SamplerDescription& sampler, Request& requ
   }
   if (sampler.indices && request.rows > 0 && dice.once_in(4)) {
     request.with_indices = true;
-    request.indices = random_indices(dice, request.rows, 5, sampler.reports_status);
+    const bool bad_ones = sampler.reports_status && sampler.bad_rows;
+    request.indices = random_indices(dice, request.rows, 5, bad_ones);
   }
   request.seed_is_scalar = dice.once_in(4);
   const auto outputs = static_cast<std::size_t>(request.outputs());

@@ -56,7 +56,8 @@ CheckOutcome run_on_rows(const Case& entry, harness::Sampler& sampler,
   input.semantics = semantics;
   input.logits = logits.get();
   if (entry.from_probs) input.row_input = harness::RowInput::probabilities;
-  const bool fails_by_row = sampler.description().reports_status;
+  const harness::SamplerDescription& able = sampler.description();
+  const bool fails_by_row = able.reports_status && able.bad_rows;
   for (const Operation& operation : entry.operations) {
     reference::RowParameters parameters = operation.parameters;
     const bool off_is_zero = semantics.top_k_zero == reference::TopKZero::off;

@@ -130,6 +130,10 @@ class Batches {
     compare(places, {});
     compare(places, everything(size));
     if (size < 3 || base_.input == RowInput::probabilities) return;
+    if (!input_.sampler->description().bad_rows) {
+      outcome_.leave_out(lack_of("bad_rows"));
+      return;
+    }
     // A row that nothing can be drawn from, in the middle.
     const std::int64_t middle = size / 2;
     Place& bad = places[static_cast<std::size_t>(middle)];

@@ -202,6 +202,10 @@ class OperationCase {
   // Every second row is bad. What becomes of those is judged where the sampler reports statuses;
   // one that reports none may refuse the call.
   void ask_among_bad_rows() {
+    if (!sampler_.bad_rows) {
+      outcome_->leave_out(lack_of("bad_rows"));
+      return;
+    }
     constexpr std::int64_t kMaxRows = 16;
     const std::int64_t count = std::min(rows_.rows(), kMaxRows);
     OperationRows mixed;
