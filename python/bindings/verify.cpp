@@ -14,6 +14,7 @@
 #include <mutex>
 #include <thread>
 
+#include "harness/contract/semantics_text.h"
 #include "harness/contract/usage_error.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/run/calls/request.h"
@@ -339,6 +340,8 @@ void bind_verify(nb::module_& module) {
   module.def("feature_names", [] { return harness::feature_names(); });
   module.def("filter_names", [] { return names_of(filters()); });
   module.def("declinable_names", [] { return names_of(declinable()); });
+  module.def("expect_semantics",
+             [](const std::string& text) { harness::semantics_from_text(text); });
   module.def("operation_names", [] { return harness::operation_names(); });
   module.def("promise_names", [] { return names_of(promises()); });
   module.def("suite_names", [] { return suites::suite_names(); });

@@ -120,11 +120,18 @@ def expect_seed(seed: Any, seed_from: Any) -> str | None:
     return str(expect_integer("seed", seed, 0, 2**64 - 1, "0 to 2^64 - 1"))
 
 
+def expect_semantics(semantics: Any) -> None:
+    """A profile, and where it differs: "hf,top_k_ties=any_k"."""
+    profile = semantics.partition(",")[0] if isinstance(semantics, str) else semantics
+    expect_name("semantics", profile, _core.profile_names())
+    _core.expect_semantics(semantics)
+
+
 def expect_means(
     semantics: Any, arrays: Any, device: Any, version: Any, name: Any, seed: Any, seed_from: Any
 ) -> tuple[Any, dict[str, Any]]:
     """The GPU, and arguments of all that is judged as `_core` takes them."""
-    expect_name("semantics", semantics, _core.profile_names())
+    expect_semantics(semantics)
     gpu = gpu_of(device)
     arrays = expect_arrays(arrays, gpu, device)
     expect_text("version", version, "a string")

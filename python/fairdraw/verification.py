@@ -257,7 +257,8 @@ def verify(
         batch (`RunningBatch`), for a case or for one of its calls. Judged by the cases of check
         sequences, which are all cases of a run that has no sampler. With a sampler, "per_request_seeds"
         and no "processing", equal seeds have to give both the same tokens.
-    semantics: the profile to judge by, e.g. "vllm_torch" (`python -m fairdraw list profiles`).
+    semantics: the profile to judge by, e.g. "vllm_torch" (`python -m fairdraw list profiles`), and
+        where it differs, as a plugin says it: "vllm_torch,top_k_ties=any_k,greedy_below=1e-5".
     suite: "smoke", "gate" or "nightly".
     arrays: what the arrays of a batch are: "numpy", or "torch", which is the default on a GPU.
         bfloat16 logits are uint16 bits in NumPy.
