@@ -132,6 +132,54 @@ class Textbook:
         return tokens, accepted
 
 
+class Block(Textbook):
+    """A chain as a whole (Sun et al. 2024, Algorithm 2): up to the last position that stands."""
+
+    def __call__(self, batch):
+        target, draft, drafted = _distributions(batch)
+        n, lengths = batch.max_draft, batch.draft_lengths
+        requests = np.arange(batch.requests)
+        u = self.uniforms(batch, _ACCEPT)
+        r = np.ones(batch.requests)
+        accepted = np.zeros(batch.requests, np.int64)
+        left = np.where(lengths[:, None] == 0, target[:, 0], 0)
+        if n:
+            left = np.where(lengths[:, None] > 0, np.maximum(target[:, 0] - draft[:, 0], 0), left)
+        for i in range(n):
+            q = draft[requests, i, drafted[:, i]]
+            ratio = np.divide(target[requests, i, drafted[:, i]], q, np.zeros(len(q)), where=q > 0)
+            r = np.minimum(r * ratio, 1)
+            is_last = lengths == i + 1
+            rest = r[:, None] * target[:, i + 1]
+            if i + 1 < n:
+                rest = np.maximum(rest - np.where(is_last[:, None], 0, draft[:, i + 1]), 0)
+            total = rest.sum(axis=1)
+            whole = total + 1 - r
+            h = np.divide(total, whole, np.zeros(len(r)), where=whole > 0)
+            stands = (u[:, i] < np.where(is_last, r, h)) & (i < lengths)
+            accepted = np.where(stands, i + 1, accepted)
+            after = np.where(is_last[:, None], target[:, i + 1], rest)
+            left = np.where(stands[:, None], after, left)
+        uniform = self.uniforms(batch, _RECOVER)[requests, accepted]
+        own = _drawn(left[:, None], uniform[:, None])[:, 0]
+        wide = np.pad(drafted, ((0, 0), (0, 1)))
+        tokens = np.where(np.arange(n + 1) < accepted[:, None], wide, -1)
+        tokens[requests, accepted] = own
+        return tokens, accepted
+
+
+class Matching(Textbook):
+    """The target's own draw at each position; a draft stands while it is that draw."""
+
+    def __call__(self, batch):
+        target, _, drafted = _distributions(batch)
+        n, lengths = batch.max_draft, batch.draft_lengths[:, None]
+        own = _drawn(target, self.uniforms(batch, _BONUS))
+        equal = (own[:, :n] == drafted) & (np.arange(n) < lengths)
+        accepted = np.logical_and.accumulate(equal, axis=1).sum(axis=1)
+        return np.where(np.arange(n + 1) <= accepted[:, None], own, -1), accepted
+
+
 class AcceptsAlways(Textbook):
     def accepts(self, p, q, uniform):
         return np.ones(p.shape, bool)

@@ -6,6 +6,8 @@
 #include <map>
 #include <numeric>
 #include <string_view>
+#include <thread>
+#include <utility>
 
 #include "harness/adapters/default_float_environment.h"
 #include "harness/contract/usage_error.h"
@@ -100,10 +102,12 @@ std::vector<float> float32_weights(const std::vector<float>& logits) {
   return weights;
 }
 
-ProfileSampler::ProfileSampler(const reference::Semantics& semantics, Failing failing)
+ProfileSampler::ProfileSampler(const reference::Semantics& semantics, Failing failing,
+                               Manner manner)
     : semantics_(without_slack(semantics)),
       rounds_(semantics.rounds_scaled_logits),
-      failing_(failing) {
+      failing_(failing),
+      manner_(std::move(manner)) {
   description_.name = "profile:" + semantics_.name;
   description_.version = std::string("fairdraw ") + FAIRDRAW_VERSION;
   description_.semantics = semantics_.name;
@@ -116,9 +120,9 @@ ProfileSampler::ProfileSampler(const reference::Semantics& semantics, Failing fa
 
 reference::RealDistribution ProfileSampler::distribution(const fairdraw_batch& batch,
                                                          std::int64_t row,
-                                                         const std::vector<float>& values) const {
-  const reference::RowParameters parameters = {batch.temperature[row], batch.top_k[row],
-                                               batch.top_p[row], batch.min_p[row]};
+                                                         const std::vector<float>& values,
+                                                         const reference::RowParameters& parameters)
+    const {
   reference::Semantics filters = semantics_;
   filters.masked_probability_floor = 0;  // it comes after the ties
   if (batch.input != 0) {
@@ -149,7 +153,9 @@ ProfileSampler::Row ProfileSampler::prepare(const fairdraw_batch& batch, std::in
   std::vector<float> values(vocab);
   std::memcpy(values.data(), static_cast<const float*>(batch.logits) + row * batch.row_stride,
               vocab * sizeof(float));
-  reference::RealDistribution distribution = this->distribution(batch, row, values);
+  const reference::RowParameters parameters = {batch.temperature[row], batch.top_k[row],
+                                               batch.top_p[row], batch.min_p[row]};
+  reference::RealDistribution distribution = this->distribution(batch, row, values, parameters);
   result.fails = distribution.must_fail;
   if (result.fails) return result;
   if (!distribution.defined) {
@@ -170,6 +176,15 @@ ProfileSampler::Row ProfileSampler::prepare(const fairdraw_batch& batch, std::in
     for (double& probability : distribution.probability)
       sum += probability = std::max(probability, floor);
     for (double& probability : distribution.probability) probability /= sum;
+  }
+  if (manner_.way) {
+    const bool filters = distribution.defined && parameters.temperature > 0;
+    const std::vector<double> whole =
+        filters ? this->distribution(batch, row, values, {.temperature = parameters.temperature})
+                      .probability
+                : distribution.probability;
+    result.draw = manner_.way({whole, distribution.probability});
+    return result;
   }
   result.prefix.resize(vocab);
   std::partial_sum(distribution.probability.begin(), distribution.probability.end(),
@@ -192,25 +207,48 @@ std::string ProfileSampler::run(const fairdraw_batch& batch) {
       bits |= (kept ? 1U : 0U) << (id % 32);
     }
   }
-  for (std::int64_t output = 0; output < batch.outputs; ++output) {
-    const std::int64_t r = batch.indices != nullptr ? batch.indices[output] : output;
-    const Row* const row = r >= 0 && r < batch.rows ? &rows[static_cast<std::size_t>(r)] : nullptr;
-    const bool draws = row != nullptr && row->active && !row->fails;
-    const std::int64_t s = batch.seed_is_scalar != 0 ? 0 : output;
-    for (std::int32_t sample = 0; sample < batch.num_samples; ++sample) {
-      const std::int64_t at = output * batch.num_samples + sample;
-      batch.tokens[at] = -1;
-      if (!draws) continue;
-      const std::int64_t index = batch.seed_is_scalar != 0 ? at : sample;
-      const std::uint64_t word = harness::random_word(batch.seed[s], batch.offset[s], Purpose::draw,
-                                                      static_cast<std::uint32_t>(index));
-      const double uniform = (static_cast<double>(word >> 11) + 0.5) * 0x1p-53;
-      const auto found =
-          std::upper_bound(row->prefix.begin(), row->prefix.end(), uniform * row->prefix.back());
-      batch.tokens[at] = static_cast<std::int32_t>(found - row->prefix.begin());
+  const auto each = [&](std::int64_t first, std::int64_t step) {
+    for (std::int64_t i = first; i < batch.outputs; i += step) {
+      const bool backward = manner_.order == Manner::Order::backward;
+      answer(batch, rows, backward ? batch.outputs - 1 - i : i);
     }
+  };
+  if (manner_.order != Manner::Order::two_threads) {
+    each(0, 1);
+    return {};
   }
+  std::thread other([&] { each(1, 2); });
+  each(0, 2);
+  other.join();
   return {};
+}
+
+void ProfileSampler::answer(const fairdraw_batch& batch, const std::vector<Row>& rows,
+                            std::int64_t output) const {
+  const std::int64_t r = batch.indices != nullptr ? batch.indices[output] : output;
+  const Row* const row = r >= 0 && r < batch.rows ? &rows[static_cast<std::size_t>(r)] : nullptr;
+  const bool draws = row != nullptr && row->active && !row->fails;
+  const std::int64_t s = batch.seed_is_scalar != 0 ? 0 : output;
+  for (std::int32_t sample = 0; sample < batch.num_samples; ++sample) {
+    const std::int64_t at = output * batch.num_samples + sample;
+    batch.tokens[at] = -1;
+    if (!draws) continue;
+    const std::int64_t index = batch.seed_is_scalar != 0 ? at : sample;
+    const std::uint64_t word =
+        manner_.other_words
+            ? harness::mixed(harness::mixed(harness::mixed(~batch.seed[s], 0), batch.offset[s]),
+                             static_cast<std::uint64_t>(index))
+            : harness::random_word(batch.seed[s], batch.offset[s], Purpose::draw,
+                                   static_cast<std::uint32_t>(index));
+    if (row->draw) {
+      batch.tokens[at] = static_cast<std::int32_t>(row->draw(Words{word}));
+      continue;
+    }
+    const double uniform = (static_cast<double>(word >> 11) + 0.5) * 0x1p-53;
+    const auto found =
+        std::upper_bound(row->prefix.begin(), row->prefix.end(), uniform * row->prefix.back());
+    batch.tokens[at] = static_cast<std::int32_t>(found - row->prefix.begin());
+  }
 }
 
 std::unique_ptr<harness::Sampler> make_named_sampler(const std::string& name) {

@@ -3,14 +3,41 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "harness/contract/sampler.h"
+#include "harness/run/calls/random_words.h"
 #include "reference/real_oracle.h"
 
 namespace fairdraw::suites {
+
+/// The random words of one draw, as many as it asks for.
+struct Words {
+  std::uint64_t first;
+  std::uint64_t operator()(std::uint32_t i) const {
+    return i == 0 ? first : harness::mixed(first, i);
+  }
+};
+
+/// Probabilities [vocab] of a row without its filters, and with them: of what stays, in proportion.
+struct RowToDraw {
+  const std::vector<double>& whole;
+  const std::vector<double>& kept;
+};
+using DrawToken = std::function<std::size_t(const Words&)>;
+/// Makes what draws from a row.
+using WayToDraw = std::function<DrawToken(const RowToDraw&)>;
+
+/// How a sampler draws, where not by a search in the order of ids with the specification's words.
+struct Manner {
+  enum class Order { forward, backward, two_threads };
+  WayToDraw way = nullptr;
+  bool other_words = false;      ///< of a hash of seed, offset and number
+  Order order = Order::forward;  ///< of outputs
+};
 
 /// Where the profile leaves open which of equal tokens stay, those with the highest ids do, so that
 /// it is told from one that takes the lowest; where it leaves open whether anything goes, nothing
@@ -21,7 +48,8 @@ namespace fairdraw::suites {
 class ProfileSampler final : public harness::Sampler {
  public:
   enum class Failing { rows, calls };
-  explicit ProfileSampler(const reference::Semantics& semantics, Failing failing = Failing::rows);
+  explicit ProfileSampler(const reference::Semantics& semantics, Failing failing = Failing::rows,
+                          Manner manner = {});
   const harness::SamplerDescription& description() const override { return description_; }
   std::string run(const fairdraw_batch& batch) override;
 
@@ -30,14 +58,18 @@ class ProfileSampler final : public harness::Sampler {
     bool active = true, fails = false;
     std::vector<bool> kept;      // [vocab]
     std::vector<double> prefix;  // [vocab] of the distribution
+    DrawToken draw;              // in the place of a search there
   };
   Row prepare(const fairdraw_batch& batch, std::int64_t row) const;
   reference::RealDistribution distribution(const fairdraw_batch& batch, std::int64_t row,
-                                           const std::vector<float>& values) const;
+                                           const std::vector<float>& values,
+                                           const reference::RowParameters& parameters) const;
+  void answer(const fairdraw_batch& batch, const std::vector<Row>& rows, std::int64_t output) const;
 
   reference::Semantics semantics_;
   bool rounds_;  // logits over the temperature and weights to float32, as the engine does
   Failing failing_;
+  Manner manner_;
   harness::SamplerDescription description_;
 };
 

@@ -1,13 +1,16 @@
 // The right samplers that mutants are made from pass what is asked of tokens alone and of batches
-// of every size, run after run: a case that blames one of them would blame an engine.
+// of every size, run after run, and others that draw in unusual ways pass what is asked of draws: a
+// case that blames one of them would blame an engine.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "suites/gate/mutants/catalogue.h"
+#include "suites/gate/mutants/right_samplers.h"
 #include "suites/gate/run/plan.h"
 
 namespace fairdraw::suites {
@@ -76,6 +79,38 @@ INSTANTIATE_TEST_SUITE_P(Twins, RightSampler, testing::ValuesIn(samplers()), [](
   std::replace(name.begin(), name.end(), ':', '_');
   return name;
 });
+
+// By cases of suite smoke that draw; in the night all of a suite, which FAIRDRAW_RIGHT_SUITE names.
+class UnusualRightSampler : public testing::TestWithParam<RightWay> {};
+
+TEST_P(UnusualRightSampler, IsGreen) {
+  const char* const suite = std::getenv("FAIRDRAW_RIGHT_SUITE");
+  PlanOptions options;
+  options.suite = suite_from_name(suite == nullptr ? "smoke" : suite);
+  options.samplers = {GetParam().name};
+  options.make_sampler = [](const std::string&) { return GetParam().make(); };
+  options.seed = 20261128;
+  std::vector<const char*> globs = {"*"};
+  if (suite == nullptr) {
+    globs = {"chi_squared/*",     "binomial/*",       "pit/*",
+             "streams/*/v1000/*", "replay/*/v1000/*", "chain_law/*/v5/*"};
+  }
+  std::size_t judged = 0;
+  for (const char* const glob : globs) {
+    options.case_glob = glob;
+    const harness::RunRecord record = run_plan(make_plan(options), options, 1, {});
+    for (const harness::CaseRecord& one : record.cases) {
+      EXPECT_TRUE(one.verdict == harness::Verdict::passed ||
+                  one.verdict == harness::Verdict::skipped)
+          << one.id << " " << to_string(one.verdict) << ": " << one.message;
+      judged += one.verdict == harness::Verdict::passed ? 1U : 0U;
+    }
+  }
+  EXPECT_GE(judged, 5U) << "because " << GetParam().why;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, UnusualRightSampler, testing::ValuesIn(right_samplers()),
+                         [](const auto& one) { return one.param.name; });
 
 }  // namespace
 }  // namespace fairdraw::suites

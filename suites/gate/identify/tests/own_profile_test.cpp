@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -20,11 +21,12 @@ using harness::RunRecord;
 using harness::Verdict;
 using reference::Semantics;
 
-// Suite smoke, all of it.
+// Suite smoke; in the night the one that FAIRDRAW_RIGHT_SUITE names.
 RunRecord judge(const Semantics& semantics, ProfileSampler::Failing failing,
                 const std::string& judged_by, const std::string& glob) {
+  const char* const suite = std::getenv("FAIRDRAW_RIGHT_SUITE");
   PlanOptions options;
-  options.suite = Suite::smoke;
+  options.suite = suite_from_name(suite == nullptr ? "smoke" : suite);
   options.samplers = {"profile:" + semantics.name};
   options.make_sampler = [=](const std::string&) {
     return std::make_unique<ProfileSampler>(semantics, failing);
