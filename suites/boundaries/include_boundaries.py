@@ -113,7 +113,8 @@ SERVING = tuple(
             serving.cpp tests/bad_plugin.c tests/plugin_test.cpp tests/sequences_test.cpp
         """,
         "harness/run/": """
-            calls/chain_request. calls/sequence_event. calls/speculation_request.
+            calls/chain_request. calls/mixed_serving. calls/sequence_event.
+            calls/speculation_request.
             checks/exact/sequences.cpp checks/speculation/ tests/chain_test.cpp tests/mutants.cpp
             tests/speculation_test.cpp
         """,

@@ -17,7 +17,7 @@ struct Condition {
 };
 
 /// About the parameters of a row, and about what its call is given: of one subject the narrowest
-/// first.
+/// first. None is about what a row lacks: few wrong rows lack much by chance.
 const std::vector<Condition>& row_conditions();
 
 /// "every second row, from row 1 on": rows whose place in the call is `rest` modulo `modulus`.

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/contract/serving.h"
+#include "harness/contract/sampler.h"
 #include "reference/integer_model.h"
 
 namespace fairdraw::harness {
@@ -29,7 +29,7 @@ using RowCondition = std::function<bool(const RowFacts&)>;
 /// Rows for which `where` holds are answered by one sampler, the others by the other. Each is asked
 /// only where it answers something, and is then given the whole call. Events of a running batch go
 /// to both, and the answer is that of `sampler`.
-class MixedSampler final : public Serves<Sampler> {
+class MixedSampler final : public Sampler {
  public:
   /// How many rows were answered by which.
   struct Answered {
@@ -47,14 +47,12 @@ class MixedSampler final : public Serves<Sampler> {
 
   std::string run(const fairdraw_batch& batch) override;
   std::string run_operation(const fairdraw_operation& operation) override;
-  std::string run_chain(const fairdraw_chain& chain) override;
-  std::string run_speculation(const fairdraw_verification& verification) override;
-  std::string run_event(const fairdraw_event& event) override;
+  std::string run_serving(const ServingCall& call) override;
 
  private:
-  template <class Call>
+  template <class Call, class Ask>
   std::string mix(const Call& call, const std::vector<RowFacts>& rows, std::int64_t outputs,
-                  const std::int32_t* indices);
+                  const std::int32_t* indices, bool asks_both, const Ask& ask);
 
   std::unique_ptr<Sampler> sampler_, right_;
   RowCondition where_;
