@@ -22,6 +22,7 @@ void bind_sharded(nanobind::module_& module);      ///< fairdraw/sharded.py
 void bind_speculative(nanobind::module_& module);  ///< fairdraw/speculative.py
 
 void bind_fuzz(nanobind::module_& module);          ///< fairdraw/fuzzing.py
+void bind_identify(nanobind::module_& module);      ///< fairdraw/identification.py
 void bind_expected_row(nanobind::module_& module);  ///< of verification.py
 void bind_verify(nanobind::module_& module);        ///< the gate, the command line, the model
 

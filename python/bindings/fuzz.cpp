@@ -7,9 +7,8 @@
 #include "harness/contract/semantics_text.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/judged_callable.h"
-#include "python/bindings/python_sampler.h"
-#include "suites/command/samplers.h"
 #include "suites/command/seed.h"
+#include "suites/gate/fuzz/call_text.h"
 #include "suites/gate/fuzz/fuzzer.h"
 
 namespace fairdraw::python {
@@ -28,6 +27,8 @@ nb::dict as_dict(const FuzzResult& result, std::uint64_t seed, const std::string
     one["case"] = finding.case_number;
     one["original"] = describe(finding.original);
     one["shrunk"] = describe(finding.shrunk);
+    one["python_call"] = python_call(finding.shrunk);
+    one["c_call"] = c_call(finding.shrunk);
     findings.append(one);
   }
   nb::dict all;
@@ -37,6 +38,7 @@ nb::dict as_dict(const FuzzResult& result, std::uint64_t seed, const std::string
   all["skipped"] = result.statistics.skipped;
   all["unconfirmed"] = result.statistics.unconfirmed;
   all["seconds"] = result.statistics.seconds;
+  all["incomplete"] = result.statistics.stopped ? "interrupted by Ctrl-C" : "";
   all["seed"] = seed;
   all["seed_source"] = seed_source;
   return all;
@@ -57,24 +59,17 @@ nb::dict fuzz(const Named& given) {
   options.seed = chosen.value;
   given.expect_all_read();
   std::shared_ptr<Callable> callable;
-  std::unique_ptr<harness::Sampler> sampler;
-  std::atomic<bool> never = false;
-  std::atomic<bool>* cancelled = &never;
-  if (judged.is_builtin()) {
-    sampler = cli::sampler_maker({})(judged.name);
-  } else {
-    callable = callable_of(judged);
-    cancelled = &callable->cancelled;
-    sampler = std::make_unique<PythonSampler>(callable, PythonSampler::Keeps::nothing);
-  }
-  options.stop = [cancelled] { return cancelled->load(); };
+  const std::unique_ptr<harness::Sampler> sampler = sampler_of(judged, callable);
+  std::atomic<bool> of_builtin = false;
+  std::atomic<bool>& cancelled = callable ? callable->cancelled : of_builtin;
+  options.stop = [&cancelled] { return cancelled.load(); };
   const reference::Semantics semantics = harness::semantics_from_text(judged.semantics);
-  Interruptible interruptible(*cancelled);
+  Interruptible interruptible(cancelled);
   std::future<FuzzResult> future = std::async(
       std::launch::async, [&] { return suites::fuzz::fuzz(*sampler, semantics, options); });
   interruptible.wait(future);
   const FuzzResult result = future.get();
-  interruptible.raise_what_came();
+  interruptible.raise_what_came_but_interrupts();
   return as_dict(result, chosen.value, chosen.source);
 }
 

@@ -6,6 +6,8 @@
 #include "harness/contract/usage_error.h"
 #include "python/bindings/ability_names.h"
 #include "python/bindings/batch_view.h"
+#include "python/bindings/python_sampler.h"
+#include "suites/command/samplers.h"
 
 namespace fairdraw::python {
 namespace {
@@ -93,6 +95,13 @@ std::shared_ptr<Callable> callable_of(const JudgedCallable& judged) {
     callable->verifier = nb::borrow(judged.drafts["verifier"]);
   }
   return callable;
+}
+
+std::unique_ptr<harness::Sampler> sampler_of(const JudgedCallable& judged,
+                                             std::shared_ptr<Callable>& callable) {
+  if (judged.is_builtin()) return cli::sampler_maker({})(judged.name);
+  callable = callable_of(judged);
+  return std::make_unique<PythonSampler>(callable, PythonSampler::Keeps::nothing);
 }
 
 }  // namespace fairdraw::python

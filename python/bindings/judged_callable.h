@@ -42,6 +42,10 @@ struct JudgedCallable {
 /// Throws harness::UsageError for a name that is none.
 std::shared_ptr<Callable> callable_of(const JudgedCallable& judged);
 
+/// The built-in sampler that it names; or one that calls the callable, which `callable` is then.
+std::unique_ptr<harness::Sampler> sampler_of(const JudgedCallable& judged,
+                                             std::shared_ptr<Callable>& callable);
+
 /// Python's signals while other threads work: Ctrl-C ends the run, not the interpreter.
 class Interruptible {
  public:
@@ -55,6 +59,7 @@ class Interruptible {
       const nanobind::gil_scoped_acquire lock;
       if (PyErr_CheckSignals() == 0) continue;
       error_.emplace();
+      by_ctrl_c_ = error_->matches(PyExc_KeyboardInterrupt);
       cancelled_ = true;
     }
   }
@@ -66,10 +71,15 @@ class Interruptible {
   void raise_what_came() {
     if (error_) throw nanobind::python_error(*error_);
   }
+  /// The same, but for Ctrl-C, of which a result says that it ended the run.
+  void raise_what_came_but_interrupts() {
+    if (!by_ctrl_c_) raise_what_came();
+  }
 
  private:
   std::atomic<bool>& cancelled_;
   std::optional<nanobind::python_error> error_;
+  bool by_ctrl_c_ = false;
 };
 
 }  // namespace fairdraw::python

@@ -13,6 +13,7 @@ NB_MODULE(_core, module) {
   fairdraw::python::bind_draft_batch(module);
   fairdraw::python::bind_serving(module);
   fairdraw::python::bind_fuzz(module);
+  fairdraw::python::bind_identify(module);
   fairdraw::python::bind_expected_row(module);
   fairdraw::python::bind_verify(module);
 }

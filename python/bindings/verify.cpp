@@ -12,8 +12,12 @@
 #include <future>
 #include <map>
 #include <mutex>
+#include <new>
+#include <set>
+#include <stdexcept>
 #include <thread>
 
+#include "harness/contract/error_text.h"
 #include "harness/contract/semantics_text.h"
 #include "harness/contract/usage_error.h"
 #include "harness/run/calls/random_words.h"
@@ -28,11 +32,13 @@
 #include "reference/integer_model.h"
 #include "reference/semantics.h"
 #include "reports/report.h"
+#include "reports/wording.h"
 #include "suites/command/captured_files.h"
 #include "suites/command/command_line.h"
 #include "suites/command/run_options.h"
 #include "suites/command/samplers.h"
 #include "suites/command/seed.h"
+#include "suites/gate/run/complete_record.h"
 #include "suites/gate/run/plan.h"
 
 namespace fairdraw::python {
@@ -55,7 +61,8 @@ struct RunArguments : JudgedCallable {
         shard(given.as<std::string>("shard")),
         required(given.as<std::vector<std::string>>("require")),
         max_skipped(given.as<std::optional<double>>("max_skipped")),
-        jobs(given.as<unsigned>("jobs")) {
+        jobs(given.as<unsigned>("jobs")),
+        replay(given.as<std::pair<std::string, std::string>>("replay")) {
     running_batch = nb::borrow(given["running_batch"]);
     operations = given.as<nb::dict>("operations");
     keep_dtype = given.as<bool>("keep_dtype");
@@ -69,6 +76,7 @@ struct RunArguments : JudgedCallable {
   std::vector<std::string> required;  ///< features
   std::optional<double> max_skipped;  ///< percent
   unsigned jobs;                      ///< 0: one a core
+  std::pair<std::string, std::string> replay;  ///< a call in front of case and seed, and behind
 };
 
 // Read once a process: a test item a case would read them a hundred times over.
@@ -126,91 +134,46 @@ suites::PlanOptions plan_options(const RunArguments& arguments) {
   return options;
 }
 
-// What is judged, as the arguments of a call have it.
-std::string judged_arguments(const RunArguments& arguments) {
-  if (!arguments.operations.empty()) {
-    std::string text;
-    for (const auto& [name, function] : arguments.operations) {
-      const nb::object named = nb::getattr(function, "__name__", nb::str("..."));
-      text += fmt::format("{}\"{}\": {}", text.empty() ? "{" : ", ", nb::cast<std::string>(name),
-                          nb::cast<std::string>(nb::str(named)));
-    }
-    return text + "}";
+// Only the cases of what is given are its: of operations, of drafts, of running batches.
+void keep_own_jobs(const RunArguments& arguments, const Callable& callable, std::uint32_t shards,
+                   suites::Plan& plan) {
+  const bool of_operations = !arguments.operations.empty();
+  if ((of_operations || callable.function.is_none()) && shards > 1) {
+    throw UsageError(fmt::format("shard is '{}'; allowed for {} alone: '1/1'", arguments.shard,
+                                 of_operations                 ? "operations"
+                                 : arguments.verifies_drafts() ? "drafts"
+                                                               : "running batches"));
   }
-  if (arguments.running_batch.is_none()) return arguments.name;
-  if (arguments.function.is_none()) return "running_batch=" + arguments.name;
-  const nb::handle type = arguments.running_batch.type();
-  const nb::object name =
-      nb::getattr(arguments.running_batch, "__name__", nb::getattr(type, "__name__"));
-  return fmt::format("{}, running_batch={}", arguments.name, nb::cast<std::string>(nb::str(name)));
+  if (of_operations) {
+    keep_jobs(arguments, ": cases of the operations that are given", plan,
+              [&](const harness::Job& job) { return is_of_operations(arguments, job); });
+  } else if (arguments.verifies_drafts()) {
+    keep_jobs(arguments,
+              callable.description.chains
+                  ? " for probabilities: cases of checks chain and chain_law"
+                  : " for logits: cases of checks verify and verify_law",
+              plan, [&](const harness::Job& job) { return is_of_verifier(arguments, job); });
+  } else if (callable.function.is_none()) {
+    keep_jobs(arguments,
+              " without a sampler: cases of check sequences, which are those of running batches",
+              plan, is_of_running_batches);
+  }
 }
 
-// No command line knows the callable: what repeats a case is a call.
-std::string replay_call(const RunArguments& arguments, const std::string& case_id,
-                        std::uint64_t seed) {
-  const char* const verb = !arguments.operations.empty() ? "verify_operations"
-                           : arguments.verifies_drafts() ? "verify_speculation"
-                                                         : "verify";
-  return fmt::format("fairdraw.{}({}, semantics=\"{}\", suite=\"{}\"{}, seed={})", verb,
-                     judged_arguments(arguments), arguments.semantics, arguments.suite,
-                     fmt::format(", case=\"{}\"", case_id), seed);
-}
-
-harness::RunRecord judge(const Named& given) {
-  const RunArguments arguments(given);
-  const nb::object progress = nb::borrow(given["progress"]);
-  given.expect_all_read();
-  using Keeps = PythonSampler::Keeps;
-  const bool builtin = arguments.is_builtin();
-  std::shared_ptr<Callable> callable;
-  suites::PlanOptions options = plan_options(arguments);
-  std::atomic<bool> never = false;
-  std::atomic<bool>* cancelled = &never;
-  if (builtin) {
-    options.make_sampler = cli::sampler_maker({});
-  } else {
-    callable = callable_of(arguments);
-    cancelled = &callable->cancelled;
-    options.make_sampler = [callable](const std::string&) {
-      const bool keeps = callable->function.is_none() && callable->operations.empty() &&
-                         !callable->verifier.is_valid();
-      return std::make_unique<PythonSampler>(callable, keeps ? Keeps::requests : Keeps::nothing);
-    };
-  }
-  suites::Plan plan = suites::make_plan(options);
-  if (!builtin) {
-    const bool of_operations = !arguments.operations.empty();
-    if ((of_operations || callable->function.is_none()) && options.shards > 1) {
-      throw UsageError(fmt::format("shard is '{}'; allowed for {} alone: '1/1'", arguments.shard,
-                                   of_operations                 ? "operations"
-                                   : arguments.verifies_drafts() ? "drafts"
-                                                                 : "running batches"));
-    }
-    if (of_operations) {
-      keep_jobs(arguments, ": cases of the operations that are given", plan,
-                [&](const harness::Job& job) { return is_of_operations(arguments, job); });
-    } else if (arguments.verifies_drafts()) {
-      keep_jobs(arguments,
-                callable->description.chains
-                    ? " for probabilities: cases of checks chain and chain_law"
-                    : " for logits: cases of checks verify and verify_law",
-                plan, [&](const harness::Job& job) { return is_of_verifier(arguments, job); });
-    } else if (callable->function.is_none()) {
-      keep_jobs(arguments,
-                " without a sampler: cases of check sequences, which are those of running batches",
-                plan, is_of_running_batches);
-    }
-    for (harness::Job& job : plan.jobs) {
-      job.record.replay = replay_call(arguments, job.record.id, options.seed);
-      const Keeps keeps = is_of_running_batches(job) ? Keeps::requests : Keeps::nothing;
-      job.make_sampler = [callable, keeps]() -> std::unique_ptr<harness::Sampler> {
-        if (callable->cancelled) throw std::runtime_error("the run was interrupted");
-        return std::make_unique<PythonSampler>(callable, keeps);
-      };
-    }
-  }
-  Interruptible interruptible(*cancelled);
+// The plan's record. Ctrl-C ends it: of the cases that ended before, which may be all.
+harness::RunRecord run_interruptibly(const suites::Plan& plan, suites::PlanOptions options,
+                                     unsigned jobs, const nb::object& progress,
+                                     std::atomic<bool>& cancelled) {
+  const std::string reason = "interrupted by Ctrl-C";
+  options.stop = [&] { return cancelled ? reason : ""; };
+  const auto start = std::chrono::steady_clock::now();
+  harness::RunRecord begun = suites::begin_record(plan, options);
+  Interruptible interruptible(cancelled);
+  std::set<std::pair<std::string, std::string>> ended;  // the harness calls one at a time
   const auto report = [&](const harness::CaseRecord& record, std::size_t done, std::size_t all) {
+    if (cancelled) return;  // a call of this case may have been refused
+    ended.emplace(record.id, record.sampler);
+    if (progress.is_none()) return;
     const nb::gil_scoped_acquire lock;
     try {
       progress(reports::terminal_line(record), done, all);
@@ -218,17 +181,96 @@ harness::RunRecord judge(const Named& given) {
       interruptible.keep(std::move(error));
     }
   };
-  const unsigned threads = harness::threads_of(arguments.jobs);
   std::future<harness::RunRecord> future = std::async(std::launch::async, [&] {
-    return suites::run_plan(plan, options, threads,
-                            progress.is_none() ? harness::Progress() : harness::Progress(report));
+    return suites::run_plan(plan, options, harness::threads_of(jobs), report);
   });
   interruptible.wait(future);
   harness::RunRecord record = future.get();
-  interruptible.raise_what_came();
+  interruptible.raise_what_came_but_interrupts();
+  if (!cancelled) return record;
+  std::erase_if(record.cases, [&](const harness::CaseRecord& one) {
+    return !ended.contains({one.id, one.sampler});
+  });
+  record = suites::record_of(plan, std::move(begun), std::move(record.cases), reason);
+  record.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return record;
+}
+
+harness::RunRecord judge(const Named& given) {
+  const RunArguments arguments(given);
+  const nb::object progress = nb::borrow(given["progress"]);
+  given.expect_all_read();
+  using Keeps = PythonSampler::Keeps;
+  std::shared_ptr<Callable> callable;
+  suites::PlanOptions options = plan_options(arguments);
+  std::atomic<bool> of_builtin = false;
+  if (arguments.is_builtin()) {
+    options.make_sampler = cli::sampler_maker({});
+  } else {
+    callable = callable_of(arguments);
+    options.make_sampler = [callable](const std::string&) {
+      const bool keeps = callable->function.is_none() && callable->operations.empty() &&
+                         !callable->verifier.is_valid();
+      return std::make_unique<PythonSampler>(callable, keeps ? Keeps::requests : Keeps::nothing);
+    };
+  }
+  suites::Plan plan = suites::make_plan(options);
+  if (callable) keep_own_jobs(arguments, *callable, options.shards, plan);
+  for (harness::Job& job : plan.jobs) {
+    // No command line knows the callable: what repeats a case is a call.
+    const auto& [head, tail] = arguments.replay;
+    job.record.replay =
+        fmt::format("{}, case=\"{}\", seed={}{}", head, job.record.id, options.seed, tail);
+    if (!callable) continue;
+    const Keeps keeps = is_of_running_batches(job) ? Keeps::requests : Keeps::nothing;
+    job.make_sampler = [callable, keeps]() -> std::unique_ptr<harness::Sampler> {
+      if (callable->cancelled) throw std::runtime_error("the run was interrupted");
+      return std::make_unique<PythonSampler>(callable, keeps);
+    };
+  }
+  harness::RunRecord record = run_interruptibly(plan, options, arguments.jobs, progress,
+                                                callable ? callable->cancelled : of_builtin);
   record.required = arguments.required;
   record.max_skipped = arguments.max_skipped;
   return record;
+}
+
+// One record of the cases of several: items of pytest, each of which has one.
+harness::RunRecord merged(const std::vector<std::string>& texts,
+                          const std::vector<std::string>& required,
+                          std::optional<double> max_skipped) {
+  std::vector<suites::NamedRecord> records;
+  for (const std::string& text : texts) {
+    harness::RunRecord record = reports::from_json(text);
+    record.shard = fmt::format("{}/{}", records.size() + 1, texts.size());
+    record.selection = "items of pytest";
+    records.push_back({fmt::format("record {}", records.size() + 1), std::move(record)});
+  }
+  harness::RunRecord record = suites::merge_shards(records);
+  record.required = required;
+  record.max_skipped = max_skipped;
+  return record;
+}
+
+// As a terminal prints it, in the words of who calls from Python.
+const reports::TerminalStyle kStyle = {.command = "python -m fairdraw"};
+
+std::string text_of(const harness::RunRecord& record) {
+  std::string text = reports::to_terminal(record, kStyle);
+  text.pop_back();  // the newline
+  return text;
+}
+
+std::vector<std::pair<std::string, std::vector<std::string>>> groups_of(
+    const harness::RunRecord& record) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;
+  for (const reports::ToldGroup& group : reports::groups_for_terminal(record, kStyle)) {
+    std::vector<std::string> ids;
+    for (const std::size_t place : group.cases) ids.push_back(record.cases[place].id);
+    groups.emplace_back(group.text, std::move(ids));
+  }
+  return groups;
 }
 
 // Ids of the cases, with what each draws, in the order of the table.
@@ -312,6 +354,10 @@ void bind_verify(nb::module_& module) {
       std::rethrow_exception(pointer);
     } catch (const UsageError& error) {
       PyErr_SetString(PyExc_ValueError, error.what());
+    } catch (const std::bad_alloc& error) {
+      PyErr_SetString(PyExc_MemoryError, harness::error_text(error).c_str());
+    } catch (const std::length_error& error) {
+      PyErr_SetString(PyExc_ValueError, harness::error_text(error).c_str());
     }
   });
   using harness::RunRecord;
@@ -319,6 +365,10 @@ void bind_verify(nb::module_& module) {
       .def_prop_ro("verdict", verdict_of)
       .def_prop_ro("exit_code", &RunRecord::exit_code)
       .def("to_json", [](const RunRecord& record) { return reports::to_json(record); })
+      .def("text", text_of)
+      .def("headline", reports::headline)
+      .def("groups", groups_of)
+      .def("unmet", harness::unmet_requirements)
       .def("summary", [](const RunRecord& record) { return reports::terminal_summary(record); })
       .def("lines",
            [](const RunRecord& record) {
@@ -331,6 +381,7 @@ void bind_verify(nb::module_& module) {
         reports::write_report(folder, record);
       });
   define(module, "run", &judge);
+  module.def("merged", &merged);
   module.def("case_ids", &case_ids);
   module.def("profile_names", [] {
     const auto names = reference::profile_names();

@@ -29,6 +29,10 @@ def _member(name: str, value: str, members: Mapping[str, _Member]) -> _Member:
         raise unknown_name(name, value, members) from None
 
 
+#: Letters of a value that an error shows.
+LONGEST_SHOWN = 200
+
+
 def unknown_name(name: str, value: Any, allowed: Iterable[str]) -> ValueError:
     """The error of an argument that is none of the allowed names, with those that may be meant."""
     import difflib  # of errors alone
@@ -36,7 +40,10 @@ def unknown_name(name: str, value: Any, allowed: Iterable[str]) -> ValueError:
     names = list(allowed)
     meant = difflib.get_close_matches(value, names, n=1) if isinstance(value, str) else []
     hint = "".join(f" did you mean {each!r}?" for each in meant)
-    return ValueError(f"{name} is {value!r};{hint} allowed: {', '.join(map(repr, names))}")
+    shown = repr(value)
+    if len(shown) > LONGEST_SHOWN:
+        shown = f"{shown[:LONGEST_SHOWN]}... ({len(shown)} letters)"
+    return ValueError(f"{name} is {shown};{hint} allowed: {', '.join(map(repr, names))}")
 
 
 def _seed_and_offset(

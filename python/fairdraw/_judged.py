@@ -51,6 +51,9 @@ Promise = Literal["offsets", "outputs", "replays", "samples", "seeds"]
 INDEPENDENCE: tuple[Promise, ...] = ("seeds", "offsets", "outputs", "samples")
 
 
+LONGEST_NAME = 200
+
+
 def expect_text(name: str, value: Any, allowed: str) -> None:
     if not isinstance(value, str):
         raise TypeError(f"{name} is {value!r}; allowed: {allowed}")
@@ -138,6 +141,9 @@ def expect_means(
     for field, text in (("name", name), ("seed_from", seed_from)):
         if text is not None:
             expect_text(field, text, "a string, or None")
+    for field, text in (("name", name), ("version", version)):
+        if text is not None and len(text) > LONGEST_NAME:  # each case of a report has it
+            raise ValueError(f"{field} has {len(text)} letters; allowed: up to {LONGEST_NAME}")
     run_seed = expect_seed(seed, seed_from)
     return gpu, {
         "semantics": semantics,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from . import _core
 from ._core import Batch, DraftBatch, __version__
 from .fuzzing import Finding, FuzzReport, fuzz
+from .identification import Identification, identify
 from .logprobs import Logprobs, log_probabilities
 from .operation_verification import verify_operations
 from .row_operations import (
@@ -28,14 +29,16 @@ from .sampling import (
     top_p_sampling_from_probs,
 )
 from .speculation_verification import verify_speculation
-from .verification import Case, Report, VerificationFailed, case_ids, verify
+from .verification import Case, Cause, Report, VerificationFailed, case_ids, verify
 
 __all__ = [
     "Batch",
     "Case",
+    "Cause",
     "DraftBatch",
     "Finding",
     "FuzzReport",
+    "Identification",
     "Logprobs",
     "Report",
     "RunningBatch",
@@ -44,6 +47,7 @@ __all__ = [
     "__version__",
     "case_ids",
     "fuzz",
+    "identify",
     "log_probabilities",
     "min_p_sampling_from_probs",
     "sample",

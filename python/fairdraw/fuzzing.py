@@ -27,19 +27,24 @@ SECONDS = 60.0
 @dataclass(frozen=True)
 class Finding:
     """A call that breaks a property. `case` is its number in the search: first_case=case, cases=1 and
-    the same seed find it again, unshrunk."""
+    the same seed find it again, unshrunk. `python_call` has the shrunk rows and calls sampler(batch)
+    with them; it needs NumPy alone. `c_call` is the same as a C program, for the source of a plugin.
+    Both are empty for calls of more than 4096 logits."""
 
     property: str
     message: str
     case: int
     original: str
     shrunk: str
+    python_call: str
+    c_call: str
 
 
 @dataclass(frozen=True)
 class FuzzReport:
     """What a search found. `judged` properties held or failed, `skipped` ones said nothing about their
-    case; `unconfirmed` distributions looked wrong once, and not on fresh draws."""
+    case; `unconfirmed` distributions looked wrong once, and not on fresh draws. `incomplete`: what
+    ended the search early, Ctrl-C; else empty."""
 
     findings: list[Finding]
     cases: int
@@ -49,20 +54,22 @@ class FuzzReport:
     seconds: float
     seed: int
     seed_source: str
+    incomplete: str = ""
 
     @property
     def verdict(self) -> str:
-        """ "passed", "failed", or "underpowered" where nothing was judged."""
+        """ "passed", "failed", or "underpowered" where nothing was judged or the search is incomplete."""
         if self.findings:
             return "failed"
-        return "passed" if self.judged else "underpowered"
+        return "passed" if self.judged and not self.incomplete else "underpowered"
 
     def raise_for_failures(self) -> None:
         """VerificationFailed unless the verdict is "passed"."""
         if self.verdict == "passed":
             return
         lines = [
-            f"{one.property}: {one.message}\n    case {one.case}, shrunk to: {one.shrunk}"
+            f"{one.property}: {one.message}\n    case {one.case}, shrunk to: {one.shrunk}\n"
+            f"{one.python_call}"
             for one in self.findings
         ]
         raise VerificationFailed("\n".join([str(self), *lines]))
@@ -71,6 +78,7 @@ class FuzzReport:
         return (
             f"fuzz: {len(self.findings)} failures, {self.cases} cases, {self.judged} properties "
             f"judged, {self.skipped} skipped; seed {self.seed} ({self.seed_source})"
+            f"{'; INCOMPLETE: ' if self.incomplete else ''}{self.incomplete}"
         )
 
 

@@ -14,6 +14,7 @@ from ._judged import (
     expect_name,
     expect_names,
 )
+from ._replay_calls import expression, given, literal, replay_call
 from .verification import Report, Suite, run
 
 #: harness/contract/operation.h defines each.
@@ -44,7 +45,7 @@ def verify_operations(
     seed: int | None = None,
     seed_from: str | None = None,
     jobs: int = 0,
-    progress: bool | Callable[[str, int, int], object] = False,
+    progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Report:
     """Judges operations on rows, each by itself, and returns the report. Raises only for bad arguments.
 
@@ -86,11 +87,31 @@ def verify_operations(
     if exact_integer:
         able.append("exact_integer")
     gpu, means = expect_means(semantics, arrays, device, version, name, seed, seed_from)
+    modules: list[str] = []
+    who = ", ".join(
+        f"{literal(field)}: {expression(function, None, modules)}"
+        for field, function in judged.items()
+    )
     if gpu is not None:
         judged = {field: DeviceOperation(function, gpu) for field, function in judged.items()}
     return run(
         name=name or "operations",
         **means,
+        replay=replay_call(
+            "verify_operations",
+            "{" + who + "}",
+            modules,
+            {"semantics": semantics, "suite": suite},
+            given(
+                name=(name, None),
+                version=(version, ""),
+                arrays=(arrays, None),
+                device=(str(device), "cpu"),
+                dtypes=(takes, ["float32"]),
+                keep_dtype=(bool(keep_dtype), False),
+                exact_integer=(bool(exact_integer), False),
+            ),
+        ),
         suite=suite,
         abilities=able,
         case=case,

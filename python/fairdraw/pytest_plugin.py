@@ -5,9 +5,9 @@
         fairdraw_case(my_sampler)
 
 The mark takes the arguments of fairdraw.verify but `sampler`; without `case` the test has an item
-for each case of the suite, with it one for each that matches. A failed case fails its item with the
-message and the call that repeats it; a case that the sampler has no ability for is skipped with the
-reason. `require` and `max_skipped` of the mark are about all items of the test together: where they
+for each case of the suite, with it one for each that matches. A failed case fails its item; at the
+end failures are told by cause, one for all items of a test that have it, with what to change and the
+call that repeats a case. A case that the sampler has no ability for is skipped with the reason. `require` and `max_skipped` of the mark are about all items of the test together: where they
 are not met the session fails at its end, and says why. The test of all p-values of a run together (the report's case "global") needs the whole run:
 fairdraw.verify makes it, items do not. Without --fairdraw-seed all items have the seed of verify.
 --fairdraw-report DIR writes the report of each test with such items into a folder there.
@@ -19,11 +19,7 @@ imported when a test asks for cases.
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
-import tempfile
 from collections.abc import Generator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -35,13 +31,17 @@ if TYPE_CHECKING:
     from .verification import Report
 
 
+#: Features that all items of a test together have to judge, and the percentage that they may skip.
+Required = tuple[list[str], "float | None"]
+
+
 class FairdrawCase:
     """Judges samplers in one case: call it with a sampler, as fairdraw.verify's first argument, or
     with running_batch=, or both."""
 
-    def __init__(self, case: str, arguments: dict[str, Any], required: tuple[str, ...]) -> None:
+    def __init__(self, case: str, arguments: dict[str, Any], required: Required) -> None:
         self.case = case
-        self.required = required  #: words of merge: what the items of the test must have judged
+        self.required = required
         self.records: list[str] = []  #: report.json of each call
         self._arguments = arguments
 
@@ -64,75 +64,76 @@ class FairdrawCase:
 
 
 class ReportWriter:
-    """Gathers the records of items, and when all have run writes the reports, into a folder if there
-    is one, and fails the session where a test has not judged what its mark requires."""
+    """Gathers the records of items. When all have run it tells their failures by cause, writes the
+    reports into a folder if there is one, and fails the session where a test has not judged what its
+    mark requires."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, config: pytest.Config) -> None:
         self._folder = folder
-        self._records: dict[str, list[dict[str, Any]]] = {}  # by test
-        self._required: dict[str, tuple[str, ...]] = {}
+        self._config = config
+        self._records: dict[str, list[str]] = {}  # by test
+        self._failed: dict[str, list[pytest.TestReport]] = {}
+        self._required: dict[str, Required] = {}
         self._lines: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         for test, record, required in getattr(report, "fairdraw_records", ()):
             self._required[test] = required
-            if self._folder is not None or required:
-                self._records.setdefault(test, []).append(json.loads(record))
+            self._records.setdefault(test, []).append(record)
+            if report.failed and report not in self._failed.setdefault(test, []):
+                self._failed[test].append(report)
 
     @pytest.hookimpl(tryfirst=True)  # before the terminal says how the session ended
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        with tempfile.TemporaryDirectory() as scratch:
-            for test, records in self._records.items():
-                runs = _runs(records)
-                for number, run in enumerate(runs, 1):
+        if not self._records:
+            return
+        from .verification import merged
+
+        for test, records in self._records.items():
+            features, most = self._required[test]
+            asked = self._folder is not None or features or most is not None
+            if not asked and test not in self._failed:
+                continue
+            runs = _runs(records)
+            for number, run in enumerate(runs, 1):
+                report = merged(run, *self._required[test])
+                if len(runs) == 1:
+                    self._tell_by_cause(self._failed.get(test, []), report)
+                if report.unmet:
+                    self._lines.append(f"fairdraw: {test}: not judged: {'; '.join(report.unmet)}")
+                    session.exitstatus = pytest.ExitCode.TESTS_FAILED
+                if self._folder is not None:
                     name = test if len(runs) == 1 else f"{test}-{number}"
-                    folder = (self._folder or Path(scratch)) / name
-                    missing = _write(run, folder, self._required[test])
-                    if missing:
-                        self._lines.append(f"fairdraw: {test}: {missing}")
-                        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-                    if self._folder is not None:
-                        self._lines.append(f"fairdraw: {folder / 'index.html'}")
+                    page = report.write(self._folder / name) / "index.html"
+                    self._lines.append(f"fairdraw: {page}")
+
+    def _tell_by_cause(self, failed: list[Any], report: Report) -> None:
+        """Leaves the terminal one failure for each group of the report; the others are counted."""
+        terminal: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        shown = [] if terminal is None else terminal.stats.get("failed", [])
+        by_case = {item.fairdraw_case: item for item in failed if item in shown}
+        for text, cases in report.groups:
+            items = [by_case[case] for case in cases if case in by_case]
+            for item in items[:1]:
+                item.longrepr = text
+            for item in items[1:]:
+                shown.remove(item)
+                terminal.stats.setdefault("failed for a reason told once", []).append(item)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         for line in self._lines:
             terminalreporter.write_line(line)
 
 
-def _runs(records: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+def _runs(records: list[str]) -> list[list[str]]:
     """Records that one report can hold: of one sampler, seed and suite. Of a case that was judged
     twice the last counts."""
-    runs: dict[str, dict[str, dict[str, Any]]] = {}
-    for record in records:
+    runs: dict[str, dict[str, str]] = {}
+    for text in records:
+        record = json.loads(text)
         common = [record[name] for name in ("samplers", "seed", "suite", "options", "commit")]
-        runs.setdefault(json.dumps(common), {})[record["cases"][0]["id"]] = record
+        runs.setdefault(json.dumps(common), {})[record["cases"][0]["id"]] = text
     return [list(cases.values()) for cases in runs.values()]
-
-
-def _write(records: list[dict[str, Any]], folder: Path, required: tuple[str, ...]) -> str:
-    """One report of all. The command line makes it, of items as shards of a run. Returns what is
-    required and was not judged, or an empty text."""
-    with tempfile.TemporaryDirectory() as scratch:
-        files = []
-        for number, record in enumerate(records, 1):
-            shard = {"shard": f"{number}/{len(records)}", "selection": "items of pytest"}
-            files.append(Path(scratch) / f"{number}.json")
-            files[-1].write_text(json.dumps({**record, **shard}))
-        package = Path(__file__).parent.parent
-        path = [str(package), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-        merged = subprocess.run(
-            [
-                *(sys.executable, "-m", "fairdraw", "merge", *map(str, files), *required),
-                *("--report", str(folder)),
-            ],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))},
-        )
-    if merged.returncode not in (0, 1, 3):  # 1 and 3: not all cases passed
-        raise RuntimeError(f"--fairdraw-report: {folder} could not be written: {merged.stderr}")
-    _, found, missing = merged.stdout.partition("; NOT JUDGED: ")
-    return f"not judged: {missing.splitlines()[0]}" if found else ""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -164,7 +165,7 @@ def pytest_configure(config: pytest.Config) -> None:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise pytest.UsageError(f"--fairdraw-report is {chosen!r}: {error}") from error
-    config.pluginmanager.register(ReportWriter(folder), "fairdraw-report-writer")
+    config.pluginmanager.register(ReportWriter(folder, config), "fairdraw-report-writer")
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -177,6 +178,7 @@ def pytest_runtest_makereport(
         # "folder/test_file.py::test_name[other parameters]", as the name of a folder
         test = re.sub(r"[^\w.]+", "-", item.nodeid.replace(case.case, "")).strip("-")
         report.fairdraw_records = [(test, record, case.required) for record in case.records]
+        report.fairdraw_case = case.case
 
 
 def _arguments_of(marker: pytest.Mark, seed: int | None) -> dict[str, Any]:
@@ -188,20 +190,11 @@ def _arguments_of(marker: pytest.Mark, seed: int | None) -> dict[str, Any]:
     return arguments
 
 
-def _required_by(arguments: dict[str, Any]) -> tuple[str, ...]:
-    """Takes `require` and `max_skipped` out of the arguments, which are about all items together, as
-    words of the command line."""
+def _required_by(arguments: dict[str, Any]) -> Required:
+    """Takes `require` and `max_skipped` out of the arguments, which are about all items together."""
     from .verification import expect_coverage
 
-    features, most = expect_coverage(
-        arguments.pop("require", ()), arguments.pop("max_skipped", None)
-    )
-    words: list[str] = []
-    if features:
-        words += ["--require", ",".join(features)]
-    if most is not None:
-        words += ["--max-skipped", repr(most)]
-    return tuple(words)
+    return expect_coverage(arguments.pop("require", ()), arguments.pop("max_skipped", None))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

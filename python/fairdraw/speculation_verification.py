@@ -16,6 +16,7 @@ from ._judged import (
     expect_name,
     expect_names,
 )
+from ._replay_calls import expression, given, replay_call
 from .verification import Report, Suite, expect_coverage, run
 
 #: What a callable can do beyond float32 rows, with valid requests. "bad_drafts": rows that are no
@@ -81,7 +82,7 @@ def verify_speculation(
     require: Iterable[str] = (),
     max_skipped: float | None = None,
     jobs: int = 0,
-    progress: bool | Callable[[str, int, int], object] = False,
+    progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Report:
     """Judges a callable that verifies chains of drafted tokens, and returns the report.
 
@@ -122,9 +123,29 @@ def verify_speculation(
     promises = expect_names("randomness", randomness, _core.promise_names())
     gpu, means = expect_means(semantics, arrays, device, version, name, seed, seed_from)
     features, most = expect_coverage(require, max_skipped)
+    modules: list[str] = []
+    who = expression(verifier, name, modules)
     return run(
         name=name or str(getattr(verifier, "__name__", type(verifier).__name__)),
         **means,
+        replay=replay_call(
+            "verify_speculation",
+            who,
+            modules,
+            {"semantics": semantics, "suite": suite},
+            given(
+                target=(target, "logits"),
+                drafts=(None if drafts is None else list(drafts), None),
+                acceptance_rule=(acceptance_rule, None),
+                name=(name, None),
+                version=(version, ""),
+                arrays=(arrays, None),
+                device=(str(device), "cpu"),
+                abilities=(able, []),
+                lacks=(lacking, []),
+                randomness=(promises, list(INDEPENDENCE)),
+            ),
+        ),
         suite=suite,
         abilities=[ability for ability in able if ability not in _OWN],
         lacks=lacking,

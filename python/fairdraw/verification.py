@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,12 +27,14 @@ from ._judged import (
     expect_names,
     expect_text,
 )
+from ._replay_calls import expression, given, replay_call
 from .running_batch import RunningBatch
 
 __all__ = [
     "Ability",
     "Arrays",
     "Case",
+    "Cause",
     "Declinable",
     "Filter",
     "Promise",
@@ -77,6 +81,18 @@ class Case:
         return self.verdict not in ("passed", "skipped")
 
 
+@dataclass(frozen=True)
+class Cause:
+    """Why cases failed: what the sampler does, what to change, what points there, and the ids of the
+    cases that it explains."""
+
+    name: str
+    sentence: str
+    change: str
+    reason: str
+    cases: list[str]
+
+
 class Report:
     """What a run found. The files that `write` makes are those of the command line's verify."""
 
@@ -99,6 +115,27 @@ class Report:
             )
             for case in self.raw["cases"]
         ]
+
+    @property
+    def causes(self) -> list[Cause]:
+        """What explains the failed cases, that which explains most first; each case is in one."""
+        return [Cause(**cause) for cause in self.raw.get("causes", [])]
+
+    @property
+    def groups(self) -> list[tuple[str, list[str]]]:
+        """Red cases by what is said of them: the lines of `str` about them, and their ids."""
+        return self._record.groups()
+
+    @property
+    def unmet(self) -> list[str]:
+        """What the run requires and did not judge, in sentences."""
+        return self._record.unmet()
+
+    @property
+    def incomplete(self) -> str:
+        """Why the run ended before all of its cases were run; empty: it did not."""
+        reason: str = self.raw.get("incomplete", "")
+        return reason
 
     @property
     def coverage(self) -> dict[str, Any]:
@@ -134,17 +171,29 @@ class Report:
         """VerificationFailed unless the verdict is "passed"."""
         if self.verdict == "passed":
             return
-        lines = [
-            f"{case.verdict} {case.id}: {case.message}\n    replay: {case.replay}"
-            for case in self.failures
-        ]
-        raise VerificationFailed("\n".join([str(self), *lines]))
+        raise VerificationFailed(str(self))
 
     def __str__(self) -> str:
-        return self._record.summary()
+        """What a terminal prints of such a run: the causes, with cases of each and a call that repeats
+        one; what was not judged; and how many cases ended how."""
+        return self._record.text()
 
     def __repr__(self) -> str:
-        return f"<fairdraw.Report {self.verdict}: {self}>"
+        return f"<fairdraw.Report {self.verdict}: {self._record.summary()}>"
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the headline of the page that `write` makes, and the text below it."""
+        colour = {"passed": "#1a7f37", "failed": "#cf222e"}.get(self.verdict, "#9a6700")
+        return (
+            f'<div class="fairdraw-report"><p style="border-left: 4px solid {colour}; padding-left: '
+            f'8px"><b>{html.escape(self._record.headline())}</b></p>'
+            f'<pre style="white-space: pre-wrap">{html.escape(str(self))}</pre></div>'
+        )
+
+
+def merged(records: list[str], require: list[str], max_skipped: float | None) -> Report:
+    """One report of the cases of several, each as report.json: of one sampler, suite and seed."""
+    return Report(_core.merged(records, require, max_skipped))
 
 
 def data_folder() -> Path:
@@ -181,6 +230,36 @@ def _print_progress(line: str, done: int, all_cases: int) -> None:
     print(f"[{done}/{all_cases}] {line}", file=sys.stderr)
 
 
+class _ProgressLine:
+    """One line on a terminal that says how far the run is; it is gone when the run is over."""
+
+    PAUSE = 0.1  #: seconds between two looks of it
+
+    def __init__(self) -> None:
+        self._red = 0
+        self._shown = 0.0
+
+    def __call__(self, line: str, done: int, all_cases: int) -> None:
+        self._red += line.startswith(("failed", "error"))
+        now = time.monotonic()
+        if now - self._shown >= self.PAUSE:
+            self._shown = now
+            print(f"\r\x1b[K[{done}/{all_cases}] {self._red} failed", end="", file=sys.stderr)
+            sys.stderr.flush()
+
+    def close(self) -> None:
+        if self._shown:
+            print("\r\x1b[K", end="", file=sys.stderr)
+            sys.stderr.flush()
+
+
+def _is_terminal(stream: Any) -> bool:
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, ValueError):  # None where there is no console, or closed
+        return False
+
+
 #: What a run has none of where nothing is said.
 _NOTHING: dict[str, Any] = dict(
     **dict.fromkeys(("function", "running_batch", "max_skipped")),
@@ -191,17 +270,22 @@ _NOTHING: dict[str, Any] = dict(
 )
 
 
-def run(suite: Any, case: Any, jobs: Any, progress: Any, **given: Any) -> Report:
-    """The report of a run of the compiled module, of what is given."""
+def run(suite: Any, case: Any, jobs: Any, progress: Any, **judged: Any) -> Report:
+    """The report of a run of the compiled module, of what is judged."""
     expect_name("suite", suite, _core.suite_names())
     if case is not None:
         expect_text("case", case, "a string, or None")
     jobs = expect_integer("jobs", jobs, 0, 2**32 - 1, ">= 0 (0: one a core)")
     if progress not in (True, False, None) and not callable(progress):
-        raise TypeError(f"progress is {progress!r}; allowed: True, False, or a function")
-    progress = _print_progress if progress is True else (progress or None)
-    own = {"suite": suite, "case": case, "jobs": jobs, "progress": progress}
-    return Report(_core.run({**_NOTHING, **given, **own}))
+        raise TypeError(f"progress is {progress!r}; allowed: True, False, None, or a function")
+    line = _ProgressLine() if progress is None and _is_terminal(sys.stderr) else None
+    tell = _print_progress if progress is True else (progress or line)
+    own = {"suite": suite, "case": case, "jobs": jobs, "progress": tell}
+    try:
+        return Report(_core.run({**_NOTHING, **judged, **own}))
+    finally:
+        if line is not None:
+            line.close()
 
 
 def expect_coverage(require: Any, max_skipped: Any) -> tuple[list[str], float | None]:
@@ -244,9 +328,12 @@ def verify(
     max_skipped: float | None = None,
     shard: str = "1/1",
     jobs: int = 0,
-    progress: bool | Callable[[str, int, int], object] = False,
+    progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Report:
     """Judges a sampler case by case, and returns the report. Raises only for bad arguments.
+
+    Ctrl-C ends the run: the report has the cases that ended before, and says in `incomplete` that it
+    is a part; its verdict is never "passed".
 
     sampler: called as sampler(batch) with a `fairdraw.Batch`; returns token ids, an array or a list
         of integers [outputs] (or [outputs, num_samples]), or the batch itself after writing into
@@ -283,7 +370,8 @@ def verify(
     shard: "I/N", part I of N of the run, which `python -m fairdraw merge` joins: for one process a
         GPU, or many machines.
     jobs: cases at a time; 0 is one a core.
-    progress: True prints a line a case to stderr; a function is called with (line, done, all).
+    progress: None shows a line that moves on stderr where that is a terminal, and nothing elsewhere;
+        True prints a line a case there; a function is called with (line, done, all).
     """
     if sampler is None and running_batch is None:
         raise TypeError("sampler: it is missing; a sampler or a running_batch is needed")
@@ -308,10 +396,31 @@ def verify(
             f"{'require' if features else 'max_skipped'}: shard is {shard!r}, and a part of a run does "
             "not show what the whole judges; give it to `python -m fairdraw merge`"
         )
+    captured = _captured(logits)
+    modules: list[str] = []
+    who = [] if sampler is None else [expression(sampler, name, modules)]
+    if running_batch is not None:
+        who.append("running_batch=" + expression(running_batch, name, modules))
     return run(
         **judged,
+        replay=replay_call(
+            "verify",
+            ", ".join(who),
+            modules,
+            {"semantics": semantics, "suite": suite},
+            given(
+                name=(name, None),
+                version=(version, ""),
+                arrays=(arrays, None),
+                device=(str(device), "cpu"),
+                abilities=(judged["abilities"], []),
+                lacks=(judged["lacks"], []),
+                randomness=(judged["randomness"], list(INDEPENDENCE)),
+                logits=(None if logits is None else captured, None),
+            ),
+        ),
         suite=suite,
-        logits=_captured(logits),
+        logits=captured,
         case=case,
         shard=shard,
         require=features,

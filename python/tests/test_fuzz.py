@@ -56,9 +56,42 @@ def test_what_raises_is_a_finding_and_ctrl_c_is_not():
 
     ctrl_c = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     ctrl_c.start()
-    with pytest.raises(KeyboardInterrupt):
-        fairdraw.fuzz(right, abilities=["per_request_seeds"], seconds=60, seed=1)
+    found = fairdraw.fuzz(right, abilities=["per_request_seeds"], seconds=60, seed=1)
     ctrl_c.join()
+    assert not found.findings and found.seconds < 60
+    assert found.incomplete == "interrupted by Ctrl-C" and found.verdict == "underpowered"
+
+
+def test_the_rows_of_a_finding_run_in_python_alone():
+    def wrong(batch):  # has no token for a row of a single one
+        if batch.vocab == 1 or batch.rows == 0:
+            raise ArithmeticError(f"no luck with {batch.rows} x {batch.logits.shape[1]}")
+        return right(batch)
+
+    found = fairdraw.fuzz(wrong, abilities=["per_request_seeds"], cases=2000, seed=1)
+    (finding,) = found.findings
+    assert "ArithmeticError: no luck with" in finding.message
+    assert "import fairdraw" not in finding.python_call and finding.c_call.startswith("#include")
+    with pytest.raises(ArithmeticError) as raised:
+        exec(finding.python_call, {"sampler": wrong})  # noqa: S102
+    assert f"{raised.value}" in finding.message
+    with pytest.raises(fairdraw.VerificationFailed) as failed:
+        found.raise_for_failures()
+    assert finding.python_call in str(failed.value)
+    exec(finding.python_call, {"sampler": lambda batch: batch.out_tokens})  # noqa: S102
+
+
+def test_a_search_shows_infinities_as_each_language_has_them():
+    def picky(batch):
+        if np.isneginf(batch.logits).any():
+            raise ArithmeticError("a banned token")
+        return right(batch)
+
+    found = fairdraw.fuzz(picky, abilities=["per_request_seeds"], cases=2000, seed=1)
+    (finding,) = found.findings
+    assert "-inf" in finding.python_call and "-INFINITY" in finding.c_call
+    with pytest.raises(ArithmeticError, match="a banned token"):
+        exec(finding.python_call, {"sampler": picky})  # noqa: S102
 
 
 def test_built_in_samplers_by_name():

@@ -98,17 +98,21 @@ def test_pytest_plugin_has_an_item_for_each_case(tmp_path):
     result = run_items(tmp_path, ITEMS)
     assert result.returncode == 1
     summary = result.stdout.splitlines()[-1]
+    parts = summary.split(" in ")[0].split(", ")
     numbers = {
-        word: int(n)
-        for n, word in (part.split()[:2] for part in summary.split(" in ")[0].split(", "))
+        word: int(n) for n, word in (part.split() for part in parts if len(part.split()) == 2)
     }
-    # Some cases ask for what neither callable claims: bans, 16-bit types.
+    # Some cases ask for what neither callable claims: bans, 16-bit types. Of the failures of
+    # test_wrong, which have one reason, one is told.
     passed = numbers["passed"]
     assert passed >= 10
-    assert numbers == {"passed": passed, "failed": passed, "skipped": 2 * (count - passed) + 1}
+    skipped = 2 * (count - passed) + 1
+    assert numbers == {"passed": passed, "failed": 1, "skipped": skipped}
+    assert f"{passed - 1} failed for a reason told once" in summary
     assert "has no per-request seeds" in result.stdout
-    assert "the callable returned None" in result.stdout
-    assert "replay: fairdraw.verify(" in result.stdout
+    assert result.stdout.count("the callable returned None") >= 1
+    assert result.stdout.count("replay: import fairdraw; fairdraw.verify(sampler, ") == 1
+    assert f"{passed} of {passed} failed cases: " in result.stdout
 
 
 RUNNING_BATCH = """
@@ -128,7 +132,7 @@ def test_pytest_plugin_takes_running_batches(tmp_path):
     result = run_items(tmp_path, RUNNING_BATCH)
     assert result.returncode == 1
     assert "running_batch() returned a Wrong, which has no method begin" in result.stdout
-    assert "replay: fairdraw.verify(running_batch=Wrong, semantics=" in result.stdout
+    assert "fairdraw.verify(running_batch=test_items.Wrong, semantics=" in result.stdout
 
 
 @pytest.mark.parametrize(

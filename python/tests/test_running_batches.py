@@ -138,7 +138,7 @@ def test_it_agrees_with_the_sampler_next_to_it():
     assert verdicts(report) == {"failed"}
     assert "where the call gives all that the request has" in report.failures[0].message
     replay = report.failures[0].replay
-    assert replay.startswith("fairdraw.verify(with_next_seed, running_batch=TokensAlone, ")
+    assert "fairdraw.verify(with_next_seed, running_batch=TokensAlone, " in replay
 
 
 def exact_tokens(batch):

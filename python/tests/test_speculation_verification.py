@@ -280,7 +280,9 @@ def test_torch():
 
 def test_a_failure_comes_with_the_call_that_repeats_it():
     report = judged(verifiers.AcceptsAlways(), LAWS["probs"], "probs", name="mine")
-    assert report.failures[0].replay.startswith("fairdraw.verify_speculation(mine, ")
+    assert report.failures[0].replay.startswith(
+        "import fairdraw; fairdraw.verify_speculation(mine, "
+    )
 
 
 @pytest.mark.parametrize(

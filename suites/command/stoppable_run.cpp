@@ -20,7 +20,6 @@
 #include "harness/plugin/monitor.h"
 #include "suites/command/output.h"
 #include "suites/command/signals.h"
-#include "suites/gate/run/complete_record.h"
 
 namespace fairdraw::cli {
 namespace {
@@ -45,18 +44,14 @@ struct Shared {
 };
 
 // A record of the cases that have ended, in the order of the plan.
-harness::RunRecord record_so_far(const suites::Plan& plan, const suites::PlanOptions& options,
+harness::RunRecord record_so_far(const suites::Plan& plan, harness::RunRecord begun,
                                  Shared& shared) {
-  harness::RunRecord record = suites::begin_record(plan, options);
   std::vector<harness::CaseRecord> cases;
   for (const harness::Job& job : plan.jobs) {
     const auto found = shared.finished.find(key_of(job.record));
     if (found != shared.finished.end()) cases.push_back(std::move(found->second));
   }
-  suites::add_cases(plan, std::move(cases), record);
-  record.incomplete = suites::incomplete_text(stop_reason(), record.cases.size(), plan);
-  suites::complete_record(record);
-  return record;
+  return suites::record_of(plan, std::move(begun), std::move(cases), stop_reason());
 }
 
 }  // namespace
@@ -64,6 +59,7 @@ harness::RunRecord record_so_far(const suites::Plan& plan, const suites::PlanOpt
 StoppableRun run_until_signal(const suites::Plan& plan, const suites::PlanOptions& options,
                               unsigned threads, const harness::Progress& progress) {
   const Clock::time_point start = Clock::now();
+  harness::RunRecord begun = suites::begin_record(plan, options);
   const auto shared = std::make_shared<Shared>();
   suites::PlanOptions stoppable = options;
   stoppable.stop = [stop = options.stop] {
@@ -101,7 +97,7 @@ StoppableRun run_until_signal(const suites::Plan& plan, const suites::PlanOption
     if (!asked || seconds_since(*asked) < kSecondsToEnd) continue;
     shared->closed = true;
     run.detach();
-    StoppableRun result{record_so_far(plan, options, *shared), true};
+    StoppableRun result{record_so_far(plan, std::move(begun), *shared), true};
     result.record.seconds = seconds_since(start);
     return result;
   }

@@ -363,19 +363,27 @@ std::string incomplete_text(const std::string& reason, std::size_t done, const P
   return fmt::format("{} after {} of {} cases", reason, done, plan.jobs.size());
 }
 
+harness::RunRecord record_of(const Plan& plan, harness::RunRecord record,
+                             std::vector<harness::CaseRecord> cases, const std::string& reason) {
+  add_cases(plan, std::move(cases), record);
+  if (record.cases.size() < plan.jobs.size()) {
+    record.incomplete = incomplete_text(reason, record.cases.size(), plan);
+  }
+  complete_record(record);
+  return record;
+}
+
 harness::RunRecord run_plan(const Plan& plan, const PlanOptions& options, unsigned threads,
                             const harness::Progress& progress) {
   const auto start = std::chrono::steady_clock::now();
-  harness::RunRecord record = begin_record(plan, options);
-  const auto stop = [&options] { return options.stop && !options.stop().empty(); };
-  add_cases(
-      plan,
-      harness::run_jobs(plan.jobs, threads, progress, options.run_seconds, stop, options.begun),
-      record);
-  if (record.cases.size() < plan.jobs.size()) {
-    record.incomplete = incomplete_text(options.stop(), record.cases.size(), plan);
-  }
-  complete_record(record);
+  harness::RunRecord begun = begin_record(plan, options);
+  const auto reason = [&options] { return options.stop ? options.stop() : std::string(); };
+  const auto stop = [&reason] { return !reason().empty(); };
+  std::vector<harness::CaseRecord> cases =
+      harness::run_jobs(plan.jobs, threads, progress, options.run_seconds, stop, options.begun);
+  const bool stopped = cases.size() < plan.jobs.size();
+  harness::RunRecord record =
+      record_of(plan, std::move(begun), std::move(cases), stopped ? reason() : std::string());
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   record.seconds = elapsed.count();
   return record;

@@ -108,6 +108,11 @@ harness::RunRecord begin_record(const Plan& plan, const PlanOptions& options);
 /// What a record says where `done` of the planned cases were run when `reason` ended the run.
 std::string incomplete_text(const std::string& reason, std::size_t done, const Plan& plan);
 
+/// A record that was begun, with the cases of its plan that were run; where these are not all,
+/// `reason` says why.
+harness::RunRecord record_of(const Plan& plan, harness::RunRecord begun,
+                             std::vector<harness::CaseRecord> cases, const std::string& reason);
+
 /// Runs the plan on `threads` threads, and books the error budget. Where options.stop ends it, the
 /// record is incomplete.
 harness::RunRecord run_plan(const Plan& plan, const PlanOptions& options, unsigned threads,
