@@ -66,16 +66,16 @@ struct Comparison {
   bool says_something() const { return compared > 0 && !incomplete; }
 };
 
-/// Runs. A case is known by its id and its sampler. Samplers are compared by name; others by
-/// the name that a plugin declares, where one of each run has it; and where each run has just one,
-/// these two. A regression is a case that passed and does not, or is gone though both runs chose the
-/// same cases; or a feature that was judged and is not, though both did; or an effect that moved
-/// away from what is expected so far that intervals three times as wide do not meet. (Half widths
-/// are from bounds like exp(-2 n t^2): three times as wide ones miss with a probability of 0.01^9 =
-/// 1e-18 where the plain ones miss with 0.01. Plain ones that do not meet are shown, and chance
-/// alone does that to some case of many.) Seconds of a check, in sum, are shown from a factor
-/// of 1.5 and one second on where both ran on the same CPU, and are never a regression: other work
-/// on the machine changes them as much.
+/// Runs. A case is known by its id and its sampler. Samplers are compared by name; others by the
+/// name that a plugin declares, where one of each run has it; and where each run has just one,
+/// these two. A regression is a case that passed and does not, or is gone though both runs chose
+/// the same cases; or a feature that was judged and is not, though both did; or an effect that
+/// moved away from what is expected so far that intervals three times as wide do not meet. (Half
+/// widths are from bounds like exp(-2 n t^2): three times as wide ones miss with a probability of
+/// 0.01^9 = 1e-18 where the plain ones miss with 0.01. Plain ones that do not meet are shown, and
+/// chance alone does that to some case of many.) Seconds of a check, in sum, are shown from a
+/// factor of 1.5 and one second on where both ran on the same CPU, and are never a regression:
+/// other work on the machine changes them as much.
 Comparison compare(const harness::RunRecord& base, const harness::RunRecord& head);
 
 /// Benchmarks. Rows are matched by all that names them but the machine. What is compared is the

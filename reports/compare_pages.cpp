@@ -148,7 +148,10 @@ std::string to_markdown(const Comparison& comparison) {
   std::size_t shown_rows = 0;
   for (const Row& row : rows) {
     const std::string line =
-        fmt::format("| {} | {} | {} | {} | {} | {} |\n", row.regression ? "**worse**" : row.fixed ? "fixed" : "",
+        fmt::format("| {} | {} | {} | {} | {} | {} |\n",
+                    row.regression ? "**worse**"
+                    : row.fixed    ? "fixed"
+                                   : "",
                     cell(row.what), cell(row.sampler), markdown_text(row.base),
                     markdown_text(row.head), markdown_text(row.note));
     if (text.size() + line.size() + kRoom > kLongest) break;

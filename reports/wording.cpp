@@ -178,14 +178,13 @@ Proof proof_of(const harness::RunRecord& record) {
   }
   if (counted > 0) {
     proof.shown.push_back(fmt::format(
-        "What it drew in {} case{} is distributed as they say: one that is off by a total variation "
-        "of {} would almost certainly have failed, in whichever of them.",
+        "What it drew in {} case{} is distributed as they say: one that is off by a total "
+        "variation of {} would almost certainly have failed, in whichever of them.",
         grouped(counted), counted == 1 ? "" : "s", number_text(largest)));
   }
   if (record.error_budget.false_alarm_rate > 0) {
     proof.shown.push_back(
-        fmt::format("No check was lenient out of fear of a false alarm: a right sampler fails such "
-                    "a run with a probability of at most {}.",
+        fmt::format("A right sampler fails such a run with a probability of at most {}.",
                     number_text(record.error_budget.false_alarm_rate)));
   }
   for (const harness::Coverage& coverage : harness::coverage_of(record)) {
@@ -210,9 +209,7 @@ Proof proof_of(const harness::RunRecord& record) {
         fmt::format("Anything of cases that were not chosen: these are \"{}\".", record.selection));
   }
   proof.not_shown.push_back(
-      fmt::format("Rows, sizes and parameters that no case of the suite {} has, and calls from "
-                  "several threads.",
-                  record.suite));
+      fmt::format("Rows, sizes and parameters that no case of the suite {} has.", record.suite));
   return proof;
 }
 

@@ -15,7 +15,7 @@ namespace fairdraw::reports {
 /// "2 of 14 cases failed.", "All 12 cases passed; 1 was skipped.", ...: plain text.
 std::string verdict_sentence(const harness::RunRecord& record);
 
-/// What to say first: the cause that explains most failures; where none is known, how the run ended.
+/// What to say first: the cause that explains most failures; where none is known, how it ended.
 std::string headline(const harness::RunRecord& record);
 
 /// What a run shows of a sampler that passed, and what it does not, in sentences.

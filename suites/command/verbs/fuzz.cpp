@@ -70,8 +70,8 @@ class ShowProgress {
 void print_call(const FuzzCase& fuzz_case) {
   const std::string python = suites::fuzz::python_call(fuzz_case);
   if (python.empty()) return;
-  print("    as Python, where sampler(batch) is yours:\n{}    as C, with the source of a plugin:\n{}",
-        python, suites::fuzz::c_call(fuzz_case));
+  print("    as Python, where sampler(batch) is yours:\n{}", python);
+  print("    as C, with the source of a plugin:\n{}", suites::fuzz::c_call(fuzz_case));
 }
 
 void print_finding(const Finding& finding, const VerbOptions& options, harness::Sampler& sampler,

@@ -8,8 +8,8 @@
 namespace fairdraw::suites::fuzz {
 
 /// The rows, and a call of `sampler` with them, as Python that needs NumPy alone: `sampler` takes a
-/// batch, as fairdraw.verify calls it. Empty where the case is no batch of rows (drafts), has logits
-/// processing, or has more than kMostShownValues logits: the capsule has these.
+/// batch, as fairdraw.verify calls it. Empty where the case is no batch of rows (drafts), has
+/// logits processing, or has more than kMostShownValues logits: the capsule has these.
 std::string python_call(const FuzzCase& fuzz_case, const std::string& sampler = "sampler");
 
 /// The same as a C11 program, to be compiled with the source of a plugin: it calls
