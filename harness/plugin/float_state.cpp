@@ -41,7 +41,8 @@ FloatState registers() {
 
 void set_registers(const FloatState& state) {
   const auto x87_control = static_cast<unsigned short>(state.x87_control);
-  asm volatile("fldcw %0" : : "m"(x87_control));
+  // Without the first, what traps and has happened already would end the process at the second.
+  asm volatile("fnclex\n\tfldcw %0" : : "m"(x87_control));
   _mm_setcsr(state.control);
 }
 

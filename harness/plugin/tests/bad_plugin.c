@@ -173,17 +173,18 @@ static int32_t misbehave(const fairdraw_batch* batch, char* message, size_t mess
   }
   if (is("stop-the-judge")) { /* for longer than the test lets a call take */
     const pid_t judge = (pid_t)strtoul(getenv("FAIRDRAW_BAD_JUDGE"), NULL, 10);
-    const struct timespec seconds = {2, 500000000};
+    const struct timespec seconds = {2, 500000000}, tenth = {0, 100000000};
     kill(judge, SIGSTOP);
     nanosleep(&seconds, NULL);
     kill(judge, SIGCONT);
+    nanosleep(&tenth, NULL); /* it finds no answer when it goes on */
   }
   const char* const bytes = after("send-"); /* to the judge, and another answer after it */
   if (bytes != NULL) {
     char text[65536] = {2}; /* AnswerKind::ran */
     send(3, text, strtoul(bytes, NULL, 10), 0);
   }
-  if (is("send-message")) { /* that the test has spelled in hexadecimal digits */
+  if (is("forge-message")) { /* that the test has spelled in hexadecimal digits */
     const char* const digits = getenv("FAIRDRAW_BAD_MESSAGE");
     char text[65536];
     size_t size = 0;

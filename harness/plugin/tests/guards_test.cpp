@@ -94,7 +94,7 @@ TEST(PluginGuards, malformedMessagesAreCalledThat) {
 
 // An answer to the first call, but for one field.
 TEST(PluginGuards, noFieldOfAMessageIsTakenOnTrust) {
-  const Bad way("send-message");
+  const Bad way("forge-message");
   Answer right;
   right.number = 1;
   right.floats = float_state();
