@@ -93,6 +93,7 @@ class Files(CommandLineCase):
                     "replay", "support/gaussian_wide/v1000/unfiltered", "--sampler",
                     "plugin:" + BAD_PLUGIN, "--plugin-timeout", "600", *more,
                     stdout=subprocess.PIPE, env=dict(os.environ, FAIRDRAW_BAD="hang"))
+                self.addCleanup(replay.kill)
                 time.sleep(1)
                 self.assertIsNone(replay.poll())
                 replay.stdout.close()
