@@ -63,10 +63,11 @@ class TrustedSampler final : public PluginSampler {
 /// In a process of its own.
 class IsolatedSampler final : public PluginSampler, public Interruptible {
  public:
-  IsolatedSampler(const std::string& name, Description said, SamplerDescription description,
-                  Options options)
+  IsolatedSampler(const std::string& name, std::shared_ptr<PluginFile> file, Description said,
+                  SamplerDescription description, Options options)
       : PluginSampler(std::move(description)),
         path_(path_of(name)),
+        file_(std::move(file)),
         said_(std::move(said)),
         options_(std::move(options)) {}
 
@@ -88,6 +89,7 @@ class IsolatedSampler final : public PluginSampler, public Interruptible {
       } catch (const UsageError& error) {
         return give_up(error.what());  // it was loaded once, so this is for the sampler to answer
       }
+      file_->expect_unchanged();  // before it has answered anything
       if (process_->description() != said_) {
         return give_up("describes itself in another way than before");
       }
@@ -133,11 +135,13 @@ class IsolatedSampler final : public PluginSampler, public Interruptible {
 
   std::string give_up(const std::string& how) {
     process_.reset();
+    file_->expect_unchanged();  // whoever changed it may have ended it so
     broken_ = "the plugin " + how;
     return broken_;
   }
 
   std::string path_;
+  std::shared_ptr<PluginFile> file_;
   Description said_;
   Options options_;
   std::optional<SharedArrays> arrays_;
@@ -147,29 +151,38 @@ class IsolatedSampler final : public PluginSampler, public Interruptible {
 
 }  // namespace
 
-Description Loader::describe(const std::string& name) {
+Description Loader::describe(const std::string& name) { return known(name).description; }
+
+Loader::Known Loader::known(const std::string& name) {
   const std::string path = path_of(name);
   if (path.empty()) throw UsageError("--sampler: plugin: needs a path, as in plugin:./sampler.so");
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = known_.find(name);
   if (found != known_.end()) return found->second;
-  Description description;
+  Known of;
+  of.file = std::make_shared<PluginFile>(path);
   if (options_.trusted) {
-    description = Library(path).description();
+    of.description = Library(path).description();
   } else {
     const SharedArrays arrays;
     const Process process(path, options_, arrays, Process::Clock::time_point::max());
-    description = process.description();
+    of.description = process.description();
   }
-  known_.emplace(name, description);
-  return description;
+  of.file->expect_unchanged();
+  note_plugin_file(name, *of.file);
+  known_.emplace(name, of);
+  return of;
 }
 
 std::unique_ptr<Sampler> Loader::make(const std::string& name) {
-  const Description said = describe(name);
+  const auto [said, file] = known(name);
   SamplerDescription description = to_sampler_description(said, name);
-  if (options_.trusted) return std::make_unique<TrustedSampler>(name, std::move(description));
-  return std::make_unique<IsolatedSampler>(name, said, std::move(description), options_);
+  if (!options_.trusted) {
+    return std::make_unique<IsolatedSampler>(name, file, said, std::move(description), options_);
+  }
+  auto sampler = std::make_unique<TrustedSampler>(name, std::move(description));
+  file->expect_unchanged();
+  return sampler;
 }
 
 }  // namespace fairdraw::harness::plugin

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "harness/contract/sampler.h"
+#include "harness/plugin/plugin_file.h"
 #include "harness/plugin/process.h"
 
 namespace fairdraw::harness::plugin {
@@ -15,7 +16,8 @@ inline constexpr const char* kPrefix = "plugin:";
 
 inline bool is_plugin(const std::string& sampler) { return sampler.starts_with(kPrefix); }
 
-/// Makes samplers of plugins. Describes each plugin once; a sampler starts its process at its first
+/// Makes samplers of plugins. Describes each plugin once, from a file that may not change any more
+/// (plugin_file.h); a sampler starts its process at its first
 /// call and has it for itself, so that a verdict depends on no other case.
 class Loader {
  public:
@@ -28,9 +30,15 @@ class Loader {
   Description describe(const std::string& name);
 
  private:
+  struct Known {
+    Description description;
+    std::shared_ptr<PluginFile> file;
+  };
+  Known known(const std::string& name);
+
   Options options_;
   std::mutex mutex_;
-  std::map<std::string, Description> known_;
+  std::map<std::string, Known> known_;
 };
 
 }  // namespace fairdraw::harness::plugin

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "fairdraw/types.h"
+#include "harness/contract/end_of_run.h"
 #include "harness/contract/error_text.h"
 #include "harness/run/calls/kept_answers.h"
 #include "harness/run/calls/kept_float_environment.h"
@@ -60,6 +61,8 @@ void run_job(const Job& job, const TimeLimit& run, CaseRecord& record) {
       record = job.record;
       record.message = run_is_over(run);
     }
+  } catch (const EndOfRun&) {
+    throw;
   } catch (const std::exception& exception) {
     record.verdict = Verdict::error;
     record.message = error_text(exception);

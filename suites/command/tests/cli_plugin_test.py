@@ -3,10 +3,12 @@
 Usage: cli_plugin_test.py FAIRDRAW_BINARY BAD_PLUGIN
 """
 
+import hashlib
 import json
 import os
 import re
 import select
+import shutil
 import subprocess
 import sys
 import unittest
@@ -167,6 +169,47 @@ class Plugins(CommandLineCase):
                 gone = select.poll()
                 gone.register(here, select.POLLHUP)
                 self.assertTrue(gone.poll(20000))
+
+    def test_a_report_says_which_file_was_judged(self):
+        with open(BAD_PLUGIN, "rb") as file:
+            digits = hashlib.sha256(file.read()).hexdigest()
+        for more in [(), ("--plugin-trusted",)]:
+            result, _ = self.verify_plugin(None, *more)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            with open(self.record("report"), encoding="utf-8") as file:
+                said = json.load(file)["environment"]["plugin:" + BAD_PLUGIN]
+            self.assertTrue(said.startswith(f"{BAD_PLUGIN}, SHA-256 {digits}, "), said)
+
+    def test_a_plugin_that_is_replaced_ends_the_run(self):
+        plugin, other = self.path("plugin.so"), self.path("other.so")
+        # A touch, and another copy of the same bytes, are no other plugin.
+        for change, code, more in [("touch", 0, ()), ("copy", 0, ()), ("replace", 2, ()),
+                                   ("replace", 2, ("--plugin-trusted",)), ("remove", 2, ())]:
+            with self.subTest(change=change, more=more):
+                shutil.copy(BAD_PLUGIN, plugin)
+                shutil.copy(BAD_PLUGIN, other)
+                with open(other, "ab") as file:
+                    file.write(b"\0" if change == "replace" else b"")
+                run = subprocess.Popen(
+                    [command_line_case.BINARY, "verify", "-v", "--suite", "smoke", "--case",
+                     "*/gaussian_wide/v1000/unfiltered", "--exclude", "batches/*", "--exclude",
+                     "replay/*", "--exclude", "status/*", "--sampler", "plugin:" + plugin, "--jobs",
+                     "1", "--seed", "7", "--report", self.path("report"), *more],
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                    env=dict(os.environ, FAIRDRAW_BAD="slow"))
+                while not run.stdout.readline().startswith("["):
+                    self.assertIsNone(run.poll())
+                if change == "touch":
+                    os.utime(plugin)
+                elif change == "remove":
+                    os.remove(plugin)
+                else:
+                    os.replace(other, plugin)
+                output, errors = run.communicate(timeout=300)
+                self.assertEqual(run.returncode, code, output + errors)
+                if code == 2:
+                    self.assertIn(f"plugin '{plugin}': the file changed during the run", errors)
+                self.assertEqual(os.path.exists(self.record("report")), code == 0)
 
     def test_traps_that_a_plugin_leaves_end_no_run(self):
         for more in [(), ("--plugin-trusted",)]:

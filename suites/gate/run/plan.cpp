@@ -331,6 +331,9 @@ harness::RunRecord begin_record(const Plan& plan, const PlanOptions& options) {
                                    options.second_look ? " again" : "");
   }
   record.environment = harness::host_environment();
+  std::vector<std::string> samplers = options.samplers;
+  if (options.against) samplers.push_back(*options.against);
+  record.environment.merge(harness::plugin::plugin_files(samplers));
   record.commit = options.commit;
   record.selection = selection_of(options);
   if (options.semantics) {

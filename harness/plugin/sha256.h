@@ -1,0 +1,30 @@
+// SHA-256 (FIPS 180-4): which file a run has judged.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace fairdraw::harness::plugin {
+
+/// Of bytes that come in pieces.
+class Sha256 {
+ public:
+  void add(std::span<const unsigned char> bytes);
+  /// 64 hexadecimal digits. Nothing may be added afterwards.
+  std::string digits();
+
+ private:
+  static constexpr std::size_t kBlock = 64;
+  void take_block();
+
+  std::array<std::uint32_t, 8> state_ = kStart;
+  std::array<unsigned char, kBlock> block_{};
+  std::uint64_t bytes_ = 0;
+
+  static const std::array<std::uint32_t, 8> kStart;
+};
+
+}  // namespace fairdraw::harness::plugin
