@@ -119,6 +119,7 @@ const std::vector<Mutant>& catalogue() {
       processed_logprob_mutants(),
       processed_speculation_mutants(),
       drafted_tree_mutants(),
+      stray_draft_mutants(),
       random_word_mutants(),
       sampled_mutants(),
       vocabulary_mutants(),

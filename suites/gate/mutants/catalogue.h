@@ -107,6 +107,7 @@ std::vector<Mutant> processed_logprob_mutants();
 std::vector<Mutant> processed_speculation_mutants();
 std::vector<Mutant> speculation_mutants();
 std::vector<Mutant> drafted_tree_mutants();
+std::vector<Mutant> stray_draft_mutants();
 std::vector<Mutant> sampled_mutants();
 std::vector<Mutant> vocabulary_mutants();
 std::vector<Mutant> batch_size_mutants();

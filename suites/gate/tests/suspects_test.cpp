@@ -80,7 +80,8 @@ TEST(Suspects, of_speculative_decoding_name_what_is_wrong_with_it) {
                     {"chain-counts-decide", "another result asked for"},
                     {"verify-greedy-compares-padding", "padding is read"},
                     {"verify-parameters-of-the-next", "a request depends on its batch"},
-                    {"verify-draft-beyond-vocab-clamped", "statuses"},
+                    {"verify-draft-beyond-vocab-clamped", "a drafted id that is no token"},
+                    {"chain-stray-clamped", "a drafted id that is no token"},
                     {"chain-stops-at-8", "counts"},
                     {"verify-law-bonus-takes-the-coin", "the bonus token"},
                 });

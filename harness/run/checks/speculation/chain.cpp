@@ -11,6 +11,7 @@
 #include "harness/run/checks/batch_sizes.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/speculation/chain_rows.h"
+#include "harness/run/checks/speculation/stray_drafts.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -304,17 +305,18 @@ bool is_chosen(const CheckInput& input, std::int64_t drafts) {
 CheckOutcome check_chain(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
   if (!sampler.chains) return skipped(lack_of("chains"));
-  if (!input.exact() && !sampler.per_request_seeds) {
-    return skipped(Lack{"neither claims the exact integer arithmetic nor has per-request seeds",
-                        "per_request_seeds"});
-  }
+  const Lack no_seeds{"neither claims the exact integer arithmetic nor has per-request seeds",
+                      "per_request_seeds"};
+  const bool strays_alone = !input.exact() && !sampler.per_request_seeds;
+  if (strays_alone && !sampler.drafts.faults) return skipped(no_seeds);
   if (const Lack lacks = missing_chain_dtype(input); !lacks.empty()) return skipped(lacks);
   CheckOutcome outcome;
+  if (strays_alone) outcome.leave_out(no_seeds);
   const std::int64_t a_call = std::max<std::int64_t>(1, input.rows / kChainCalls);
   const bool few = input.rows < kChainCalls;
   std::int64_t first = 0;
   for (std::int64_t n = 0; n <= kMaxDrafts && !outcome.failed(); ++n, first += a_call) {
-    if (few && !is_chosen(input, n)) continue;
+    if (strays_alone || (few && !is_chosen(input, n))) continue;
     ChainRequest request = make_chains(input, first, a_call, n);
     outcome.rows += static_cast<std::uint64_t>(a_call * (2 * n + 1));
     if (sampler.per_request_seeds) compare_batches(input, request, outcome);
@@ -325,6 +327,7 @@ CheckOutcome check_chain(const CheckInput& input) {
     request.offset.resize(1);
     if (!outcome.failed()) compare_with_model(input, request, first, outcome);
   }
+  expect_stray_chains_fail(input, outcome);
   if (input.exact() && !few && !outcome.failed()) compare_shapes(input, first, a_call, outcome);
   if (input.exact() && sampler.scripted_words) {
     // Few tokens: the model is asked 64 times for each boundary.
@@ -335,6 +338,7 @@ CheckOutcome check_chain(const CheckInput& input) {
       if (expected_chain(base, 0).status == RowStatus::ok) compare_scripted(input, base, outcome);
     }
   }
+  if (strays_alone && outcome.draws == 0) return skipped(no_seeds);
   if (!outcome.failed()) {
     outcome.message =
         fmt::format("{} chains of 0 to {} drafted tokens agree", outcome.draws, kMaxDrafts);

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "harness/run/checks/batch_sizes.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/speculation/speculation_checks.h"
 #include "harness/run/checks/speculation/speculation_rows.h"
+#include "harness/run/checks/speculation/stray_drafts.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -239,6 +241,22 @@ void compare_with_sampling(const Run& run) {
   }
 }
 
+// With this id, and this parent, in all places behind the drafts of padded requests.
+SpeculationRequest with_padding(SpeculationRequest request, std::int32_t id) {
+  for (std::int64_t b = 0; b < request.batch; ++b) {
+    const std::int32_t drafts = request.draft_lengths[static_cast<std::size_t>(b)];
+    for (std::int64_t i = std::max(drafts, 0); i < request.max_draft; ++i) {
+      const auto place = static_cast<std::size_t>(b * request.max_draft + i);
+      request.draft_tokens[place] = id;
+      if (request.trees) request.parents[place] = id;
+      const std::int64_t row = b * (request.max_draft + 1) + i + 1;
+      std::fill_n(request.target.begin() + row * request.vocab, request.vocab, 0.0F);
+      if (!request.processing.empty()) request.processing[static_cast<std::size_t>(row)] = {};
+    }
+  }
+  return request;
+}
+
 // The same requests again, in other batches, over other padding.
 void compare_batches(const Run& run) {
   const std::optional<SpeculationResponse> whole = run.answer(run.request);
@@ -272,21 +290,13 @@ void compare_batches(const Run& run) {
   tokens_alone.counts = false;
   expect_same("with nothing but tokens asked for", tokens_alone, picks,
               "speculative decoding: another result asked for");
-  SpeculationRequest other_padding = run.request;
+  // Now a token, after a row of zeros; and an id that is far from all tokens.
   const bool has_padding = run.request.row_begins.empty() && !run.request.draft_lengths.empty();
-  for (std::int64_t b = 0; has_padding && b < run.request.batch; ++b) {
-    const std::int32_t drafts = run.request.draft_lengths[static_cast<std::size_t>(b)];
-    for (std::int64_t i = std::max(drafts, 0); i < run.request.max_draft; ++i) {
-      const auto place = static_cast<std::size_t>(b * run.request.max_draft + i);
-      other_padding.draft_tokens[place] = 0;  // now a token, after a row of zeros
-      const std::int64_t row = b * (run.request.max_draft + 1) + i + 1;
-      std::fill_n(other_padding.target.begin() + row * run.request.vocab, run.request.vocab, 0.0F);
-      if (!other_padding.processing.empty()) {
-        other_padding.processing[static_cast<std::size_t>(row)] = {};
-      }
-    }
+  for (const std::int32_t padded_with : {0, std::numeric_limits<std::int32_t>::max()}) {
+    if (!has_padding) break;
+    expect_same("over other padding", with_padding(run.request, padded_with), picks,
+                "speculative decoding: padding is read");
   }
-  expect_same("over other padding", other_padding, picks, "speculative decoding: padding is read");
   if (!run.request.processing.empty()) {
     SpeculationRequest other_form = run.request;
     other_form.history_form.grown = !other_form.history_form.grown;
@@ -376,6 +386,7 @@ CheckOutcome check_speculation(const CheckInput& input) {
     outcome.rows += static_cast<std::uint64_t>(request.rows() + request.places());
     const Run run{input, request, name_of(shape), outcome};
     if (sampler.per_request_seeds) compare_batches(run);
+    expect_stray_requests_fail(input, shape, outcome);
     if (!input.exact()) {
       if (!outcome.failed()) compare_greedy(run);
       continue;
