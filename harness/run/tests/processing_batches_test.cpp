@@ -9,6 +9,7 @@
 
 #include "harness/adapters/model_sampler.h"
 #include "harness/adapters/sample_view.h"
+#include "harness/run/checks/checks.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -70,6 +71,51 @@ TEST(ProcessingOfBatches, PassesTheModel) {
       const CheckOutcome outcome = judge(sampler, expect);
       EXPECT_FALSE(outcome.failed()) << outcome.message;
       EXPECT_GT(outcome.draws, 0U);
+    }
+  }
+}
+
+// A bias of an id that is no token is put on the token next to it.
+struct BiasClamped : Changed {
+  BiasClamped(bool clamps, bool seeds)
+      : Changed(
+            [clamps](RowProcessing& processing, std::size_t vocab) {
+              for (RowProcessing::Bias& bias : processing.biases) {
+                if (clamps) bias.id = std::clamp(bias.id, 0, static_cast<std::int32_t>(vocab) - 1);
+              }
+            },
+            /*exact=*/false) {
+    description_.per_request_seeds = seeds;
+  }
+};
+
+CheckOutcome judge_processing(Sampler& sampler, const reference::Semantics& semantics) {
+  const auto logits = family_source(Family::gaussian, 20, 31, DType::float32);
+  CheckInput input;
+  input.sampler = &sampler;
+  input.semantics = semantics;
+  input.logits = logits.get();
+  input.parameters = {{.temperature = 0}, {.top_k = 5}, {.top_p = 0.9F}};
+  input.seed = 12;
+  input.rows = 16;
+  return check_processing(input);
+}
+
+// Whatever the profile is called, and with seeds or without: what it promises of bad rows decides.
+TEST(BadProcessing, FailsWhereTheProfilePromisesAnError) {
+  using reference::InvalidParameter;
+  for (const char* profile : {"fairdraw", "vllm_torch"}) {
+    for (const bool seeds : {true, false}) {
+      reference::Semantics semantics = *reference::find_profile(profile);
+      for (const auto invalid : {InvalidParameter::row_error, InvalidParameter::undefined}) {
+        semantics.invalid_parameter = invalid;
+        BiasClamped right(false, seeds), wrong(true, seeds);
+        const CheckOutcome passed = judge_processing(right, semantics);
+        EXPECT_FALSE(passed.failed()) << profile << ": " << passed.message;
+        const bool promised = invalid == InvalidParameter::row_error;
+        EXPECT_EQ(passed.message.find("leaves open") == std::string::npos, promised);
+        EXPECT_EQ(judge_processing(wrong, semantics).failed(), promised) << profile;
+      }
     }
   }
 }

@@ -39,6 +39,17 @@ void add_dtypes(std::vector<NamedCase>& cases) {
   }
 }
 
+// Logits around -100, in which 11 bits leave steps of 1/16 and 8 bits steps of 1/2, at this
+// temperature twice as much: noise that is added in such a type comes to ties.
+void add_large_logits(std::vector<NamedCase>& cases) {
+  for (const Row& row : {Row{Suite::smoke, Check::chi_squared, Family::all_negative, 1000,
+                             "none/t0.7", 100'000, 0.05},
+                         Row{Suite::gate, Check::binomial, Family::all_negative, 32000,
+                             "top_k_50+top_p_0.9/t1", 100'000, 0.02}}) {
+    cases.push_back(of(row));
+  }
+}
+
 // The vocabularies of today's models, and the largest that is allowed. Few draws: each may cost a
 // pass over the row, and a plugin that draws one token a call pays it for each; so the longest are
 // for the night, and suite gate has a few draws at the vocabulary of each model
@@ -63,6 +74,7 @@ std::vector<NamedCase> distribution_cases() {
   // Samplers without filters meet no other temperature than 1 in the rest of suite smoke.
   cases.push_back(of(
       {Suite::smoke, Check::chi_squared, Family::gaussian_wide, 1000, "none/t0.7", 100'000, 0.05}));
+  add_large_logits(cases);
   add_large_vocabularies(cases);
   return cases;
 }

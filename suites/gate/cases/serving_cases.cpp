@@ -35,6 +35,9 @@ void add_processing(std::vector<NamedCase>& cases) {
     everyday(Suite::smoke, input_of(family, 31), 512);
     everyday(Suite::gate, input_of(family, 1000), 512);
   }
+  // Where -inf is penalised and biased, and most that is left is banned.
+  everyday(Suite::smoke, input_of(Family::few_allowed, 31), 128);
+  everyday(Suite::gate, input_of(Family::masked, 1000), 128);
   everyday(Suite::smoke, input_of(Family::gaussian_wide, 1000), 128);
   everyday(Suite::smoke, input_of(Family::gaussian_wide, 1003), 128, /*banned=*/true);
   everyday(Suite::gate, input_of(Family::huge_range, 1000), 256);

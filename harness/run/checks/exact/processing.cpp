@@ -15,6 +15,7 @@
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/exact/processing_batches.h"
+#include "harness/run/checks/exact/processing_faults.h"
 #include "harness/run/evidence/mask_suspects.h"
 
 namespace fairdraw::harness {
@@ -397,61 +398,6 @@ void compare_relations(const CheckInput& input, const Request& request, CheckOut
   }
 }
 
-// --- Bad values --------------------------------------------------------------------------------
-
-void expect_statuses(const CheckInput& input, const Request& good, CheckOutcome& outcome) {
-  if (!input.sampler->description().bad_rows) {
-    outcome.leave_out(lack_of("bad_rows"));
-    return;
-  }
-  const WantedResults wanted = reported(input.sampler->description(), good, {.statuses = true});
-  const Response before = run_request(*input.sampler, good, wanted);
-  // The last one is for samplers that have the filter by sigma.
-  const int faults = kProcessingFaults + (input.sampler->description().top_n_sigma ? 1 : 0);
-  for (int fault = 1; fault < faults && !outcome.failed(); ++fault) {
-    const std::int64_t bad = fault % good.rows;
-    Request request = good;
-    RowProcessing& row_of_fault = request.processing[static_cast<std::size_t>(bad)];
-    if (fault == kProcessingFaults) {
-      row_of_fault.top_n_sigma = kNan;
-    } else {
-      mutate(row_of_fault, static_cast<ProcessingFault>(fault),
-             std::span(request.logits)
-                 .subspan(static_cast<std::size_t>(bad * good.vocab),
-                          static_cast<std::size_t>(good.vocab)));
-    }
-    // The largest float is none of the narrow types.
-    for (float& x : request.logits) x = rounded_to(request.dtype, x);
-    const RowStatus status = model_of(request, bad).status;
-    const Response response = run_request(*input.sampler, request, wanted);
-    ++outcome.measures["faults"];
-    const bool reports = !before.statuses.empty();
-    // Without statuses a call that holds such a row may be refused.
-    const bool refused = !reports && response.damage.empty() && !response.refused.empty();
-    if (refused && status != RowStatus::ok) continue;
-    if (!response.ran() || !before.ran()) {
-      outcome.fail(response.trouble() + before.trouble());
-      return;
-    }
-    for (std::int64_t row = 0; row < good.rows; ++row) {
-      const auto at = static_cast<std::size_t>(row);
-      const bool is_bad = row == bad;
-      const bool fails = is_bad && status != RowStatus::ok;
-      const std::int32_t expected = is_bad    ? static_cast<std::int32_t>(status)
-                                    : reports ? before.statuses[at]
-                                              : 0;
-      const bool right_token =
-          is_bad ? !fails || response.tokens[at] == -1 : response.tokens[at] == before.tokens[at];
-      if (right_token && (!reports || response.statuses[at] == expected)) continue;
-      outcome.fail(fmt::format("fault {} in row {}: row {} has status {} and token {}, expected {}",
-                               fault, bad, row,
-                               reports ? std::to_string(response.statuses[at]) : "none",
-                               response.tokens[at], to_string(static_cast<RowStatus>(expected))));
-      return;
-    }
-  }
-}
-
 }  // namespace
 
 CheckOutcome check_processing(const CheckInput& input) {
@@ -476,9 +422,10 @@ CheckOutcome check_processing(const CheckInput& input) {
   if (!outcome.failed() && sampler.per_request_seeds) {
     compare_relations(input, with_processing(input, 0, related), outcome);
   }
-  const bool own = input.semantics.name == "fairdraw";
-  if (!outcome.failed() && own && sampler.per_request_seeds) {
-    expect_statuses(input, with_processing(input, 0, std::min<std::int64_t>(related, 5)), outcome);
+  const bool promised = input.semantics.invalid_parameter == reference::InvalidParameter::row_error;
+  if (!outcome.failed() && promised) {
+    const std::int64_t rows = std::min<std::int64_t>(related, 5);
+    expect_bad_processing_fails(input, with_processing(input, 0, rows), outcome);
   }
   expect_large_counts(input, outcome);
   expect_padding_passed_over(input, outcome);
@@ -486,6 +433,10 @@ CheckOutcome check_processing(const CheckInput& input) {
   if (!outcome.failed()) {
     outcome.message = fmt::format("{} rows, {} relations and {} kinds of bad values", outcome.rows,
                                   outcome.measures["relations"], outcome.measures["faults"]);
+    if (!promised) {
+      outcome.message += fmt::format("; semantics {} leaves open what comes of bad values",
+                                     input.semantics.name);
+    }
   }
   return outcome;
 }

@@ -1,0 +1,132 @@
+#include "harness/run/checks/exact/processing_faults.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/inputs/processing_rows.h"
+#include "harness/inputs/special_floats.h"
+#include "harness/run/evidence/abilities.h"
+
+namespace fairdraw::harness {
+namespace {
+
+using reference::RowProcessing;
+
+// One kind of bad value.
+struct BadValue {
+  std::string name;
+  std::function<void(RowProcessing&, std::span<float> logits)> put;
+};
+
+std::vector<BadValue> bad_values(const SamplerDescription& sampler) {
+  std::vector<BadValue> values;
+  for (int fault = 1; fault < kProcessingFaults; ++fault) {
+    values.push_back({fmt::format("fault {}", fault),
+                      [fault](RowProcessing& row, std::span<float> logits) {
+                        mutate(row, static_cast<ProcessingFault>(fault), logits);
+                      }});
+  }
+  // A penalty above 1 multiplies what is below 0: twice the lowest float is -inf.
+  values.push_back({"a logit that overflows downwards",
+                    [](RowProcessing& row, std::span<float> logits) {
+                      logits.back() = std::numeric_limits<float>::lowest();
+                      row.prompt.push_back(static_cast<std::int32_t>(logits.size()) - 1);
+                      row.repetition_penalty = 2;
+                    }});
+  if (sampler.top_n_sigma) {
+    values.push_back(
+        {"top_n_sigma NaN", [](RowProcessing& row, std::span<float>) { row.top_n_sigma = kNan; }});
+  }
+  return values;
+}
+
+// What the profile says of the row with a bad value: fairdraw which status it has; others, whether
+// it fails, where the steps do.
+RowStatus status_of_bad(const CheckInput& input, const Request& request, std::int64_t bad) {
+  return input.semantics.name == "fairdraw" ? model_of(request, bad).status
+                                            : processed_row(request, bad).status;
+}
+
+// Why the answer is not right about a row; empty: it is. `status`: of the bad row.
+std::string wrong_beside(const CheckInput& input, const Response& response, const Response& before,
+                         std::int64_t row, std::int64_t bad, RowStatus status) {
+  const SamplerDescription& sampler = input.sampler->description();
+  const auto at = static_cast<std::size_t>(row);
+  const bool own = input.semantics.name == "fairdraw", reports = !before.statuses.empty();
+  const std::int32_t token = response.tokens[at];
+  const std::int32_t given = reports ? response.statuses[at] : 0;
+  const auto text = [&](std::string_view expected) {
+    return fmt::format("row {} has status {} and token {}, expected {}", row,
+                       reports ? std::to_string(given) : "none", token, expected);
+  };
+  if (row == bad) {
+    const bool fails = status != RowStatus::ok;
+    if (!fails && !own) return {};  // the row itself is judged elsewhere
+    const auto number = static_cast<std::int32_t>(status);
+    const bool right_status = !reports || (own ? given == number : given != 0);
+    return (!fails || token == -1) && right_status ? "" : text(to_string(status));
+  }
+  if (reports && given != before.statuses[at]) {
+    return text(to_string(static_cast<RowStatus>(before.statuses[at])));
+  }
+  if (sampler.per_request_seeds) {
+    return token == before.tokens[at] ? "" : text(fmt::format("token {}", before.tokens[at]));
+  }
+  const bool in_range = token >= -1 && token < input.logits->vocab();
+  return in_range ? "" : text("a token");
+}
+
+}  // namespace
+
+void expect_bad_processing_fails(const CheckInput& input, const Request& good,
+                                 CheckOutcome& outcome) {
+  if (!input.sampler->description().bad_rows) {
+    outcome.leave_out(lack_of("bad_rows"));
+    return;
+  }
+  const WantedResults wanted = reported(input.sampler->description(), good, {.statuses = true});
+  const Response before = run_request(*input.sampler, good, wanted);
+  if (!before.ran()) {
+    // A good row of these may have parameters that the profile refuses.
+    const bool refused = before.damage.empty() && may_refuse(input, good);
+    if (!refused) outcome.fail(before.trouble());
+    return;
+  }
+  std::int64_t bad = 0;
+  for (const BadValue& value : bad_values(input.sampler->description())) {
+    if (outcome.failed()) return;
+    bad = (bad + 1) % good.rows;
+    Request request = good;
+    value.put(request.processing[static_cast<std::size_t>(bad)],
+              std::span(request.logits)
+                  .subspan(static_cast<std::size_t>(bad * good.vocab),
+                           static_cast<std::size_t>(good.vocab)));
+    // The largest float is none of the narrow types.
+    for (float& x : request.logits) x = rounded_to(request.dtype, x);
+    const RowStatus status = status_of_bad(input, request, bad);
+    const Response response = run_request(*input.sampler, request, wanted);
+    ++outcome.measures["faults"];
+    // Without statuses a call that holds such a row may be refused.
+    const bool refused = before.statuses.empty() && response.damage.empty() &&
+                         !response.refused.empty();
+    if (refused && status != RowStatus::ok) continue;
+    if (!response.ran()) {
+      outcome.fail(response.trouble());
+      return;
+    }
+    for (std::int64_t row = 0; row < good.rows; ++row) {
+      const std::string wrong = wrong_beside(input, response, before, row, bad, status);
+      if (wrong.empty()) continue;
+      outcome.fail(fmt::format("{} in row {}: {}", value.name, bad, wrong));
+      return;
+    }
+  }
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,108 @@
+// Lists and values of logits processing that nothing can be made of, and logits that penalties and
+// biases meet at the ends of float32.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "harness/run/calls/logits_source.h"
+#include "harness/run/calls/random_words.h"
+#include "suites/gate/mutants/table.h"
+
+namespace fairdraw::suites {
+namespace {
+
+std::int32_t clamped(std::int32_t id, const Row& row) {
+  return std::clamp(id, 0, static_cast<std::int32_t>(row.logits.size()) - 1);
+}
+
+void drop_strays(std::vector<std::int32_t>& ids, const Row& row) {
+  std::erase_if(ids, [&row](std::int32_t id) { return id != -1 && id != clamped(id, row); });
+}
+
+constexpr Entry kLists[] = {
+    {"engine-bias-id-clamped",
+     "with a generator of its own: the bias of an id that is no token goes to the last token",
+     [](Row& row) {
+       if (!row.processing) return;
+       for (auto& bias : row.processing->biases) bias.id = clamped(bias.id, row);
+     }},
+    {"engine-stop-id-dropped",
+     "with a generator of its own: stop ids and allowed ids that are no tokens are left out",
+     [](Row& row) {
+       if (!row.processing) return;
+       std::erase_if(row.processing->stop_ids,
+                     [&row](std::int32_t id) { return id != clamped(id, row); });
+       std::erase_if(row.processing->allowed_ids,
+                     [&row](std::int32_t id) { return id != clamped(id, row); });
+     }},
+    {"engine-history-stray-dropped",
+     "with a generator of its own: ids of a history that are no tokens are left out",
+     [](Row& row) {
+       if (!row.processing) return;
+       drop_strays(row.processing->prompt, row);
+       drop_strays(row.processing->output, row);
+     }},
+    {"masked-logits-penalised-as-finite", "in rows with processing -inf is the lowest float32",
+     By("processing/few_allowed/*", Base::integers),
+     [](Row& row) {
+       if (!row.processing) return;
+       std::ranges::replace(row.logits, kOut, std::numeric_limits<float>::lowest());
+     }},
+    {"overflow-downwards-clamped", "a penalty that overflows downwards leaves the lowest float32",
+     By("processing/*/v31/*", Base::integers),
+     [](Row& row) {
+       if (!row.processing) return;
+       std::ranges::replace_if(
+           row.logits, [](float logit) { return logit < -1e38F && logit > kOut; }, -1e37F);
+     }},
+};
+
+// Logits over the temperature, and noise that is added to them, in float16 where they are beyond 16.
+void race_in_float16_of_large_logits(Mutation& mutation) {
+  const auto largest = std::make_shared<float>(0.0F);
+  mutation.row = [largest](Row& row, const Place&) {
+    const float value = *std::ranges::max_element(row.logits);
+    *largest = row.from_probs ? 0 : value / std::max(row.parameters.temperature, 0x1p-10F);
+  };
+  mutation.pick = [largest](const DrawWeights& drawn, std::uint64_t word) {
+    if (!(std::abs(*largest) > 16) || std::isinf(*largest)) return token_of(drawn, word);
+    const auto rounded = [](double value) {
+      return harness::rounded_to(DType::float16, static_cast<float>(value));
+    };
+    double heaviest = 0;
+    for (std::size_t id = 0; id < drawn.prefix.size(); ++id) {
+      const RowWeight weight = drawn.prefix[id] - (id == 0 ? 0 : drawn.prefix[id - 1]);
+      heaviest = std::max(heaviest, static_cast<double>(weight));
+    }
+    std::int32_t winner = 0;
+    float best = -std::numeric_limits<float>::infinity();
+    for (std::size_t id = 0; id < drawn.prefix.size(); ++id) {
+      const RowWeight weight = drawn.prefix[id] - (id == 0 ? 0 : drawn.prefix[id - 1]);
+      if (weight == 0) continue;
+      const double logit = static_cast<double>(*largest) +
+                           std::log(static_cast<double>(weight) / heaviest);
+      const double uniform =
+          (static_cast<double>(harness::mixed(word, id) >> 11) + 0.5) * 0x1p-53;
+      const float score = rounded(static_cast<double>(rounded(logit)) + gumbel(uniform));
+      if (score <= best) continue;
+      best = score;
+      winner = static_cast<std::int32_t>(id);
+    }
+    return winner;
+  };
+}
+
+constexpr Entry kLargeLogits[] = {
+    {"noise-in-float16-at-large-logits", "logits beyond 16 and their noise are added in float16",
+     By("chi_squared/all_negative/*"), race_in_float16_of_large_logits},
+};
+
+}  // namespace
+
+std::vector<Mutant> processing_list_mutants() {
+  return joined({mutants_of("penalties", "processing/*/v31/*", Base::engine, kLists),
+                 mutants_of("narrow-draws", "", Base::distribution, kLargeLogits)});
+}
+
+}  // namespace fairdraw::suites
