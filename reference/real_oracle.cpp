@@ -53,7 +53,7 @@ bool is_extreme(const RowParameters& parameters, const Semantics& semantics) {
 
 void plan_temperature(Plan& plan, float temperature, const Semantics& semantics) {
   if (temperature > 0)
-    plan.temperature = std::max(temperature, semantics.least_temperature);
+    plan.temperature = std::max<double>(temperature, semantics.least_temperature);
   if (temperature < 0) {
     plan.greedy = true;
   } else if (temperature == 0) {
