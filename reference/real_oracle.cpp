@@ -256,8 +256,7 @@ double largest_bound(const RankedWeights& row, const Cut& cut) {
   const auto open = static_cast<long double>(cut.count_low - cut.certain);
   const long double error = row.mass_error[cut.possible];
   const long double most = row.weight_at(0) + error;
-  const long double least =
-      row.mass[cut.certain] + open * row.weight_at(cut.possible - 1) - error;
+  const long double least = row.mass[cut.certain] + open * row.weight_at(cut.possible - 1) - error;
   return least > most ? static_cast<double>(most / least + 0x1p-52L) : 1;
 }
 

@@ -43,9 +43,8 @@ std::string contradiction(const IntegerRow& row, const RealDistribution& distrib
                        distribution.total_variation_bound);
   }
   for (std::size_t id = 0; id < row.mask.size(); ++id) {
-    const double probability = row.mask[id] == 0 ? 0
-                                                 : static_cast<double>(row.weight[id]) /
-                                                       static_cast<double>(row.total);
+    if (row.mask[id] == 0) continue;
+    const double probability = static_cast<double>(row.weight[id]) / static_cast<double>(row.total);
     if (probability <= distribution.largest) continue;
     return fmt::format("token {} has {}, more than {}", id, probability, distribution.largest);
   }
