@@ -255,9 +255,13 @@ TEST(Features, HaveOneNameEachAndAbilitiesThatExist) {
     EXPECT_FALSE(harness::what_is_judged(name).empty()) << name;
     for (const std::string_view ability : harness::abilities_of(name)) {
       EXPECT_FALSE(harness::lack_of(ability).reason.empty()) << ability;
-      EXPECT_TRUE(harness::declaration_of(ability, "plugin:a.so").starts_with("FAIRDRAW_"));
+      const std::string declaration = harness::declaration_of(ability, "plugin:a.so");
+      EXPECT_NE(declaration.find("FAIRDRAW_"), declaration.npos) << declaration;
     }
   }
+  // What is promised unless it is declined.
+  EXPECT_EQ(harness::declaration_of("bad_rows", "plugin:a.so"), "no FAIRDRAW_DECLINES_BAD_ROWS");
+  EXPECT_EQ(harness::declaration_of("bad_rows", "mine"), "bad_rows (not in `lacks`)");
   EXPECT_THROW(harness::lack_of("no_such_ability"), std::logic_error);
 }
 
