@@ -392,46 +392,6 @@ def test_types_of_arguments_name_what_the_module_knows(names, known):
     assert sorted(get_args(names)) == sorted(known)
 
 
-def test_bad_rows_may_be_declined_and_the_report_says_so():
-    case = "status/gaussian/v31/everyday"
-
-    def judged(**how):
-        return fairdraw.verify(Textbook(), suite="smoke", case=case, seed=SEED, **how)
-
-    assert judged().verdict == "failed"  # it knows nothing of them
-    report = judged(lacks=["bad_rows"])
-    assert report.verdict == "passed", report.failures
-    assert "bad_rows" in report.not_judged
-    assert "bad_rows" in {one["ability"] for one in report.coverage["undeclared"]}
-    with pytest.raises(ValueError, match=r"lacks\[0\] is 'bad_row'; did you mean 'bad_rows'"):
-        judged(lacks=["bad_row"])
-    with pytest.raises(ValueError, match="'bad_rows' is among them; allowed with the ability"):
-        fairdraw.verify(exact, suite="smoke", case=case, lacks=["bad_rows"], **EXACT)
-
-
-def test_semantics_may_differ_from_a_profile_as_a_plugins_do():
-    def lowest(batch):
-        batch_rule = {"tie_rule": "lowest_id"}
-        return fairdraw.sample(
-            batch.logits, batch.temperature, batch.top_k, batch.top_p, batch.min_p, **batch_rule
-        )
-
-    how = {"suite": "smoke", "case": "support/ties_at_k/v1000/e*", "lacks": ["bad_rows"]}
-    assert fairdraw.verify(lowest, "fairdraw,top_k_ties=lowest_id", seed=SEED, **how).verdict == (
-        "passed"
-    )
-    report = fairdraw.verify(lowest, "fairdraw,top_k_ties=any_k", seed=SEED, **how)
-    assert report.verdict == "passed", report.failures
-    assert 'semantics="fairdraw,top_k_ties=any_k"' in report.cases[0].replay
-    for text, message in (
-        ("fairdrow,top_k_ties=any_k", "semantics is 'fairdrow'"),
-        ("fairdraw,top_k_tie=any_k", "top_k_tie"),
-        ("fairdraw,top_k_ties=some", "some"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            fairdraw.verify(lowest, text, **how)
-
-
 def test_what_was_not_judged_is_said_and_may_be_required():
     how = {"suite": "smoke", "case": "*/gaussian_wide/v1000/*alone", "seed": SEED}
 

@@ -233,8 +233,8 @@ class AnswersBadRows final : public Saying {
     std::string refused = Saying::run(batch);
     for (std::int64_t output = 0; output < batch.outputs; ++output) {
       const std::int64_t row = batch.indices != nullptr ? batch.indices[output] : output;
-      const bool padding = batch.active != nullptr && row >= 0 && row < batch.rows &&
-                           batch.active[row] == 0;
+      const bool padding =
+          batch.active != nullptr && row >= 0 && row < batch.rows && batch.active[row] == 0;
       for (std::int32_t sample = 0; sample < batch.num_samples && !padding; ++sample) {
         std::int32_t& token = batch.tokens[output * batch.num_samples + sample];
         token = std::max(token, 0);

@@ -118,11 +118,9 @@ ProfileSampler::ProfileSampler(const reference::Semantics& semantics, Failing fa
   description_.reports_mask = semantics_.masked_probability_floor == 0;
 }
 
-reference::RealDistribution ProfileSampler::distribution(const fairdraw_batch& batch,
-                                                         std::int64_t row,
-                                                         const std::vector<float>& values,
-                                                         const reference::RowParameters& parameters)
-    const {
+reference::RealDistribution ProfileSampler::distribution(
+    const fairdraw_batch& batch, std::int64_t row, const std::vector<float>& values,
+    const reference::RowParameters& parameters) const {
   reference::Semantics filters = semantics_;
   filters.masked_probability_floor = 0;  // it comes after the ties
   if (batch.input != 0) {

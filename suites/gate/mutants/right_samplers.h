@@ -15,7 +15,7 @@ struct RightWay {
   Maker make;
 };
 
-/// All of them, by names of their own. `right_samplers.py` of python/tests has those of Python.
+/// All of them, by names of their own. python/tests/right has those of Python.
 const std::vector<RightWay>& right_samplers();
 
 }  // namespace fairdraw::suites

@@ -146,15 +146,15 @@ class AliasTable {
   }
 
   std::size_t token(std::uint64_t of_column, std::uint64_t of_part) const {
-    const auto column = std::min(
-        static_cast<std::size_t>(uniform(of_column) * static_cast<double>(line_.size())),
-        line_.size() - 1);
+    const auto n = static_cast<double>(line_.size());
+    const auto at = static_cast<std::size_t>(uniform(of_column) * n);
+    const std::size_t column = std::min(at, line_.size() - 1);
     return line_.id[uniform(of_part) < part_[column] ? column : other_[column]];
   }
 
  private:
   Line line_;
-  std::vector<double> part_;         // of a column, its own token's
+  std::vector<double> part_;        // of a column, its own token's
   std::vector<std::size_t> other_;  // that has the rest of it
 };
 
@@ -284,8 +284,8 @@ DrawToken envelopes(const RowToDraw& row) {
           std::upper_bound(sum.begin(), sum.end() - 1, uniform(word(next)) * sum.back());
       const Group& group = groups[static_cast<std::size_t>(found - sum.begin())];
       const auto size = static_cast<double>(group.ids.size());
-      const std::size_t id = group.ids[std::min(
-          static_cast<std::size_t>(uniform(word(next + 1)) * size), group.ids.size() - 1)];
+      const auto at = static_cast<std::size_t>(uniform(word(next + 1)) * size);
+      const std::size_t id = group.ids[std::min(at, group.ids.size() - 1)];
       if (uniform(word(next + 2)) * group.envelope < kept[id]) return id;
     }
   };
