@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import _core
-from ._judged import INDEPENDENCE, Ability, Arrays, Filter, Promise, expect_judged
+from ._judged import (
+    INDEPENDENCE,
+    Ability,
+    Arrays,
+    Declinable,
+    Filter,
+    Promise,
+    expect_judged,
+)
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,7 @@ def identify(
     arrays: Arrays | None = None,
     device: Any = "cpu",
     abilities: Sequence[Ability] = (),
-    lacks: Sequence[Filter] = (),
+    lacks: Sequence[Filter | Declinable] = (),
     randomness: Sequence[Promise] = INDEPENDENCE,
     seed: int | None = None,
     seed_from: str | None = None,
