@@ -126,7 +126,8 @@ int run(int argc, char** argv, const Additions& additions) {
     withdraw_report_of(argc, argv);
     throw;
   }
-  if (!writes_a_report(argv[1])) let_signals_in();
+  const std::string_view name = argc > 1 ? argv[1] : "";
+  if (!writes_a_report(name) && name != "fuzz") let_signals_in();  // which has StopSignals
   return verb();
 }
 

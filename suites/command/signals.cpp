@@ -97,7 +97,9 @@ StopSignals::Fresh::Fresh() {
 
 StopSignals::StopSignals()
     : signals_(those(kStops, [](const struct sigaction& action) { return !is_ignored(action); }),
-               ask_for_an_end) {}
+               ask_for_an_end) {
+  let_signals_in();
+}
 
 SignalsTakeAlong::SignalsTakeAlong()
     : signals_(those(kEnds, is_default), end_at_once) {}

@@ -136,6 +136,7 @@ class Files(CommandLineCase):
                     result = self.run_fairdraw(*words[:1], *folder, *words[1:])
                     self.assertEqual(result.returncode, 2, result.stdout)
                     self.assertEqual(os.listdir(self.path("report")), [])
+        self.assertEqual(self.run_fairdraw().returncode, 2)
         # Help is no run; and what a call names may be an input.
         self.make_green("report")
         for words in (["verify", "--help"], ["merge", "report/report.json", "--no-such-option"]):
