@@ -1,15 +1,18 @@
 """Rules written from engines' sources: each is red, says first what is wrong, and is green when mended."""
 
 import functools
+import json
 import math
 import re
 
 import numpy as np
 import pytest
+from test_engines import BASELINE
 
 from fairdraw.verification import cause_text
 from fairdraw_engines import ENGINES, RunningEngine, from_source, matrix
 from fairdraw_engines.standalone import rules
+from fairdraw_engines.standalone import show as standalone_show
 
 SEED = 1
 #: What each is judged by here: all cases of the suite smoke, or of those the ones that see such a rule and
@@ -32,6 +35,8 @@ MENDED = {
     "sonicsampler_bfloat16": "sonicsampler_mended",
     "sonicsampler_pool": "sonicsampler_mended",
     "sonicsampler_min_p": "sonicsampler_mended",
+    "lmdeploy_ban": "ban",
+    "tgi_penalise": "penalise",
 }
 #: Of which a report says something else first, though what is expected names the rule.
 OTHER_CAUSE = {
@@ -84,6 +89,33 @@ def test_a_rule_names_the_file_that_it_was_read_in(name):
     assert re.fullmatch(
         r"https://github\.com/[\w.-]+/[\w.-]+/blob/[0-9a-f]{40}/[\w./-]+", ENGINES[name].source
     )
+
+
+def capsules_of(name):
+    return sorted((BASELINE.parent / "capsules").glob(f"{name}-*/case.json"))
+
+
+@pytest.mark.parametrize("name", FROM_SOURCE)
+def test_a_capsule_shows_it_and_not_where_it_is_mended(name, tmp_path, capsys):
+    files = capsules_of(name)
+    assert files
+    for file in files:
+        case = json.loads(file.read_text())
+        assert standalone_show.main(str(file)) == 1
+        rule = case["call"]["rule"]
+        case["call"]["rule"] = MENDED.get(rule, "textbook")
+        right = tmp_path / "case.json"
+        right.write_text(json.dumps(case))
+        capsys.readouterr()
+        assert standalone_show.main(str(right)) == 0, capsys.readouterr().out
+
+
+def test_capsules_are_pages_with_a_source():
+    for name in FROM_SOURCE:
+        for file in capsules_of(name):
+            assert (
+                f"\n- source: <{ENGINES[name].source}>\n" in file.with_name("issue.md").read_text()
+            )
 
 
 def test_bfloat16_rounds_to_even():

@@ -306,8 +306,8 @@ def rule(
 ) -> Answer:
     """A sampler of rules.py."""
     row = np.array(logits, np.float32)
-    parameters = (float(np.float32(value)) for value in (temperature, top_k, top_p, min_p))
-    kept, tokens = rules().RULES[rule](1).answer(row, *parameters, draws)
+    t, p, m = (float(np.float32(value)) for value in (temperature, top_p, min_p))
+    kept, tokens = rules().RULES[rule](1).answer(row, t, top_k, p, m, draws)
     return set(np.flatnonzero(kept).tolist()), tokens.tolist()
 
 
