@@ -81,6 +81,11 @@ void seen_fields(JsonObject& json, harness::SeenDefinitions& seen) {
   });
 }
 
+void condition_fields(JsonObject& json, harness::SharedCondition& condition) {
+  json("subject", condition.subject, named);
+  json("text", condition.text, named);
+}
+
 void sampler_fields(JsonObject& json, harness::SamplerRecord& sampler) {
   json("name", sampler.name, named);
   json("version", sampler.version);
@@ -89,6 +94,7 @@ void sampler_fields(JsonObject& json, harness::SamplerRecord& sampler) {
   json.optional("abilities", sampler.abilities);
   json.optional("promises", sampler.promises);
   json.object("seen", sampler.seen, seen_fields);
+  json.optional_list("conditions", sampler.conditions, condition_fields);
 }
 
 void night_fields(JsonObject& json, harness::Night& night) {

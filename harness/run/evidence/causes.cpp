@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -40,6 +41,8 @@ constexpr Place kPlaces[] = {
     {"memory", Step::call, Kind::cause},
     {"the sampler itself stops", Step::call, Kind::cause},
     {"follows the caller's FTZ", Step::call, Kind::cause},  // seen by itself alone
+    {"a call is refused", Step::call, Kind::cause},
+    {"results are not written", Step::call, Kind::cause},
     {"bad values", Step::rows, Kind::symptom},
     {"repetition penalty", Step::processing, Kind::cause},
     {"frequency penalty", Step::processing, Kind::cause},
@@ -144,15 +147,20 @@ bool follows_definitions(const SeenDefinitions& seen) {
 // Of a hint by itself: that of a check which says the same whatever failed is worth least. So is
 // another definition where the sampler, asked on rows that tell definitions apart, follows the
 // profile's.
-double worth_of(const CaseRecord& record, const Suspect& hint,
-                const std::optional<SeenDefinitions>& seen) {
+double worth_of(const CaseRecord& record, const Suspect& hint, const SamplerRecord& sampler) {
+  const std::optional<SeenDefinitions>& seen = sampler.seen;
   const Place place = place_of(hint.bug);
   if (hint.bug == default_cause(record.check)) {
     return place.step == Step::filters   ? kOfSymptom
            : record.check == "sequences" ? kOfCheck / 2
                                          : kOfCheck;
   }
-  if (seen && hint.bug.starts_with(kDefinition)) {
+  // `identify` asks no rows for a condition: what it sees there is the profile's definition.
+  const bool shows_everywhere =
+      std::ranges::all_of(sampler.conditions, [&hint](const SharedCondition& one) {
+        return is_said_by(hint.bug, one);
+      });
+  if (seen && shows_everywhere && hint.bug.starts_with(kDefinition)) {
     const SeenDefinition* const difference = seen_at(hint.bug, *seen);
     if (difference == nullptr) return kOfCheck;
     return difference->values.empty() ? kOfCause : kOfSeen;
@@ -214,16 +222,16 @@ struct Support {
 };
 
 Support support_of(const CaseRecord& record, std::string_view cause, const Place& place,
-                   const std::optional<SeenDefinitions>& seen) {
+                   const SamplerRecord& sampler) {
   double share = 1;
   for (const Suspect& hint : record.evidence.suspects) {
-    if (ranked_name(hint.bug) == cause) return {worth_of(record, hint, seen) * share, &hint};
+    if (ranked_name(hint.bug) == cause) return {worth_of(record, hint, sampler) * share, &hint};
     share /= 2;
   }
   if (!is_reached(record, cause, place)) return {};
   if (place.kind == Kind::symptom) return {kOfSymptomReach, nullptr};
-  const SeenDefinition* const difference = seen ? seen_at(cause, *seen) : nullptr;
-  const bool is_seen = difference != nullptr && follows_definitions(*seen);
+  const SeenDefinition* const difference = sampler.seen ? seen_at(cause, *sampler.seen) : nullptr;
+  const bool is_seen = difference != nullptr && follows_definitions(*sampler.seen);
   return {is_seen ? kOfSeenReach : kOfReach, nullptr};
 }
 
@@ -234,7 +242,7 @@ double weight_of(std::string_view check) { return looks_at_tokens(check) ? kOfTo
 class Ranking {
  public:
   Ranking(std::vector<Failure> failures, const SamplerRecord* sampler)
-      : failures_(std::move(failures)), seen_(sampler == nullptr ? std::nullopt : sampler->seen) {}
+      : failures_(std::move(failures)), sampler_(sampler == nullptr ? SamplerRecord() : *sampler) {}
 
   std::vector<Cause> causes() {
     std::vector<Cause> causes;
@@ -261,8 +269,8 @@ class Ranking {
         names.emplace(ranked_name(hint.bug));
       }
     }
-    if (failures_.empty() || !seen_ || !follows_definitions(*seen_)) return names;
-    for (const SeenDefinition& one : seen_->differences) {
+    if (failures_.empty() || !sampler_.seen || !follows_definitions(*sampler_.seen)) return names;
+    for (const SeenDefinition& one : sampler_.seen->differences) {
       names.insert(std::string(kDefinition) + one.meaning);
     }
     return names;
@@ -275,7 +283,7 @@ class Ranking {
     std::map<std::string_view, std::pair<double, std::size_t>> checks;
     for (const Failure& one : failures_) {
       auto& [sum, count] = checks[one.record->check];
-      sum += support_of(*one.record, cause, place, seen_).worth;
+      sum += support_of(*one.record, cause, place, sampler_).worth;
       ++count;
     }
     double score = 0;
@@ -290,7 +298,30 @@ class Ranking {
         std::ranges::any_of(failures_, [&](const Failure& one) {
           return one.record->check != "global" && !can_show(cause, place, *one.record);
         });
-    return fails_without ? kOfChance * score : score;
+    const bool is_condition = place.step == Step::batch && shows_in_some_rows_of_calls();
+    // A row that is wrong alone in its call depends on no other.
+    const bool is_refuted =
+        cause == "batch dependence" && std::ranges::any_of(failures_, [](const Failure& one) {
+          return one.record->message.find("a batch of 1 rows: ") != std::string::npos;
+        });
+    return fails_without || is_condition || is_refuted ? kOfChance * score : score;
+  }
+
+  /// That a row depends on its batch is a condition and no cause where a mistake is known that some
+  /// rows of a call have.
+  bool shows_in_some_rows_of_calls() const {
+    const auto is_of_calls = [](const SharedCondition& one) {
+      return one.subject == "row" || one.subject == "batch";
+    };
+    const auto is_mistake = [](const Suspect& hint) {
+      const Place place = place_of(hint.bug);
+      return place.kind == Kind::cause && place.step >= Step::processing &&
+             hint.bug.find(": rows ") == hint.bug.npos;
+    };
+    return std::ranges::any_of(sampler_.conditions, is_of_calls) &&
+           std::ranges::any_of(failures_, [&is_mistake](const Failure& one) {
+             return std::ranges::any_of(one.record->evidence.suspects, is_mistake);
+           });
   }
 
   /// The cause with its cases, which are no longer left, and the whole name that these give it.
@@ -305,7 +336,7 @@ class Ranking {
     std::vector<std::size_t> reached;
     std::vector<Failure> left;
     for (const Failure& one : failures_) {
-      const Support support = support_of(*one.record, name, place, seen_);
+      const Support support = support_of(*one.record, name, place, sampler_);
       if (support.worth <= 0) {
         left.push_back(one);
         continue;
@@ -333,7 +364,8 @@ class Ranking {
 
   /// Where `identify` knows the value it says it: a run and it cannot disagree.
   void name_as_seen(const std::string& name, Cause& cause) const {
-    const SeenDefinition* const difference = seen_ ? seen_at(name, *seen_) : nullptr;
+    if (!sampler_.seen) return;
+    const SeenDefinition* const difference = seen_at(name, *sampler_.seen);
     if (difference == nullptr || difference->values.empty()) return;
     const auto is_named = [&cause, difference](const std::string& value) {
       return cause.name == definition_cause(difference->meaning, value);
@@ -344,10 +376,40 @@ class Ranking {
   }
 
   std::vector<Failure> failures_;
-  std::optional<SeenDefinitions> seen_;
+  SamplerRecord sampler_;
 };
 
+/// Says under which conditions a cause shows, as far as its name does not. Many conditions together
+/// are those of a single row, and tell nothing.
+void add_conditions(const std::vector<SharedCondition>& conditions, Cause& cause) {
+  constexpr std::size_t kMost = 2;
+  std::vector<SharedCondition> unsaid;
+  std::ranges::copy_if(
+      conditions, std::back_inserter(unsaid),
+      [&cause](const SharedCondition& one) { return !is_said_by(cause.name, one); });
+  if (unsaid.empty() || unsaid.size() > kMost) return;
+  SharedCondition& all = cause.condition;
+  all = unsaid.front();
+  if (unsaid.size() == kMost) all.text += " and " + unsaid.back().text;
+  std::string& sentence = cause.text.sentence;
+  if (sentence.empty()) return;
+  if (sentence.front() >= 'A' && sentence.front() <= 'Z') sentence.front() += 'a' - 'A';
+  sentence = "Only in " + all.text + ": " + sentence;
+}
+
 }  // namespace
+
+bool is_said_by(std::string_view cause, const SharedCondition& condition) {
+  if (cause.find(condition.text) != cause.npos) return true;
+  const Place place = place_of(cause);
+  if (condition.subject == "processing") return place.step == Step::processing;
+  if (condition.subject == "row" || condition.subject == "batch") {
+    return place.step == Step::batch || cause.find("batch") != cause.npos;
+  }
+  const bool is_widest =
+      condition.subject == "temperature" || condition.text == "rows with " + condition.subject;
+  return is_widest && place.kind == Kind::cause && cause.find(condition.subject) != cause.npos;
+}
 
 bool is_of_filters(std::string_view hint) { return place_of(hint).step == Step::filters; }
 
@@ -369,12 +431,14 @@ std::vector<Cause> ranked_causes(const RunRecord& record) {
     const auto known_sampler = std::ranges::find(record.samplers, sampler, &SamplerRecord::name);
     const SamplerRecord* const of =
         known_sampler == record.samplers.end() ? nullptr : &*known_sampler;
-    for (Cause& cause : Ranking(std::move(failures[sampler]), of).causes()) {
+    std::vector<Cause> own = Ranking(std::move(failures[sampler]), of).causes();
+    for (Cause& cause : own) cause.text = text_of_cause(cause.name);
+    if (of != nullptr && !own.empty()) add_conditions(of->conditions, own.front());
+    for (Cause& cause : own) {
       const auto known = std::ranges::find_if(causes, [&cause](const Cause& one) {
         return cause_of(one.name) == cause_of(cause.name);
       });
       if (known == causes.end()) {
-        cause.text = text_of_cause(cause.name);
         causes.push_back(std::move(cause));
       } else {
         known->cases.insert(known->cases.end(), cause.cases.begin(), cause.cases.end());

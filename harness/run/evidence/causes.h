@@ -20,7 +20,9 @@ namespace fairdraw::harness {
 struct Cause {
   std::string name;    ///< for programs: "top_p: ignored"
   std::string reason;  ///< the observation that points there, in one sentence
-  CauseText text;      ///< for readers
+  CauseText text;      ///< for readers; the condition is in the sentence
+  /// The rows that it shows in, where it does not show in others; of a sampler's first cause alone.
+  SharedCondition condition = {};
   /// Places in the record of the failed cases that it explains, and that none before it does; those
   /// that name it before those whose symptoms it has.
   std::vector<std::size_t> cases;
@@ -33,6 +35,10 @@ std::vector<Cause> ranked_causes(const RunRecord& record);
 
 /// Whether a hint is about which tokens stay: temperature, filters, bitmask.
 bool is_of_filters(std::string_view hint);
+
+/// Whether a cause says by its name that it needs the condition: top_p cannot be misread in rows
+/// without top_p.
+bool is_said_by(std::string_view cause, const SharedCondition& condition);
 
 /// The name of the cause that a sampler has which follows another value of a choice than the
 /// profile that it is judged by: `meaning` as reference/semantic_choices.h has it.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/run/calls/conditions.h"
 #include "harness/run/checks/exact/replay_relations.h"
 #include "harness/run/evidence/parameter_suspects.h"
 #include "reference/semantic_choices.h"
@@ -158,8 +159,10 @@ bool note_mask_mistakes(const CheckInput& input, const Request& request, const R
       rows_of(input, request, response, std::max<std::size_t>(2, kLogits / logits_a_row));
   if (rows.wrong.empty()) return false;
 
+  std::vector<RowFacts> wrong;
+  for (const std::int64_t row : rows.wrong) wrong.push_back(facts_of(request, row));
   struct Explained {
-    std::size_t rows;
+    std::size_t rows, broken;
     const Mistake* mistake;
   };
   std::vector<Explained> found;
@@ -178,17 +181,22 @@ bool note_mask_mistakes(const CheckInput& input, const Request& request, const R
     std::size_t explained = 0;
     for (const std::int64_t row : rows.wrong) explained += agrees(row) == Agreement::agrees;
     if (2 * explained < rows.wrong.size() || explained == 0) continue;
-    const bool breaks = std::any_of(rows.right.begin(), rows.right.end(), [&](std::int64_t row) {
-      return agrees(row) == Agreement::contradicts;
-    });
-    if (!breaks) found.push_back({explained, &mistake});
+    std::vector<RowFacts> broken;
+    for (const std::int64_t row : rows.right) {
+      if (agrees(row) == Agreement::contradicts) broken.push_back(facts_of(request, row));
+    }
+    // One that needs a condition has to explain nearly all of the wrong rows.
+    const bool nearly_all = 20 * explained >= 19 * rows.wrong.size();
+    if (broken.empty() || (nearly_all && some_condition_tells(wrong, broken))) {
+      found.push_back({explained, broken.size(), &mistake});
+    }
   }
   std::stable_sort(found.begin(), found.end(), [](const Explained& one, const Explained& other) {
-    return one.rows > other.rows;
+    return std::pair{other.rows, one.broken} < std::pair{one.rows, other.broken};
   });
   constexpr std::size_t kMax = 3;
   for (std::size_t i = 0; i < std::min(found.size(), kMax); ++i) {
-    if (found[i].rows < found.front().rows) break;
+    if (found[i].rows < found.front().rows || found[i].broken > found.front().broken) break;
     std::string reason = fmt::format("That gives {} of the {} wrong masks that were compared",
                                      found[i].rows, rows.wrong.size());
     if (!rows.right.empty()) reason += fmt::format(", and the {} right ones", rows.right.size());

@@ -124,6 +124,12 @@ struct SeenDefinitions {
   std::vector<SeenDefinition> differences;  ///< from the profile that it is judged by
 };
 
+/// What all rows have in common that a mistake shows in.
+struct SharedCondition {
+  std::string subject;  ///< the parameter that it is about: "top_k"
+  std::string text;     ///< "rows with top_k"
+};
+
 struct SamplerRecord {
   std::string name, version, semantics;
   /// Where these semantics allow anything, so that nothing is judged, or more than is usual.
@@ -132,6 +138,8 @@ struct SamplerRecord {
   std::uint64_t abilities = 0, promises = 0;
   /// Of a run in which it failed a case; absent: it was not asked, or gave no answer.
   std::optional<SeenDefinitions> seen = {};
+  /// Likewise: the conditions without which none of the failed cases that were asked again fails.
+  std::vector<SharedCondition> conditions = {};
 };
 
 /// One of the runs whose evidence was accumulated.

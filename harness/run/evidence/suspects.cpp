@@ -287,6 +287,32 @@ bool judge_writes(const std::string& message, std::vector<Suspect>& suspects) {
   return false;
 }
 
+// The beginning of a message, as a part of a cause's name.
+std::string as_name(std::string text) {
+  constexpr std::size_t kMost = 160;
+  std::ranges::replace(text, '\n', ' ');
+  while (!text.empty() && (text.back() == '.' || text.back() == ' ')) text.pop_back();
+  if (text.size() > kMost) text = text.substr(0, kMost) + "...";
+  return text;
+}
+
+// A call that gives nothing to judge is a cause of its own, whatever it was made for. That bad rows
+// are refused is judged by the check of these.
+bool judge_calls(const std::string& check, const std::string& message,
+                 std::vector<Suspect>& suspects) {
+  constexpr std::string_view kRefused = "call refused: ";
+  const std::size_t at = message.find(kRefused);
+  if (at != message.npos && default_cause(check) != "bad values") {
+    suspects = {{"a call is refused: " + as_name(message.substr(at + kRefused.size())), message}};
+    return true;
+  }
+  if (message.find(fmt::format("token {}", kUnwritten)) != message.npos) {
+    suspects = {{"results are not written", message}};
+    return true;
+  }
+  return false;
+}
+
 // A check that compares calls says in which relation they differ: with the same rows, seeds and
 // parameters, everything but that relation is right.
 struct Said {
@@ -341,7 +367,7 @@ void judge_check(const std::string& check, std::vector<Suspect>& suspects) {
 }  // namespace
 
 void suspect_the_process(const std::string& why, CheckOutcome& outcome) {
-  outcome.evidence.suspects = {{"the sampler itself stops: it crashes, hangs or prints", why}};
+  outcome.evidence.suspects = {{"the sampler itself stops: " + as_name(why), why}};
 }
 
 void add_suspects(const std::string& check, CheckOutcome& outcome) {
@@ -349,6 +375,7 @@ void add_suspects(const std::string& check, CheckOutcome& outcome) {
   Evidence& evidence = outcome.evidence;
   std::vector<Suspect>& suspects = evidence.suspects;
   if (judge_writes(outcome.message, suspects)) return;
+  if (judge_calls(check, outcome.message, suspects)) return;
   judge_message(outcome.message, suspects);
   // Where a mistake is known that gives the masks, their boundary adds nothing.
   if (evidence.boundary && suspects.empty()) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "harness/run/calls/conditions.h"
 #include "harness/run/checks/exact/replay_relations.h"
 #include "harness/run/evidence/mask_suspects.h"
 #include "harness/run/evidence/parameter_suspects.h"
@@ -81,7 +82,7 @@ std::optional<Suspect> explained(const Request& request, const Response& respons
                                  const Models& models) {
   constexpr std::size_t kWrong = 3;
   for (const Mistake& mistake : mistakes_of(request, models)) {
-    std::size_t wrong = 0;
+    std::vector<RowFacts> wrong, right;  // rows in which the mistake is made, and is not
     bool all = true;
     for (std::int64_t output = 0; output < request.outputs() && all; ++output) {
       const reference::IntegerRow& model =
@@ -89,13 +90,16 @@ std::optional<Suspect> explained(const Request& request, const Response& respons
       for (std::int32_t sample = 0; sample < request.num_samples && all; ++sample) {
         const std::int32_t token =
             response.tokens[static_cast<std::size_t>(output * request.num_samples + sample)];
-        all = mistake.token(output, sample) == token;
-        if (token != expected_token(request, model, output, sample).token) ++wrong;
+        const bool is_right = token == expected_token(request, model, output, sample).token;
+        const bool is_mistake = mistake.token(output, sample) == token;
+        all = is_right || is_mistake;
+        if (is_right == is_mistake) continue;
+        (is_right ? right : wrong).push_back(facts_of(request, request.row_of(output)));
       }
     }
-    if (all && wrong >= kWrong) {
-      return Suspect{mistake.bug, fmt::format("{}: that gives all {} tokens of the call",
-                                              mistake.what, response.tokens.size())};
+    if (all && wrong.size() >= kWrong && (right.empty() || some_condition_tells(wrong, right))) {
+      return Suspect{mistake.bug, fmt::format("{}: that gives all {} wrong tokens of the call",
+                                              mistake.what, wrong.size())};
     }
   }
   return std::nullopt;

@@ -52,6 +52,26 @@ TEST(RankedCauses, SymptomsBelongToTheCauseThatTheyFollowFrom) {
   EXPECT_EQ(causes[0].cases, (Places{1, 0, 2, 3}));  // the case that names it first
 }
 
+// What was found by asking again is a part of the sentence, unless the cause's name says it.
+TEST(RankedCauses, TheFirstCauseSaysInWhichRowsItShows) {
+  RunRecord record = run_of({failed("b", "mask", {{"top_p: ignored", "why"}})});
+  record.samplers.front().conditions = {{"top_p", "rows with top_p"}, {"top_k", "rows with top_k"}};
+  const std::vector<Cause> causes = ranked_causes(record);
+  ASSERT_EQ(causes.size(), 1U);
+  EXPECT_EQ(causes[0].name, "top_p: ignored");
+  EXPECT_EQ(causes[0].condition.text, "rows with top_k");
+  EXPECT_EQ(causes[0].text.sentence, "Only in rows with top_k: top_p is ignored.");
+}
+
+TEST(RankedCauses, ARowThatIsWrongAloneDependsOnNoOther) {
+  std::vector<CaseRecord> cases = {failed("a", "batches", {{"batch dependence", ""}}),
+                                   failed("b", "mask", {{"mask: too few tokens", ""}}),
+                                   failed("c", "tokens", {{"batch dependence", ""}})};
+  EXPECT_EQ(names_of(run_of(cases)).front(), "batch dependence");
+  cases.front().message = "4 draws: a batch of 1 rows: row 0: support size 12, expected 13";
+  EXPECT_EQ(names_of(run_of(cases)).front(), "mask: too few tokens");
+}
+
 // A filter that a case does not ask for is not why it failed.
 TEST(RankedCauses, ACauseExplainsNoCaseInWhichItCannotShow) {
   EXPECT_EQ(

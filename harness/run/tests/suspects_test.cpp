@@ -69,6 +69,21 @@ TEST(Suspects, a_sampler_that_stops_is_not_blamed_for_what_the_check_is_about) {
   EXPECT_NE(outcome.evidence.suspects.front().reason.find("signal 11"), std::string::npos);
 }
 
+// Whatever the check was about; but that bad rows are refused the check of these judges.
+TEST(Suspects, a_call_that_gives_nothing_is_a_cause_in_the_words_of_its_message) {
+  const auto first_cause = [](const char* check, const char* message) {
+    CheckOutcome outcome = drawn_outside(true);
+    outcome.message = message;
+    add_suspects(check, outcome);
+    return outcome.evidence.suspects.front().bug;
+  };
+  const char* const refused = "a batch of 1 row: call refused: top_k 31 is not below 31.";
+  EXPECT_EQ(first_cause("mask", refused), "a call is refused: top_k 31 is not below 31");
+  EXPECT_EQ(first_cause("status", refused), "boundary of the mask: one token too many");
+  EXPECT_EQ(first_cause("support", "row 3: token -2147483648, outside of the vocabulary"),
+            "results are not written");
+}
+
 TEST(Suspects, what_is_written_elsewhere_is_the_bug_whatever_was_checked) {
   for (const char* const message :
        {"row 3: wrote past the end of tokens", "wrote in front of mask",

@@ -22,6 +22,7 @@
 #include "suites/command/signals.h"
 #include "suites/command/stoppable_run.h"
 #include "suites/command/verbs/verbs.h"
+#include "suites/gate/identify/conditions_seen.h"
 #include "suites/gate/identify/seen_definitions.h"
 #include "suites/gate/run/complete_record.h"
 
@@ -162,6 +163,7 @@ int verify(const VerifyOptions& options) {
   if (!run.threads_left) {
     if (stop_reason().empty() && !planned.against) {
       suites::note_seen_definitions(planned.make_sampler, run.record);
+      suites::note_conditions(plan.jobs, run.record);
     }
     publish(options, run.record, plan, extras);
     return run.record.exit_code();

@@ -10,6 +10,7 @@
 
 #include "harness/run/parallel.h"
 #include "harness/run/runner.h"
+#include "suites/gate/identify/conditions_seen.h"
 #include "suites/gate/identify/seen_definitions.h"
 #include "suites/gate/run/plan.h"
 
@@ -64,6 +65,7 @@ class Judge {
       judge_further(mutant, outcome);
       note_seen_definitions([&mutant](const std::string&) { return mutant.make(); },
                             outcome.record);
+      note_conditions(plan_for(mutant.name, mutant.make).jobs, outcome.record);
     }
     outcome.record.suite = to_string(Suite::gate);
     outcome.record.seed = options_.seed;
@@ -120,7 +122,7 @@ class Judge {
       }
       return at;
     };
-    if (!mutant.unreachable_reason.empty() && !options_.full) {
+    if (options_.smoke_alone || (!mutant.unreachable_reason.empty() && !options_.full)) {
       std::erase_if(jobs, [&](const harness::Job& job) {
         return rank(job) == mutant.expected.size() && job.record.suite != "smoke";
       });
@@ -245,7 +247,8 @@ KillMatrix run_kill_matrix(const std::vector<const Mutant*>& mutants, const Kill
   for (const MutantOutcome& outcome : matrix.mutants) {
     cases_of[outcome.mutant->twin].insert(outcome.cases.begin(), outcome.cases.end());
   }
-  const std::vector<const Twin*> judged = twins_of(mutants);
+  const std::vector<const Twin*> judged =
+      options.smoke_alone ? std::vector<const Twin*>{} : twins_of(mutants);
   matrix.twins.resize(judged.size());
   harness::in_parallel(judged.size(), options.threads, [&](std::size_t i) {
     begin(judged[i]->name);

@@ -26,6 +26,8 @@ struct KillOptions {
   /// After the first kill some cheap cases of each check of suite smoke are judged too, so that the
   /// causes are those of a run and not of a case.
   bool causes = false;
+  /// No cases but those of suite smoke and those that are expected to find a mutant, and no twins.
+  bool smoke_alone = false;
   std::uint64_t seed = 0;
   unsigned threads = 1;
   std::vector<std::shared_ptr<const harness::CapturedLogits>> captured;

@@ -1,0 +1,263 @@
+#include "suites/gate/identify/conditions_seen.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "harness/contract/semantics_text.h"
+#include "harness/run/calls/conditions.h"
+#include "harness/run/evidence/causes.h"
+#include "suites/gate/identify/profile_sampler.h"
+
+namespace fairdraw::suites {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using harness::CaseRecord;
+using harness::Condition;
+using harness::Job;
+using harness::MixedSampler;
+using harness::Verdict;
+
+// What one case says of a condition.
+enum class Said {
+  nothing,      ///< all of its rows have it
+  contradicts,  ///< it fails in other rows
+  agrees,       ///< it fails in rows that have it alone, and has others
+};
+
+std::unique_ptr<harness::Sampler> right_sampler_for(const std::string& semantics) {
+  if (semantics == "fairdraw") return harness::make_builtin_sampler("model");
+  return std::make_unique<ProfileSampler>(harness::semantics_from_text(semantics));
+}
+
+// A failed case, which can be asked again.
+class Question {
+ public:
+  Question(const Job& job, std::string semantics) : job_(job), semantics_(std::move(semantics)) {}
+
+  // Whether a right sampler passes it, described as the judged one: else it says nothing.
+  bool is_fair() const { return passes([](const auto&) { return false; }, nullptr); }
+
+  Said said_of(const Condition& condition) const {
+    MixedSampler::Answered answered;
+    const bool passed =
+        passes([&condition](const harness::RowFacts& row) { return !condition.holds(row); },
+               &answered);
+    if (answered.by_sampler == 0) return Said::nothing;
+    if (!passed) return Said::contradicts;
+    return answered.by_right > 0 ? Said::agrees : Said::nothing;
+  }
+
+ private:
+  bool passes(const harness::RowCondition& where, MixedSampler::Answered* answered) const {
+    Job job = job_;
+    job.make_sampler = [this, &where, answered] {
+      return std::make_unique<MixedSampler>(job_.make_sampler(), right_sampler_for(semantics_),
+                                            where, answered);
+    };
+    return harness::run_jobs({job}, 1, {}).front().verdict == Verdict::passed;
+  }
+
+  const Job& job_;
+  std::string semantics_;
+};
+
+bool failed(const CaseRecord& one) {
+  return one.verdict == Verdict::failed && one.check != harness::kGlobalCheck;
+}
+
+// A crash would have to be waited for again and again.
+bool breaks(const CaseRecord& one) {
+  return std::ranges::any_of(one.evidence.suspects, [](const harness::Suspect& hint) {
+    return hint.bug.starts_with("the sampler itself stops");
+  });
+}
+
+double cost_of(const CaseRecord& one) {
+  return static_cast<double>(one.vocab) * static_cast<double>(one.rows + 1) +
+         static_cast<double>(one.draws);
+}
+
+// The cheapest failed cases of a cause, exact checks first, each of another check.
+std::vector<Question> questions(const std::vector<Job>& jobs, const harness::RunRecord& record,
+                                const harness::SamplerRecord& sampler,
+                                const std::vector<std::size_t>& places) {
+  constexpr std::size_t kMost = 3, kTries = 6;
+  constexpr double kMostCost = 1e8;
+  std::vector<const CaseRecord*> cases;
+  for (const std::size_t place : places) cases.push_back(&record.cases[place]);
+  std::ranges::stable_sort(cases, {}, [](const CaseRecord* one) {
+    return std::pair{one->p_value.has_value(), cost_of(*one)};
+  });
+  std::vector<Question> list;
+  std::set<std::string> checks, tried;
+  for (const bool again : {false, true}) {
+    for (const CaseRecord* one : cases) {
+      if (list.size() == kMost || tried.size() == kTries || cost_of(*one) > kMostCost) break;
+      if (breaks(*one) || (!again && !checks.insert(one->check).second)) continue;
+      if (!tried.insert(one->id).second) continue;
+      const auto job = std::ranges::find_if(jobs, [one](const Job& known) {
+        return known.record.id == one->id && known.record.sampler == one->sampler;
+      });
+      if (job == jobs.end() || !job->check) continue;
+      const Question question(*job, sampler.semantics);
+      if (question.is_fair()) list.push_back(question);
+    }
+  }
+  return list;
+}
+
+// What the id and the filter of a case say: true where none of its rows has the condition.
+bool lacks(const CaseRecord& one, const Condition& condition) {
+  const auto says = [&one](const char* text) { return one.id.find(text) != std::string::npos; };
+  if (condition.text == "rows of float16") return !says("/float16");
+  if (condition.text == "rows of bfloat16") return !says("/bfloat16");
+  if (condition.subject == "dtype") return !says("float16");
+  if (condition.subject == "processing") {
+    return one.check != "processing" && one.check != "sequences" && !says("/processed");
+  }
+  if (one.filter.empty() || one.filter == "mixed") return false;
+  if (condition.text == "rows at temperatures other than 1") {
+    return says("/t1/") || one.id.ends_with("/t1");
+  }
+  if (one.filter.find(condition.subject) == std::string::npos) {
+    return condition.text.starts_with("rows with ");
+  }
+  if (condition.text != "rows with a top_k of the vocabulary") return false;
+  const auto sampled = one.measures.find("sampled_top_k");
+  const auto vocab = static_cast<double>(one.vocab);
+  return sampled != one.measures.end() ? sampled->second < vocab
+                                       : !says(("top_k_" + std::to_string(one.vocab)).c_str());
+}
+
+// Where all rows that were asked have the condition: whether other cases tell it.
+bool told_by_others(const Condition& condition, const harness::RunRecord& record,
+                    const std::string& sampler) {
+  std::set<std::string> checks;
+  for (const CaseRecord& one : record.cases) {
+    if (one.sampler != sampler || !failed(one)) continue;
+    if (lacks(one, condition)) return false;
+    checks.insert(one.check);
+  }
+  if (condition.subject == "processing") checks.insert({"mask", "tokens", "support"});
+  return std::ranges::any_of(record.cases, [&](const CaseRecord& one) {
+    return one.sampler == sampler && one.verdict == Verdict::passed && checks.contains(one.check) &&
+           lacks(one, condition);
+  });
+}
+
+class Conditions {
+ public:
+  Conditions(const std::vector<Question>& asked, const harness::RunRecord& record,
+             harness::SamplerRecord& sampler)
+      : asked_(asked), record_(record), sampler_(sampler) {}
+
+  void find() {
+    for (const Condition& condition : harness::row_conditions()) {
+      const bool known = std::ranges::any_of(sampler_.conditions, [&condition](const auto& one) {
+        return one.subject == condition.subject;
+      });
+      if (!known) try_one(condition);
+    }
+    if (!find_rows()) find_batch();
+    if (sampler_.conditions.empty()) find_vocab();
+    if (is_over()) sampler_.conditions.clear();
+  }
+
+ private:
+  // A sampler that is slow keeps no run waiting.
+  bool is_over() const { return Clock::now() - start_ > std::chrono::minutes(5); }
+
+  bool holds(const Condition& condition) const {
+    if (is_over()) return false;
+    bool agrees = false, silent = false;
+    for (const Question& one : asked_) {
+      const Said said = one.said_of(condition);
+      if (said == Said::contradicts) return false;
+      (said == Said::agrees ? agrees : silent) = true;
+    }
+    return agrees || (silent && told_by_others(condition, record_, sampler_.name));
+  }
+
+  bool try_one(const Condition& condition) {
+    if (!holds(condition)) return false;
+    sampler_.conditions.push_back({std::string(condition.subject), condition.text});
+    return true;
+  }
+
+  // The widest: a narrower one may agree by chance. So may any where few rows are wrong: all cases
+  // that are asked have to agree, and more than one.
+  bool find_rows() {
+    if (asked_.size() < 2) return false;
+    for (const std::int64_t modulus : {2, 3, 4}) {
+      for (std::int64_t rest = 0; rest < modulus; ++rest) {
+        const Condition condition = harness::every_nth_row(modulus, rest);
+        const bool agree = std::ranges::all_of(asked_, [&condition](const Question& one) {
+          return one.said_of(condition) == Said::agrees;
+        });
+        if (!agree) continue;
+        sampler_.conditions.push_back({std::string(condition.subject), condition.text});
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void find_batch() {
+    std::optional<Condition> widest;
+    for (const std::int64_t rows : {1, 2, 4, 8, 16, 32, 64, 128}) {
+      Condition condition = harness::rows_above(rows);
+      if (!holds(condition)) break;
+      widest = std::move(condition);
+    }
+    if (widest) sampler_.conditions.push_back({std::string(widest->subject), widest->text});
+  }
+
+  // A row cannot be asked again with fewer tokens: cases of other sizes tell, of the failed checks.
+  void find_vocab() {
+    constexpr std::uint64_t kEnough = 31;  // tokens, for most mistakes to show
+    constexpr std::ptrdiff_t kCases = 3;
+    std::set<std::string> checks;
+    std::uint64_t smallest = UINT64_MAX, largest = 0;
+    for (const CaseRecord& one : record_.cases) {
+      if (!failed(one)) continue;
+      checks.insert(one.check);
+      smallest = std::min(smallest, one.vocab);
+    }
+    const auto passes_below = std::ranges::count_if(record_.cases, [&](const CaseRecord& one) {
+      const bool tells = one.verdict == Verdict::passed && checks.contains(one.check) &&
+                         one.vocab >= kEnough && one.vocab < smallest;
+      if (tells) largest = std::max(largest, one.vocab);
+      return tells;
+    });
+    if (passes_below < kCases) return;
+    const Condition condition = harness::vocab_above(static_cast<std::int64_t>(largest));
+    sampler_.conditions.push_back({std::string(condition.subject), condition.text});
+  }
+
+  const std::vector<Question>& asked_;
+  const harness::RunRecord& record_;
+  harness::SamplerRecord& sampler_;
+  Clock::time_point start_ = Clock::now();
+};
+
+}  // namespace
+
+void note_conditions(const std::vector<Job>& jobs, harness::RunRecord& record) {
+  for (harness::SamplerRecord& sampler : record.samplers) {
+    harness::RunRecord own = record;
+    own.samplers = {sampler};
+    std::erase_if(own.cases, [&](const CaseRecord& one) { return one.sampler != sampler.name; });
+    const std::vector<harness::Cause> causes = harness::ranked_causes(own);
+    if (causes.empty()) continue;
+    const std::vector<Question> asked = questions(jobs, own, sampler, causes.front().cases);
+    if (!asked.empty()) Conditions(asked, own, sampler).find();
+  }
+}
+
+}  // namespace fairdraw::suites
