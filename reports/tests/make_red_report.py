@@ -1,7 +1,7 @@
 """Makes docs/pictures/red-report.png: the beginning of a report in which a sampler failed.
 
-The sampler is a mutant with a bug that samplers have had. The picture has the verdict and the card of
-the first cause, without the contents.
+The sampler is a mutant with a bug that samplers have had. The picture has the head and the card of
+the first cause, without the contents and without what to change in the card, which the head has.
 
 Usage: make_red_report.py FAIRDRAW_BINARY PICTURE [VENV]
   VENV: the environment that has Playwright (./fairdraw test --all makes build/browser-venv)
@@ -19,7 +19,7 @@ MUTANT = "mutant:topp-drops-crossing"
 SKIPPED = 77
 MOST_BYTES = 200_000
 WIDTH = 960
-LEFT_OUT = ["nav.contents"]
+LEFT_OUT = ["nav.contents", "#causes .lead", "article .change"]
 MARGIN = 8  # pixels below the first card
 
 
