@@ -103,6 +103,18 @@ Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, st
   return counts;
 }
 
+Counts count_samples(Sampler& sampler, const Request& row, std::uint64_t draws,
+                     std::uint64_t seed) {
+  Counts counts;
+  counts.of_token.resize(static_cast<std::size_t>(row.vocab));
+  const std::uint64_t of_a_call = tokens_a_call(counts.of_token.size());
+  for (std::uint64_t call = 0; counts.draws < draws && counts.trouble.empty(); ++call) {
+    const std::uint64_t of_call = std::min(draws - counts.draws, of_a_call);
+    add(run_request(sampler, samples_of_one_output(row, of_call, mixed(seed, call)), {}), counts);
+  }
+  return counts;
+}
+
 Counts PartCounts::count(Sampler& sampler, const Request& row, std::uint64_t draws,
                          std::uint64_t seed) {
   counted_.push_back({seed, draws, count_draws(sampler, row, draws, seed, part_)});

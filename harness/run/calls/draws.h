@@ -18,6 +18,9 @@ namespace fairdraw::harness {
 /// its own: mixed(seed, number of the call).
 Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, std::uint64_t seed);
 
+/// The same, all of them samples of one output a call: of samplers that have these.
+Counts count_samples(Sampler& sampler, const Request& row, std::uint64_t draws, std::uint64_t seed);
+
 /// Which of the calls are made: numbers i with i % parts == part - 1. What a call draws depends on
 /// its number alone, so that parts share no seed, and their counts add up to those of the whole.
 struct CasePart {

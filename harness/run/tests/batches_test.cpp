@@ -2,6 +2,7 @@
 // right sampler passes under every set of abilities, a wrong one does not, and why is said.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 
@@ -33,6 +34,7 @@ class Subject : public ModelSampler {
   Change answered;                               // changes results
   std::function<void(Row&)> row_changed;         // changes a row
   std::function<std::int64_t(std::int64_t)> at;  // whose parameters a row has, in large batches
+  std::function<std::uint64_t(std::uint32_t index, std::uint64_t word)> word_changed;
 
   std::string run(const fairdraw_batch& batch) override {
     ModelSampler::run(batch);
@@ -53,7 +55,8 @@ class Subject : public ModelSampler {
   std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
                      std::uint32_t attempt) override {
     if (claim_ == Claim::engine) return ModelSampler::word(9, words_++, 0, attempt);
-    return ModelSampler::word(seed, offset, index, attempt);
+    const std::uint64_t word = ModelSampler::word(seed, offset, index, attempt);
+    return word_changed ? word_changed(index, word) : word;
   }
 
  private:
@@ -61,12 +64,23 @@ class Subject : public ModelSampler {
   std::uint64_t words_ = 0;
 };
 
+const std::vector<reference::RowParameters> kMixed = {
+    {.temperature = 0.05F},
+    {.temperature = 0.7F, .top_k = 50, .top_p = 0.9F},
+    {.temperature = 0},
+    {.temperature = 2, .top_p = 0.6F},
+    {.temperature = 2}};
+
 struct Setting {
   CheckOutcome (*check)(const CheckInput&);
   std::int64_t vocab = 100;
   DType dtype = DType::float32;
   RowInput row_input = RowInput::logits;
   Family family = Family::ties_at_k;
+  std::vector<reference::RowParameters> parameters = kMixed;
+  std::int64_t rows = 5;
+  std::uint64_t draws = 1024;
+  bool banned = false;
 };
 
 CheckOutcome judge(Sampler& sampler, const Setting& setting) {
@@ -75,16 +89,13 @@ CheckOutcome judge(Sampler& sampler, const Setting& setting) {
   input.sampler = &sampler;
   input.semantics = *reference::find_profile("fairdraw");
   input.logits = logits.get();
-  input.parameters = {{.temperature = 0.05F},
-                      {.temperature = 0.7F, .top_k = 50, .top_p = 0.9F},
-                      {.temperature = 0},
-                      {.temperature = 2, .top_p = 0.6F},
-                      {.temperature = 2}};
+  input.parameters = setting.parameters;
   input.row_input = setting.row_input;
-  input.rows = 5;
+  input.banned_tokens = setting.banned;
+  input.rows = setting.rows;
   input.seed = 31;
   const bool statistical = setting.check == check_batch_distribution;
-  input.draws = statistical ? 99'000 : 1024;
+  input.draws = statistical ? 99'000 : setting.draws;
   input.declared_discrepancy = 0.058;
   input.false_fail_rate = 4.8e-13;  // 5e-10 over 1024 cases, rounded down
   return setting.check(input);
@@ -178,8 +189,11 @@ TEST(Boundaries, TheRightSamplerPassesInEveryInput) {
     for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
       for (const RowInput input : {RowInput::logits, RowInput::probabilities}) {
         Subject sampler(claim);
-        const CheckOutcome outcome = judge(
-            sampler, {.check = check_boundaries, .vocab = 40, .dtype = dtype, .row_input = input});
+        const CheckOutcome outcome = judge(sampler, {.check = check_boundaries,
+                                                     .vocab = 40,
+                                                     .dtype = dtype,
+                                                     .row_input = input,
+                                                     .parameters = {{}}});
         EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
         EXPECT_GE(outcome.measures.at("tokens_expected"), 100);
         // At most 1e-18 a token: not to be seen in a run's 1e-9.
@@ -199,10 +213,160 @@ TEST(Boundaries, ATokenThatStaysAndOneThatGoesAreSeen) {
       row.parameters.top_p -= row.parameters.top_p < 1 ? 5e-4F : 0;
     };
     wide.row_changed = [](auto& row) { row.parameters.min_p *= 0.999F; };
-    expect_red(judge(more, {.check = check_boundaries}), "outside of the support");
-    expect_red(judge(less, {.check = check_boundaries}), "is missing from 1024 draws");
-    expect_red(judge(wide, {.check = check_boundaries}), "outside of the support");
+    const Setting heavy{.check = check_boundaries, .parameters = {{}}};
+    expect_red(judge(more, heavy), "outside of the support");
+    expect_red(judge(less, heavy), "is missing from 1024 draws");
+    expect_red(judge(wide, heavy), "outside of the support");
   }
+}
+
+// --- Rows of operations --------------------------------------------------------------------------
+
+const std::vector<reference::RowParameters> kOperations = {
+    {.top_k = 40},
+    {.temperature = 0},
+    {.temperature = 0.6F, .top_p = 0.95F},
+    {.temperature = 0.8F, .top_k = 40, .top_p = 0.95F, .min_p = 0.05F},
+    {.top_k = 99},
+    {.top_k = 100},
+    {.top_k = 1000, .top_p = 0.9F},
+    {.temperature = 0.1F},
+    {.temperature = 1.5F, .min_p = 0.1F}};
+
+Setting of_operations() {
+  return {.check = check_boundaries, .parameters = kOperations};
+}
+
+TEST(RowsOfOperations, AreDrawnFromRightlyByTheRightSampler) {
+  for (const Claim claim : {Claim::integers, Claim::tokens, Claim::engine}) {
+    for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+      for (const bool banned : {false, true}) {
+        Subject sampler(claim);
+        Setting setting = of_operations();
+        setting.dtype = dtype;
+        setting.banned = banned;
+        const CheckOutcome outcome = judge(sampler, setting);
+        EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
+        EXPECT_GE(outcome.measures.at("tokens_expected"), 40);
+        EXPECT_LE(outcome.spent(), 1e-18 * outcome.measures.at("tokens_expected"));
+      }
+    }
+    Subject sampler(claim);
+    Setting setting = of_operations();
+    setting.row_input = RowInput::probabilities;
+    const CheckOutcome outcome = judge(sampler, setting);
+    EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
+  }
+}
+
+struct WrongRow {
+  void (*change)(reference::RowParameters& p);
+  const char* message;
+};
+
+TEST(RowsOfOperations, ShowWhatIsWrongForOneValueAlone) {
+  const WrongRow wrong[] = {
+      {[](auto& p) { p.top_k += p.top_k == 40 && p.min_p == 0 ? 1 : 0; }, "outside of the support"},
+      {[](auto& p) { p.top_k -= p.top_k == 40 && p.min_p == 0 ? 3 : 0; }, "is missing from 1024"},
+      {[](auto& p) { p.top_k = p.top_k == 100 ? 50 : p.top_k; }, "is missing from 1024 draws"},
+      {[](auto& p) { p.top_k = p.top_k == 99 ? 0 : p.top_k; }, "outside of the support"},
+      {[](auto& p) { p.top_k = p.top_k > 100 ? 1 : p.top_k; }, "is missing from 1024 draws"},
+      {[](auto& p) { p.top_p = p.top_p == 0.95F ? 0.96F : p.top_p; }, "outside of the support"},
+      {[](auto& p) { p.top_p = p.top_p == 0.95F ? 0.94F : p.top_p; }, "is missing from 1024"},
+      {[](auto& p) { p.min_p = p.top_k == 40 ? 0 : p.min_p; }, "outside of the support"},
+      {[](auto& p) { p.min_p *= p.top_k == 40 ? 2 : 1; }, "is missing from 1024 draws"},
+      {[](auto& p) { p.top_k = p.temperature == 0 ? 2 : p.top_k; }, ""}};
+  for (const Claim claim : {Claim::tokens, Claim::engine}) {
+    for (const WrongRow& one : wrong) {
+      Subject sampler(claim);
+      sampler.row_changed = [&one](auto& row) { one.change(row.parameters); };
+      const CheckOutcome outcome = judge(sampler, of_operations());
+      if (*one.message == '\0') {  // greedy rows take no top_k
+        EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
+      } else {
+        expect_red(outcome, one.message);
+      }
+    }
+  }
+}
+
+TEST(RowsOfOperations, ShowWhatBatchesPaddingAndBitmasksSpoil) {
+  for (const Claim claim : {Claim::tokens, Claim::engine}) {
+    // All rows of a call of 16, and all rows behind padding, give their largest logit.
+    Subject sixteen(claim), padded(claim), word(claim);
+    const auto take_largest = [](const fairdraw_batch& batch, std::int64_t row) {
+      const float* const first = static_cast<const float*>(batch.logits) + row * batch.row_stride;
+      batch.tokens[row] =
+          static_cast<std::int32_t>(std::max_element(first, first + batch.vocab) - first);
+    };
+    sixteen.answered = [&](const fairdraw_batch& batch) {
+      for (std::int64_t i = 0; batch.rows == 16 && i < 16; ++i) take_largest(batch, i);
+    };
+    padded.answered = [&](const fairdraw_batch& batch) {
+      for (std::int64_t i = 1; batch.active != nullptr && i < batch.outputs; i += 2) {
+        take_largest(batch, i);
+      }
+    };
+    word.row_changed = [](auto& row) {
+      if (!row.allowed.empty()) row.allowed.back() = ~0U;
+    };
+    expect_red(judge(sixteen, of_operations()), "in calls of 16 rows");
+    expect_red(judge(padded, of_operations()), "among rows of padding");
+    Setting banned = of_operations();
+    banned.banned = true;
+    expect_red(judge(word, banned), "outside of the support");
+  }
+}
+
+// Uniform numbers of 20 bits, and such as end below 1 or begin above 0.
+TEST(RowsOfOperations, ShowUniformsThatCannotReachATail) {
+  const auto narrow = [](int bits) {
+    return [bits](std::uint32_t, std::uint64_t word) { return word >> (64 - bits) << (64 - bits); };
+  };
+  const auto shorter = [](std::uint32_t, std::uint64_t word) { return word - word / 100'000; };
+  const auto later = [&](std::uint32_t, std::uint64_t word) { return ~shorter(0, ~word); };
+  const decltype(Subject::word_changed) none;
+  struct Row {
+    std::int64_t vocab;
+    std::uint64_t draws;
+    decltype(Subject::word_changed) word;
+  };
+  const Row rows[] = {
+      {(1 << 16) + 31, 2800, none},       {(1 << 16) + 31, 2800, narrow(16)},
+      {(1 << 16) + 31, 2800, narrow(20)}, {40, 490'000, none},
+      {40, 490'000, shorter},             {40, 490'000, later}};
+  for (const Row& row : rows) {
+    Subject sampler(Claim::tokens);
+    sampler.word_changed = row.word;
+    const CheckOutcome outcome = judge(sampler, {.check = check_boundaries,
+                                                 .vocab = row.vocab,
+                                                 .parameters = {{.temperature = 0.7F}},
+                                                 .draws = row.draws});
+    if (row.word) {
+      expect_red(outcome, "is missing from");
+    } else {
+      EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
+    }
+  }
+}
+
+TEST(Pit, OneOperationAndOneSampleOfManyAreSeen) {
+  // 10240 draws find a distance of 5.7 / sqrt(10240) = 0.056; 2048 of one operation that of 0.13.
+  const Setting setting{
+      .check = check_pit, .family = Family::gaussian_wide, .rows = 320, .draws = 10'240};
+  Subject right(Claim::tokens), cold(Claim::tokens), sample(Claim::tokens);
+  EXPECT_STREQ(to_string(judge(right, setting).verdict), "passed");
+  cold.row_changed = [](auto& row) {
+    if (row.parameters.top_p == 0.6F) row.parameters.temperature = 1.7F;
+  };
+  expect_red(judge(cold, setting), "those at temperature 2, top_k 0, top_p 0.6");
+  sample.word_changed = [](std::uint32_t index, std::uint64_t word) {
+    return index == 3 ? word >> 1 : word;
+  };
+  // 320 draws of the lower half of their rows: 2 exp(-2 320 / 4) = 3.6e-70.
+  Setting flat = setting;
+  flat.parameters = {{.temperature = 2}, {.temperature = 3}};
+  expect_red(judge(sample, flat), "of sample 3 of 32");
 }
 
 }  // namespace

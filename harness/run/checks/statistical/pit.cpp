@@ -27,7 +27,7 @@ using reference::Membership;
 // Rows are rotations of base rows: row i holds base[(i + shift) mod vocab]. A sampler sees a
 // different row each time, at other ids and other vector lanes, and the distribution costs one
 // oracle for all of them: in the order of ids, rotation shifts the transform by a constant,
-// modulo 1. Where rows have parameters of their own, each is a base row.
+// modulo 1. Where each row has parameters of its own, each is a base row.
 constexpr std::int64_t kRotations = 64;
 // Calls are few, because each may cost a plugin a message: 2^21 logits in one, and 1024 rows.
 constexpr std::int64_t kLogitsPerCall = std::int64_t{1} << 21, kRowsPerCall = 1024;
@@ -54,6 +54,7 @@ struct Pairs {
 struct Streams {
   std::vector<double> by_id, by_rank;
   std::vector<std::size_t> parameters;  ///< of each value: their number in the input
+  std::vector<std::size_t> sample;      ///< of each value: its number among those of its output
   Pairs rows;                           ///< neighbouring outputs of a call
   Pairs calls;                          ///< the same output of two calls that follow each other
 };
@@ -139,6 +140,7 @@ std::vector<double> transform(const std::vector<TurnedRow>& rows, const Request&
     streams.by_rank.push_back(statistics::randomized_pit(
         distribution.by_rank, distribution.rank_of[at], mixed(~seed, i)));
     streams.parameters.push_back(row.parameters);
+    streams.sample.push_back(i % static_cast<std::size_t>(request.num_samples));
   }
   return values;
 }
@@ -149,9 +151,11 @@ struct Plan {
   DrawsOfARow draws = {};
   std::size_t statistics = 0;  ///< that share the level
   bool pairs = false;          ///< different seeds must give independent draws
+  bool operations = false;     ///< few different parameters: the draws of each are judged
   std::vector<VaryingParameter> varying = {};
 
   std::int64_t rows() const { return bases * rotations; }
+  bool has_samples() const { return draws.samples > 1; }
   std::int64_t draws_a_row() const { return draws.samples * draws.outputs * draws.repeats; }
 };
 
@@ -258,6 +262,26 @@ std::vector<Finding> findings_of(const CheckInput& input, const Plan& plan, cons
     judge_pairs("rows", streams.rows, judge);
     judge_pairs("calls", streams.calls, judge);
   }
+  const auto judge_groups = [&](const char* name, const std::vector<std::size_t>& group) {
+    // Wrong weights show by rank, wrong words by id.
+    BandFit fit = fit_in_groups(group, streams.by_rank);
+    const BandFit by_id = fit_in_groups(group, streams.by_id);
+    if (by_id.p_value < fit.p_value) fit = by_id;
+    judge(name, std::min(1.0, 2 * fit.p_value));
+    findings.back().what =
+        fmt::format("the distribution functions are off by {:.4g} in {} of {} draws, those ",
+                    fit.distance, fit.draws, outcome.draws);
+    return static_cast<std::size_t>(fit.low);
+  };
+  if (plan.operations) {
+    const std::size_t worst = judge_groups("one_operation", streams.parameters);
+    findings.back().what += "at " + describe(input.parameters[worst]);
+  }
+  if (plan.has_samples()) {
+    const std::size_t worst = judge_groups("one_sample_of_many", streams.sample);
+    findings.back().what +=
+        fmt::format("of sample {} of {} of each output", worst, plan.draws.samples);
+  }
   for (const VaryingParameter& parameter : plan.varying) {
     std::vector<double> keys;
     for (const std::size_t number : streams.parameters) keys.push_back(parameter.value[number]);
@@ -306,6 +330,9 @@ CheckOutcome check_pit(const CheckInput& input) {
   }
   Plan plan;
   plan.varying = varying_parameters(input);
+  const auto different = static_cast<std::int64_t>(input.parameters.size());
+  plan.operations = different > 1 && input.rows / different >= kRotations;
+  if (plan.operations) plan.varying.clear();
   // Captured rows are few: they are turned more often, so that the whole file is used once.
   const std::int64_t files_rows = input.logits->rows();
   const std::int64_t per_base =
@@ -321,7 +348,8 @@ CheckOutcome check_pit(const CheckInput& input) {
    : sampler.indices   ? plan.draws.outputs
                        : plan.draws.repeats) = draws_a_row;
   plan.pairs = sampler.randomness.seeds;
-  plan.statistics = kSerialStatistics + (plan.pairs ? kPairStatistics : 0) + plan.varying.size();
+  plan.statistics = kSerialStatistics + (plan.pairs ? kPairStatistics : 0) + plan.varying.size() +
+                    (plan.operations ? 1U : 0U) + (plan.has_samples() ? 1U : 0U);
   const auto draws = static_cast<std::uint64_t>(plan.rows() * plan.draws_a_row());
   const TwoStages levels(input.false_fail_rate / static_cast<double>(plan.statistics));
   const auto found_by = [&](std::uint64_t number) {

@@ -1,6 +1,7 @@
 #include "harness/run/checks/statistical/pit_bands.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "harness/statistics/statistics.h"
@@ -58,6 +59,25 @@ BandFit fit_in_bands(std::span<const double> keys, std::span<const double> value
            .high = keys[order[window.first + window.size - 1]],
            .distance = distance,
            .draws = window.size};
+  }
+  return fit;
+}
+
+BandFit fit_in_groups(std::span<const std::size_t> group, std::span<const double> values) {
+  std::map<std::size_t, std::vector<double>> by_group;
+  for (std::size_t i = 0; i < values.size(); ++i) by_group[group[i]].push_back(values[i]);
+  BandFit fit;
+  for (const auto& [number, inside] : by_group) {
+    const double distance = statistics::uniform_distance(inside);
+    const double p_value = std::min(1.0, statistics::dkwm_p_value(distance, inside.size()) *
+                                             static_cast<double>(by_group.size()));
+    if (fit.draws > 0 && p_value >= fit.p_value) continue;
+    const auto key = static_cast<double>(number);
+    fit = {.p_value = p_value,
+           .low = key,
+           .high = key,
+           .distance = distance,
+           .draws = inside.size()};
   }
   return fit;
 }

@@ -1,5 +1,5 @@
-// Draws of rows that differ in a parameter, looked at in bands of it: what is wrong in a narrow one
-// alone is lost in the whole stream.
+// Draws of rows that differ in a parameter, looked at in bands of it, or by group: what is wrong in
+// a narrow one alone is lost in the whole stream.
 #pragma once
 
 #include <cstddef>
@@ -31,6 +31,10 @@ struct BandFit {
 };
 /// Values [n] in [0, 1] with their keys [n].
 BandFit fit_in_bands(std::span<const double> keys, std::span<const double> values);
+
+/// Uniformity within groups of values [n], by the number of the group of each [n]: `low` is the
+/// number of the least uniform one. As with windows, the numbers know nothing of the draws.
+BandFit fit_in_groups(std::span<const std::size_t> group, std::span<const double> values);
 
 /// A parameter that takes several values in a case.
 struct VaryingParameter {
