@@ -180,54 +180,68 @@ void compare_greedy(const Run& run) {
   }
 }
 
-// Speculation off: the rows that were reached, one output each, at the request's offsets, their
-// histories those of the tokens that came out.
-void compare_with_sampling(const Run& run) {
-  const SpeculationRequest& asked = run.request;
-  if (asked.draft_law != DraftLaw::none) return;
-  if (!run.input.sampler->description().samples) return;  // has nothing but drafts
-  const std::optional<SpeculationResponse> response = run.answer(asked);
-  if (!response) return;
-  Request sampling;
-  sampling.dtype = asked.dtype;
-  sampling.vocab = asked.vocab;
-  sampling.tie_rule = asked.tie_rule;
-  sampling.filter_order = asked.filter_order;
+// The rows that were reached, as a call of one output each at the requests' offsets, and the tokens
+// that came out of them. Histories are those of the tokens before.
+struct Reached {
+  Request rows;
   std::vector<std::int32_t> emitted;
+};
+
+// Of requests for which `counts` holds.
+template <class Counts>
+Reached reached_rows(const Run& run, const SpeculationResponse& response, Counts counts) {
+  const SpeculationRequest& asked = run.request;
+  Reached reached;
+  Request& rows = reached.rows;
+  rows.dtype = asked.dtype;
+  rows.vocab = asked.vocab;
+  rows.tie_rule = asked.tie_rule;
+  rows.filter_order = asked.filter_order;
   for (std::int64_t b = 0; b < asked.batch; ++b) {
     const DraftedTokens taken = split_request(asked, b);
+    if (!counts(taken)) continue;
     const auto at = static_cast<std::size_t>(b);
+    const std::vector<std::int32_t> tokens = part(response.tokens, b, asked.width() + 1);
     std::size_t row = 0;
     std::vector<std::int32_t> history;
     for (std::int64_t i = 0; i <= asked.width(); ++i) {
-      const std::int32_t token =
-          part(response->tokens, b, asked.width() + 1)[static_cast<std::size_t>(i)];
+      const std::int32_t token = tokens[static_cast<std::size_t>(i)];
       if (token < 0 || row >= taken.target.size()) break;
       const DistributionRow& distribution = taken.target[row];
-      sampling.logits.insert(sampling.logits.end(), distribution.values.begin(),
-                             distribution.values.end());
-      sampling.allowed.insert(sampling.allowed.end(), distribution.allowed.begin(),
-                              distribution.allowed.end());
-      sampling.parameters.push_back(distribution.parameters);
+      rows.logits.insert(rows.logits.end(), distribution.values.begin(), distribution.values.end());
+      rows.allowed.insert(rows.allowed.end(), distribution.allowed.begin(),
+                          distribution.allowed.end());
+      rows.parameters.push_back(distribution.parameters);
       if (distribution.processing) {
         const reference::RowProcessing grown =
             processing_behind(*taken.target.front().processing, history);
-        sampling.processing.push_back(*distribution.processing);
-        sampling.processing.back().output = grown.output;
-        sampling.processing.back().output_length = grown.output_length;
+        rows.processing.push_back(*distribution.processing);
+        rows.processing.back().output = grown.output;
+        rows.processing.back().output_length = grown.output_length;
         history.push_back(token);
       }
-      sampling.seed.push_back(asked.seed[at]);
-      sampling.offset.push_back(asked.offset[at] + static_cast<std::uint64_t>(i));
-      emitted.push_back(token);
-      ++sampling.rows;
+      rows.seed.push_back(asked.seed[at]);
+      rows.offset.push_back(asked.offset[at] + static_cast<std::uint64_t>(i));
+      reached.emitted.push_back(token);
+      ++rows.rows;
       const std::int32_t node =
           i == asked.width() ? -1
-          : asked.trees      ? part(response->nodes, b, asked.width())[static_cast<std::size_t>(i)]
+          : asked.trees      ? part(response.nodes, b, asked.width())[static_cast<std::size_t>(i)]
                              : static_cast<std::int32_t>(i);
       row = static_cast<std::size_t>(node) + 1;
     }
   }
+  return reached;
+}
+
+// Speculation off: the rows that were reached, sampled.
+void compare_with_sampling(const Run& run) {
+  if (run.request.draft_law != DraftLaw::none) return;
+  if (!run.input.sampler->description().samples) return;  // has nothing but drafts
+  const std::optional<SpeculationResponse> response = run.answer(run.request);
+  if (!response) return;
+  const auto [sampling, emitted] =
+      reached_rows(run, *response, [](const DraftedTokens&) { return true; });
   if (is_left_out(run.input, sampling, run.outcome)) return;
   const Response off = run_request(*run.input.sampler, sampling, {});
   ++run.outcome.measures["relations"];
@@ -255,6 +269,29 @@ SpeculationRequest with_padding(SpeculationRequest request, std::int32_t id) {
     }
   }
   return request;
+}
+
+// Whatever the arithmetic and the rule, each token is one that its row keeps: behind the drafts
+// that stand, under its own bitmask and with its own history.
+void compare_with_support(const Run& run) {
+  const std::optional<SpeculationResponse> response = run.answer(run.request);
+  if (!response) return;
+  const auto [rows, emitted] = reached_rows(run, *response, [](const DraftedTokens& taken) {
+    return !taken.target.empty() && outcome_of(taken).status == RowStatus::ok;
+  });
+  for (std::int64_t row = 0; row < rows.rows; ++row) {
+    const reference::RealDistribution distribution = distribution_of(run.input, rows, row);
+    if (!distribution.defined) continue;
+    ++run.outcome.draws;
+    const std::int32_t token = emitted[static_cast<std::size_t>(row)];
+    const bool kept = token < rows.vocab && !distribution.must_fail &&
+                      distribution.membership[static_cast<std::size_t>(token)] !=
+                          reference::Membership::out;
+    if (kept) continue;
+    run.outcome.fail(fmt::format("{}: token {} is outside of the support of its row ({})", run.name,
+                                 token, describe(rows.parameters[static_cast<std::size_t>(row)])));
+    return;
+  }
 }
 
 // The same requests again, in other batches, over other padding.
@@ -389,6 +426,7 @@ CheckOutcome check_speculation(const CheckInput& input) {
     expect_stray_requests_fail(input, shape, outcome);
     if (!input.exact()) {
       if (!outcome.failed()) compare_greedy(run);
+      if (!outcome.failed()) compare_with_support(run);
       continue;
     }
     if (!outcome.failed()) compare_with_model(run);

@@ -32,6 +32,12 @@ void ignored(DraftedTokens& request) {
   for (DistributionRow& row : request.target) row.processing.reset();
 }
 
+void bitmask_of_the_row_before(DraftedTokens& request) {
+  for (std::size_t i = request.target.size(); i-- > 1;) {
+    request.target[i].allowed = request.target[i - 1].allowed;
+  }
+}
+
 void bonus_unprocessed(DraftedTokens& request) {
   if (request.target.size() > 1) request.target.back().processing.reset();
 }
@@ -55,6 +61,25 @@ void history_by_number(DraftedTokens& request) {
   for (std::size_t i = 1; i < request.target.size(); ++i) {
     request.target[i].processing = processing_behind(first, std::span(request.drafted).first(i));
   }
+}
+
+// Bad words are matched once a request.
+void bad_words_of_the_first_row(DraftedTokens& request) {
+  change_rows(request, [](RowProcessing& row, const RowProcessing& first, std::size_t) {
+    row.bad_words.clear();
+    row.bad_word_lengths.clear();
+    std::size_t begin = 0;
+    for (const std::int32_t length : first.bad_word_lengths) {
+      const auto word = first.bad_words.begin() + static_cast<std::ptrdiff_t>(begin);
+      const std::int32_t prefix = length - 1;
+      begin += static_cast<std::size_t>(length);
+      const bool ends_so = prefix <= static_cast<std::int32_t>(first.output.size()) &&
+                           std::equal(word, word + prefix, first.output.end() - prefix);
+      if (!ends_so) continue;
+      row.bad_words.push_back(word[prefix]);
+      row.bad_word_lengths.push_back(1);
+    }
+  });
 }
 
 constexpr Entry kProcessed[] = {
@@ -95,25 +120,8 @@ constexpr Entry kProcessed[] = {
          row.output_length = first.output_length;
        });
      }},
-    // Bad words are matched once a request.
     {"verify-bad-words-of-the-first-row", "bad words are matched with the history without drafts",
-     [](DraftedTokens& request) {
-       change_rows(request, [](RowProcessing& row, const RowProcessing& first, std::size_t) {
-         row.bad_words.clear();
-         row.bad_word_lengths.clear();
-         std::size_t begin = 0;
-         for (const std::int32_t length : first.bad_word_lengths) {
-           const auto word = first.bad_words.begin() + static_cast<std::ptrdiff_t>(begin);
-           const std::int32_t prefix = length - 1;
-           begin += static_cast<std::size_t>(length);
-           const bool ends_so = prefix <= static_cast<std::int32_t>(first.output.size()) &&
-                                std::equal(word, word + prefix, first.output.end() - prefix);
-           if (!ends_so) continue;
-           row.bad_words.push_back(word[prefix]);
-           row.bad_word_lengths.push_back(1);
-         }
-       });
-     }},
+     bad_words_of_the_first_row},
     {"verify-penalties-of-the-first-row", "the rows behind the first are not penalised",
      [](DraftedTokens& request) {
        change_rows(request, [](RowProcessing& row, const RowProcessing&, std::size_t) {
@@ -123,11 +131,7 @@ constexpr Entry kProcessed[] = {
      }},
     {"verify-bonus-unprocessed", "the bonus token's row is not processed", bonus_unprocessed},
     {"verify-bitmask-of-the-row-before", "a row has the bitmask of the row before it",
-     [](DraftedTokens& request) {
-       for (std::size_t i = request.target.size(); i-- > 1;) {
-         request.target[i].allowed = request.target[i - 1].allowed;
-       }
-     }},
+     bitmask_of_the_row_before},
     {"verify-tree-history-by-number",
      "a node's history holds all nodes before it, not those on its path", history_by_number},
     // Row r has the penalties of request r: a value a request, where there is one a row.
@@ -168,6 +172,11 @@ constexpr Entry kProcessed[] = {
      By("verify_law/*/processed*", Base::distribution), of_all_drafts},
     {"verify-law-bonus-unprocessed", "the bonus token's row is not processed",
      By("verify_law/*/processed*", Base::distribution), bonus_unprocessed},
+    {"verify-support-bitmask-of-the-row-before", "a row has the bitmask of the row before it",
+     By("verify/gaussian_wide/*/banned", Base::distribution), bitmask_of_the_row_before},
+    {"verify-support-bad-words-of-the-first-row",
+     "bad words are matched with the history without drafts",
+     By("verify/*/processed", Base::distribution), bad_words_of_the_first_row},
 };
 
 }  // namespace
