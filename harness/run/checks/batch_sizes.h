@@ -7,7 +7,8 @@ namespace fairdraw::harness {
 
 /// Around what engines choose kernels by: one row, a warp's, a block's and a grid's worth of them,
 /// more than any GPU has multiprocessors. Odd where it may be: the last group of rows is not whole.
-inline constexpr std::int64_t kBatchSizes[] = {1, 2, 3, 8, 33, 65, 129, 257, 513};
+/// Engines' batches are mostly powers of two: 8 and 16.
+inline constexpr std::int64_t kBatchSizes[] = {1, 2, 3, 8, 16, 33, 65, 129, 257, 513};
 
 /// `batches` asks for all of them where a case has this many different rows, else for two.
 inline constexpr std::int64_t kRowsOfAllSizes = 5;

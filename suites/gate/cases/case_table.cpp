@@ -487,6 +487,7 @@ std::vector<Case> case_table(
   for (NamedCase& named : batch_cases()) table.add(std::move(named));
   for (NamedCase& named : speculation_cases()) table.add(std::move(named));
   for (NamedCase& named : sampled_cases()) table.add(std::move(named));
+  for (NamedCase& named : value_cases()) table.add(std::move(named));
   for (NamedCase& named : vocabulary_cases()) table.add(std::move(named));
   for (NamedCase& named : distribution_cases()) table.add(std::move(named));
   for (NamedCase& named : narrow_speculation_cases()) table.add(std::move(named));

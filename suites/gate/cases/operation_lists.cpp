@@ -6,6 +6,41 @@
 #include "harness/run/calls/random_words.h"
 
 namespace fairdraw::suites {
+namespace {
+
+// Files named without a path are generation_config.json of the model.
+constexpr TypedValues kTyped[] = {
+    {"none/t1", "default of vLLM (SamplingParams), SGLang, OpenAI's API"},
+    {"greedy", "temperature 0 of every engine"},
+    {"top_k_50/t1", "default of transformers (GenerationConfig)"},
+    {"top_k_1/t1", "greedy decoding by top_k alone"},
+    {"min_p_0.05+top_k_40+top_p_0.95/t0.8", "default of llama.cpp (common_params_sampling)"},
+    {"top_k_40+top_p_0.9/t0.8", "default of Ollama"},
+    {"top_k_40/t1", "llama.cpp, --top-k alone"},
+    {"min_p_0.05/t1", "llama.cpp, --min-p alone"},
+    {"min_p_0.05+top_k_40/t1", "llama.cpp, without top-p"},
+    {"top_p_0.95/t0.8", "vLLM, examples of its documentation"},
+    {"top_p_0.95/t1", "vLLM, SGLang: top_p alone; DeepSeek-V3.1"},
+    {"top_p_0.95/t0.6", "DeepSeek-R1-0528"},
+    {"top_p_0.95/t0.3", "DeepSeek-Coder-V2-Lite-Instruct"},
+    {"top_k_20+top_p_0.95/t0.6", "Qwen3, thinking"},
+    {"top_k_20+top_p_0.8/t0.7", "Qwen2.5 and Qwen3, instruct"},
+    {"top_p_0.9/t0.6", "Llama 3 and 3.1"},
+    {"top_p_0.9/t1", "nucleus sampling as its paper has it"},
+    {"top_k_64+top_p_0.95/t1", "Gemma 3"},
+    {"min_p_0.01+top_k_64+top_p_0.95/t1", "Gemma 3, as its quantised versions recommend it"},
+    {"top_k_50+top_p_0.95/t0.8", "Phi-4-reasoning"},
+    {"min_p_0.06+top_k_50+top_p_0.75/t0.15", "Trinity-Mini"},
+    {"top_p_0.8/t1", "openPangu-Embedded"},
+    {"none/t0.1", "Buzz-8b, Aira-OPT: nearly greedy"},
+    {"none/t0.3", "Qwen2.5-Coder-Shell, normistral: without a filter"},
+    {"none/t0.6", "what reasoning models recommend, without a filter"},
+    {"none/t0.7", "vLLM, documentation of the temperature"},
+    {"top_k_10/t0.7", "vLLM, documentation of top_k"},
+    {"min_p_0.1/t1.5", "min-p sampling as its paper recommends it for high temperatures"},
+};
+
+}  // namespace
 
 std::vector<Operation> everyday_operations() {
   return parse_operations({"top_k_50+top_p_0.9/t0.7", "none/t1", "greedy", "top_p_0.95/t1.2",
@@ -83,6 +118,25 @@ std::vector<Operation> edge_operations(std::int64_t vocab) {
          .top_k = top_k[(5 * i + 3) % 8],
          .top_p = top_p[(i + 2) % 6],
          .min_p = min_p[(2 * i) % 5]});
+  }
+  return list;
+}
+
+std::span<const TypedValues> typed_values() { return kTyped; }
+
+std::vector<Operation> typed_operations() {
+  std::vector<Operation> list;
+  for (const TypedValues& typed : kTyped) list.push_back(parse_operation(typed.operation));
+  return list;
+}
+
+std::vector<Operation> top_k_next_to_vocab(std::int64_t vocab) {
+  std::vector<Operation> list;
+  const auto v = static_cast<std::int32_t>(vocab);
+  for (const std::int32_t k :
+       {v - 1, v, v + 1, v + 1000, std::numeric_limits<std::int32_t>::max()}) {
+    list.push_back({.parameters = {.top_k = k}});
+    list.push_back({.parameters = {.temperature = 0.8F, .top_k = k, .top_p = 0.9F}});
   }
   return list;
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "suites/gate/cases/operation.h"
@@ -31,6 +32,20 @@ std::vector<Operation> scattered_operations(std::int64_t vocab, std::size_t coun
 /// top_p exactly at the partial sums 1/2, 3/4, 7/8 of mass_exactly_p, and one float32 to each
 /// side, at the temperature that makes integer logits dyadic weights.
 std::vector<Operation> partial_sum_operations();
+
+/// An operation that is a default of an engine, or that a model's card recommends.
+struct TypedValues {
+  const char* operation;
+  const char* source;
+};
+std::span<const TypedValues> typed_values();
+
+/// The operations of all of these, greedy among them.
+std::vector<Operation> typed_operations();
+
+/// top_k of vocab - 1, vocab, vocab + 1, vocab + 1000 and the largest int, each alone and before
+/// top_p.
+std::vector<Operation> top_k_next_to_vocab(std::int64_t vocab);
 
 /// Filters that an operation may use.
 struct Filters {

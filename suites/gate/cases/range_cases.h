@@ -10,4 +10,8 @@ namespace fairdraw::suites {
 
 std::vector<NamedCase> range_cases();
 
+/// The values that users of engines type, top_k next to the size of the vocabulary, and uniform
+/// numbers that cannot reach a tail: for samplers that report tokens alone, too (value_cases.cpp).
+std::vector<NamedCase> value_cases();
+
 }  // namespace fairdraw::suites

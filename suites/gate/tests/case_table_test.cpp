@@ -121,6 +121,57 @@ TEST(CaseTable, StatisticalCasesStateWhatTheyFind) {
   }
 }
 
+// Each is met by directed rows, and by draws whose distribution is judged.
+TEST(TypedValues, AreCasesOfSmokeWithASourceEach) {
+  std::set<std::string> names, in_rows, in_draws, kinds;
+  for (const TypedValues& typed : typed_values()) {
+    const Operation operation = parse_operation(typed.operation);
+    EXPECT_NE(std::string(typed.source), "");
+    EXPECT_TRUE(names.insert(typed.operation).second) << typed.operation << " comes twice";
+    kinds.insert(filter_name(operation));
+  }
+  EXPECT_EQ(kinds, (std::set<std::string>{"none", "greedy", "min_p", "top_k", "top_p",
+                                          "min_p+top_k", "top_k+top_p", "min_p+top_k+top_p"}));
+  for (const Case& entry : case_table(Suite::smoke)) {
+    if (entry.banned_tokens || entry.input.dtype != DType::float32) continue;
+    std::set<std::string>* const met = entry.check == Check::boundaries ? &in_rows
+                                       : entry.check == Check::pit      ? &in_draws
+                                                                        : nullptr;
+    for (const Operation& operation : entry.operations) {
+      const float temperature = operation.parameters.temperature;
+      const std::string name = operation_name(operation);
+      if (met == nullptr) continue;
+      met->insert(temperature == 0 ? name : name + "/" + temperature_tag(temperature));
+    }
+  }
+  EXPECT_TRUE(std::includes(in_rows.begin(), in_rows.end(), names.begin(), names.end()));
+  EXPECT_TRUE(std::includes(in_draws.begin(), in_draws.end(), names.begin(), names.end()));
+}
+
+TEST(TopKNextToVocab, IsAskedForBySmokeInSmallAndLargeVocabularies) {
+  std::set<std::int64_t> by_rows, by_draws;
+  for (const Case& entry : case_table(Suite::smoke)) {
+    const std::int64_t vocab = entry.input.vocab;
+    std::set<std::pair<std::int64_t, bool>> met;  // beyond the vocabulary by, with top_p
+    for (const Operation& operation : entry.operations) {
+      const reference::RowParameters& row = operation.parameters;
+      met.insert({row.top_k - vocab, row.top_p != 1});
+    }
+    bool all = true;
+    for (const bool top_p : {false, true}) {
+      for (const std::int64_t beyond : {std::int64_t{-1}, std::int64_t{0}, std::int64_t{1},
+                                        std::int64_t{1000}, 0x7fffffff - vocab}) {
+        all = all && met.count({beyond, top_p}) > 0;
+      }
+    }
+    if (all && entry.check == Check::boundaries) by_rows.insert(vocab);
+    if (all && entry.check == Check::pit) by_draws.insert(vocab);
+  }
+  EXPECT_LT(*by_rows.begin(), 100);
+  EXPECT_GT(*by_rows.rbegin(), 30'000);
+  EXPECT_EQ(by_draws.count(1000), 1U);
+}
+
 TEST(EdgeOperations, HoldEveryEdge) {
   std::set<std::int32_t> top_k;
   std::set<float> top_p, temperature, min_p;

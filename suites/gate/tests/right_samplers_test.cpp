@@ -25,7 +25,9 @@ TEST_P(RightSampler, PassesByTokensAndInEveryBatch) {
   options.make_sampler = [](const std::string&) { return GetParam().make(); };
   // Fresh rows and draws for each seed.
   const std::pair<std::string, std::uint64_t> globs[] = {
-      {"boundaries/*/v1*", 3}, {"status/*/v31/*", 3}, {"batches/*/unfiltered", 1}, {"sequences/*", 10}};
+      {"boundaries/*/v1[06]*/heavy*", 3},    {"boundaries/*/v1000/typed", 1},
+      {"boundaries/*/v31/next_to_vocab", 1}, {"status/*/v31/*", 3},
+      {"batches/*/unfiltered", 1},           {"sequences/*", 10}};
   for (const auto& [glob, most] : globs) {
     options.case_glob = glob;
     // Samplers without seeds a request are asked for each draw with a row of its own: minutes.
