@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "suites/gate/fuzz/shrink.h"
@@ -165,6 +166,14 @@ FuzzCase chain_case(Dice& dice, const SamplerDescription& sampler, const Generat
   return result;
 }
 
+// Half of them as users type them, or next to the size of the vocabulary.
+std::int32_t top_k_to_draw_by(Dice& dice, std::int64_t vocab) {
+  const auto v = static_cast<std::int32_t>(vocab);
+  if (dice.once_in(2)) return static_cast<std::int32_t>(dice.between(2, vocab));
+  return dice.pick({20, 40, 50, 64, std::max(v - 1, 2), v, v, v + 1, v + 1000,
+                    std::numeric_limits<std::int32_t>::max()});
+}
+
 // Rows whose tokens can all be met within the draws: what is never drawn cannot be judged.
 FuzzCase distribution_case(Dice& dice, const SamplerDescription& sampler,
                            const GenerateOptions& options) {
@@ -185,10 +194,12 @@ FuzzCase distribution_case(Dice& dice, const SamplerDescription& sampler,
     request.logits.push_back(static_cast<float>(logits ? logit : std::exp(logit)));
   }
   reference::RowParameters parameters;
-  if (dice.once_in(2)) parameters.temperature = dice.pick({0.5F, 0.7F, 1.5F, 2.0F});
-  if (dice.once_in(3)) parameters.top_k = static_cast<std::int32_t>(dice.between(2, request.vocab));
+  if (dice.once_in(2)) {
+    parameters.temperature = dice.pick({0.1F, 0.3F, 0.5F, 0.6F, 0.7F, 0.8F, 1.5F, 2.0F});
+  }
+  if (dice.once_in(3)) parameters.top_k = top_k_to_draw_by(dice, request.vocab);
   if (dice.once_in(3)) parameters.top_p = dice.pick({0.5F, 0.8F, 0.9F, 0.95F});
-  if (dice.once_in(4)) parameters.min_p = dice.pick({0.01F, 0.1F, 0.3F});
+  if (dice.once_in(4)) parameters.min_p = dice.pick({0.01F, 0.05F, 0.1F, 0.3F});
   request.parameters = {parameters};
   choose_filters(dice, request);
   if (sampler.allowed_mask && logits && dice.once_in(5)) {

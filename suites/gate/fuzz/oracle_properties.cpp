@@ -4,7 +4,10 @@
 #include <bit>
 #include <cmath>
 
+#include "harness/run/calls/draws.h"
 #include "harness/run/checks/checks.h"
+#include "harness/run/checks/exact/missing_tokens.h"
+#include "harness/run/checks/exact/replay_relations.h"
 #include "suites/gate/fuzz/property_lists.h"
 
 namespace fairdraw::suites::fuzz {
@@ -207,6 +210,30 @@ Judgement answers_agree(Subject& subject) {
   return holds();
 }
 
+// What a row keeps comes, whatever reports of it there are: of its last half, quarter, ... some
+// token, in as many draws as show half of a flat row.
+Judgement kept_tokens_are_drawn(Subject& subject) {
+  constexpr std::uint64_t kDraws = 128;
+  const Request& given = subject.request();
+  if (given.rows == 0 || !is_active(given, 0)) return not_applicable("has no such row");
+  if (!given.processing.empty()) return not_applicable("is of rows as they come");
+  Request row = harness::pick_rows(given, {0});
+  row.num_samples = 1;
+  const reference::RealDistribution distribution =
+      harness::distribution_of(subject.bare_input(), row, 0);
+  if (!distribution.defined || distribution.must_fail) {
+    return not_applicable("the row has no distribution");
+  }
+  const harness::Counts counts =
+      harness::count_draws(subject.sampler(), row, kDraws, subject.fuzz_case().salt);
+  if (!counts.trouble.empty()) return fails(counts.trouble);
+  if (counts.no_token > 0) return fails("a draw is outside of the vocabulary");
+  harness::MissingTokens missing(distribution, counts);
+  missing.expect_last_ones();
+  if (missing.expected() == 0) return not_applicable("no part of the row must be drawn");
+  return missing.missing().empty() ? holds() : fails("row 0: " + missing.missing());
+}
+
 Judgement from_check(Subject& subject, harness::CheckOutcome (*check)(const harness::CheckInput&)) {
   const auto input = subject.check_input();
   if (!input) return not_applicable("is no input of the checks");
@@ -240,6 +267,8 @@ std::vector<Property> oracle_properties() {
        bits_behind_the_vocabulary},
       {"oracle.intervals", "masks, supports and tokens are never against the real-number oracle",
        CaseKind::batch, 1, oracle_intervals},
+      {"tokens.reach", "of what a row keeps each half, quarter, ... that is likely enough is drawn",
+       CaseKind::batch, 8, kept_tokens_are_drawn},
       {"answer.agrees", "token, status, support size, mask and probabilities fit each other",
        CaseKind::batch, 1, answers_agree},
       {"oracle.logprobs", "probabilities and log-probabilities are within their bounds",

@@ -14,14 +14,17 @@
 namespace fairdraw::suites::fuzz {
 namespace {
 
+enum class Bug { none, drops_crossing_token, keeps_half_at_k_of_vocab };
+
 // Semantics of profile fairdraw: weights in float32, sums in float64.
 class FloatSampler : public harness::Sampler {
  public:
-  explicit FloatSampler(bool drops_crossing_token) : drops_crossing_token_(drops_crossing_token) {
+  FloatSampler(Bug bug, bool reports) : bug_(bug) {
     description_.name = "float";
     description_.semantics = "fairdraw";
     description_.num_samples = true;
-    description_.reports_mask = description_.reports_support = description_.reports_probs = true;
+    description_.reports_mask = description_.reports_support = reports;
+    description_.reports_probs = reports;
   }
   const harness::SamplerDescription& description() const override { return description_; }
 
@@ -68,13 +71,16 @@ class FloatSampler : public harness::Sampler {
     std::memcpy(logits.data(), bytes + row * batch.row_stride * std::int64_t{sizeof(float)},
                 vocab * sizeof(float));
     std::vector<double> weights(vocab, kDropped);
-    const reference::RowParameters p = {batch.temperature[row], batch.top_k[row], batch.top_p[row],
-                                        batch.min_p[row]};
+    reference::RowParameters p = {batch.temperature[row], batch.top_k[row], batch.top_p[row],
+                                  batch.min_p[row]};
     const reference::IntegerRow checked = reference::integer_model(logits, {}, p);
     if (checked.status != RowStatus::ok) return weights;
     if (checked.greedy_token >= 0) {
       weights[static_cast<std::size_t>(checked.greedy_token)] = 1;
       return weights;
+    }
+    if (bug_ == Bug::keeps_half_at_k_of_vocab && p.top_k == batch.vocab) {
+      p.top_k = std::max(p.top_k / 2, 1);
     }
     std::vector<std::size_t> order(vocab);
     for (std::size_t id = 0; id < vocab; ++id) order[id] = id;
@@ -101,20 +107,21 @@ class FloatSampler : public harness::Sampler {
         tied = 0;
       }
       tied += weight_of(kept[i]);
-      const double reach = drops_crossing_token_ && i > 0 ? above + tied : above;
+      const bool drops = bug_ == Bug::drops_crossing_token && i > 0;
+      const double reach = drops ? above + tied : above;
       if (p.top_p < 1 && reach >= static_cast<double>(p.top_p) * total) break;
       weights[kept[i]] = weight_of(kept[i]);
     }
     return weights;
   }
 
-  bool drops_crossing_token_;
+  Bug bug_;
   harness::SamplerDescription description_;
   std::mt19937_64 generator_{20};  // NOLINT: a fixed seed is the point
 };
 
-FuzzResult search(bool drops_crossing_token, bool statistical) {
-  FloatSampler sampler(drops_crossing_token);
+FuzzResult search(Bug bug, bool statistical, bool reports = true) {
+  FloatSampler sampler(bug, reports);
   FuzzOptions options;
   options.seed = 5;
   options.cases = statistical ? 20 : 3000;
@@ -128,7 +135,7 @@ FuzzResult search(bool drops_crossing_token, bool statistical) {
 }
 
 TEST(FloatSampler, IsJudgedByTheIntervalOracle) {
-  const FuzzResult right = search(false, false);
+  const FuzzResult right = search(Bug::none, false);
   for (const Finding& finding : right.findings) {
     ADD_FAILURE() << finding.property << ": " << finding.message << "\n"
                   << describe(finding.shrunk);
@@ -138,15 +145,25 @@ TEST(FloatSampler, IsJudgedByTheIntervalOracle) {
   EXPECT_FALSE(right.statistics.judged_by_property.contains("model.tokens"));
   EXPECT_FALSE(right.statistics.judged_by_property.contains("call.again"));
 
-  const FuzzResult wrong = search(true, false);
+  const FuzzResult wrong = search(Bug::drops_crossing_token, false);
   ASSERT_EQ(wrong.findings.size(), 1U);
   EXPECT_EQ(wrong.findings.front().property, "oracle.intervals");
   EXPECT_LE(vocab_of(wrong.findings.front().shrunk), 3);
 }
 
+// Of tokens alone nothing is outside of the support: what is missing shows.
+TEST(FloatSampler, IsJudgedByWhatItNeverDraws) {
+  const FuzzResult right = search(Bug::none, false, false);
+  EXPECT_TRUE(right.findings.empty()) << right.findings.front().message;
+  EXPECT_GE(right.statistics.judged_by_property.at("tokens.reach"), 100U);
+  const FuzzResult wrong = search(Bug::keeps_half_at_k_of_vocab, false, false);
+  ASSERT_EQ(wrong.findings.size(), 1U);
+  EXPECT_EQ(wrong.findings.front().property, "tokens.reach");
+}
+
 TEST(FloatSampler, IsJudgedByEvidence) {
-  EXPECT_TRUE(search(false, true).findings.empty());
-  const FuzzResult wrong = search(true, true);
+  EXPECT_TRUE(search(Bug::none, true).findings.empty());
+  const FuzzResult wrong = search(Bug::drops_crossing_token, true);
   ASSERT_EQ(wrong.findings.size(), 1U);
   EXPECT_LE(vocab_of(wrong.findings.front().shrunk), 3);
 }

@@ -98,7 +98,7 @@ TEST(Fuzzer, IsAFunctionOfItsSeedAndCases) {
 }
 
 TEST(Fuzzer, ShrinksDistributionsToSmallVocabularies) {
-  FuzzOptions distributions = options(20);
+  FuzzOptions distributions = options(60);
   distributions.statistical = true;
   distributions.generate.max_vocab = 257;
   std::vector<std::int64_t> vocabs;
