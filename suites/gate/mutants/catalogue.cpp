@@ -126,6 +126,7 @@ const std::vector<Mutant>& catalogue() {
       vocabulary_mutants(),
       batch_size_mutants(),
       tokens_only_mutants(),
+      typed_value_mutants(),
       acceptance_rule_mutants(),
       sharded_mutants(),
       row_operation_mutants(),

@@ -115,6 +115,7 @@ std::vector<Mutant> batch_size_mutants();
 std::vector<Mutant> row_operation_mutants();
 std::vector<Twin> row_operation_twins();
 std::vector<Mutant> tokens_only_mutants();
+std::vector<Mutant> typed_value_mutants();
 std::vector<Mutant> acceptance_rule_mutants();
 std::vector<Twin> acceptance_rule_twins();
 std::vector<Mutant> sharded_mutants();  ///< none in a build without serving

@@ -57,7 +57,7 @@ TEST(Catalogue, ClassesOfBlindSpotsHaveThreeMutantsEach) {
   for (const char* kind :
        {"bands", "batch-size", "degrades", "large-ids", "memorised-cases", "narrow-draws",
         "own-generator", "running-batches", "sequences", "shared-words", "tokens-only",
-        "vocabularies"}) {
+        "typed-values", "vocabularies"}) {
     EXPECT_GE(mutants[kind], 3) << kind;
   }
 }
@@ -130,6 +130,7 @@ std::vector<const Mutant*> one_a_class() {
                            "step-counts-who-does-not-run",
                            "tokens-last-tile-from-64-rows",
                            "engine-no-token-is-zero",
+                           "tokens-k-of-vocab-keeps-half",
                            "shard-drops-cut-tiles",
                            "operation-k-plus-one"}) {
     mutants.push_back(&named(name));
