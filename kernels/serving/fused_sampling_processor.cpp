@@ -24,6 +24,7 @@
 
 #include "common/arguments.h"
 #include "cpu/batch.h"
+#include "fairdraw/process_logits.h"
 
 namespace fairdraw {
 
@@ -122,9 +123,22 @@ Error FusedSamplingProcessor::step(const RowsView& logits, View<const std::uint3
   return step_with(logits, logit_offsets, rows);
 }
 
+Error FusedSamplingProcessor::logits_for_sampling(const RowsView& logits,
+                                                  const FloatRows& processed,
+                                                  View<RowStatus> statuses) {
+  SampleRequest request;
+  if (Error error = state_.sample_request(logits, request)) return error;
+  return process_logits({logits, request.processing, request.allowed, request.active},
+                        {processed, statuses}, execution_);
+}
+
+Error FusedSamplingProcessor::step_processed(const RowsView& processed) {
+  return step_with(processed, View<const std::int64_t>{}, StepRows::last, /*are_processed=*/true);
+}
+
 template <class Offset>
 Error FusedSamplingProcessor::step_with(const RowsView& logits, View<const Offset> logit_offsets,
-                                        StepRows rows) {
+                                        StepRows rows, bool are_processed) {
   if (Error error = cpu::check_execution(execution_)) return error;
   if (Error error = check_rows(logits, "logits")) return error;
   if (Error error = check_length("a row of logits", logits.vocab, state_.options().vocab,
@@ -145,7 +159,7 @@ Error FusedSamplingProcessor::step_with(const RowsView& logits, View<const Offse
   std::fill_n(b.statuses.begin(), slots, RowStatus::inactive);
   for (std::int64_t call = 0;; ++call) {
     if (!choose_rows(rows, call)) return {};
-    if (Error error = sample_chosen_rows(logits)) return error;
+    if (Error error = sample_chosen_rows(logits, are_processed)) return error;
   }
 }
 
@@ -171,13 +185,17 @@ bool FusedSamplingProcessor::choose_rows(StepRows rows, std::int64_t call) {
   return any;
 }
 
-Error FusedSamplingProcessor::sample_chosen_rows(const RowsView& logits) {
+Error FusedSamplingProcessor::sample_chosen_rows(const RowsView& logits, bool are_processed) {
   Buffers& b = *buffers_;
   RowsView rows = logits;
   rows.rows = b.slots;
   SampleRequest request;
   if (Error error = state_.sample_request(rows, request)) return error;
   request.active = {b.active.data(), b.slots};
+  if (are_processed) {
+    request.processing = {};
+    request.allowed = {};
+  }
   SampleResult result;
   result.tokens = {b.drawn.data(), b.slots};
   result.statuses = {b.drawn_statuses.data(), b.slots};

@@ -38,10 +38,13 @@ from __future__ import annotations
 import sys
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from . import _core
 from ._arguments import _member
 from ._arrays import Backend, NumpyBackend, TorchBackend, backend_of
 from .serving import BatchState
+from .stop_criteria import StopStep, check_stop
 
 _ROWS = _core.StepRows.__members__
 
@@ -136,6 +139,41 @@ class FusedSamplingProcessor:
 
     __call__ = step
 
+    def logits_for_sampling(self, logits: Any) -> Any:
+        """The rows that a step draws from, [slots, vocab] float32, before temperature and filters: row i
+        of `logits` with the processing and the bitmask of slot i; -inf where that is banned, and in rows
+        of empty slots. Draws nothing. On the CPU."""
+        backend = backend_of(logits, "logits")
+        processed = backend.empty(tuple(logits.shape), "float32")
+        processed[...] = -float("inf")
+        self._on_host("logits_for_sampling").logits_for_sampling(
+            backend.lend(logits), backend.lend(processed)
+        )
+        return processed
+
+    def step_processed(self, logits: Any) -> None:
+        """A step over rows of logits_for_sampling, changed or not, which are not processed again: the
+        caller's hook between processing and draw. Row i belongs to slot i. On the CPU."""
+        backend = backend_of(logits, "logits")
+        self._on_host("step_processed").step_processed(backend.lend(logits))
+        self._backend = backend
+
+    def check_stop(self, **criteria: Any) -> StopStep:
+        """`check_stop` of the last step's tokens, slot by slot, with the outputs before it. On the CPU."""
+        core = self._on_host("check_stop")
+        counts, outputs = core.new_token_counts(), core.generated_tokens()
+        step = np.full((len(counts), max([1, *counts])), -1, np.int32)
+        before = []
+        for row, count, output in zip(step, counts, outputs, strict=True):
+            row[:count] = output[len(output) - count :]
+            before.append(output[: len(output) - count])
+        return check_stop(self._backend.from_numpy(step), output=before, **criteria)
+
+    def _on_host(self, name: str) -> _core.FusedSamplingProcessor:
+        if isinstance(self._core, _core.CudaFusedSamplingProcessor):
+            raise RuntimeError(f"{name}: a processor on a GPU has none; allowed: one on the CPU")
+        return self._core
+
     def bring_changes(self) -> None:
         """Brings changes of the batch to the GPU, as every step does that is not captured: before a
         capture, and after a change before the next replay. On the CPU there is nothing to do."""
@@ -203,6 +241,10 @@ class FusedSamplingProcessor:
         if self._on_their_way == 0:
             self.start_async_token_copy()
         return self.wait_for_tokens(return_details)
+
+    def get_new_tokens_numpy(self) -> Any:
+        """As get_new_tokens, as MAX has them: NumPy's int64, in host memory."""
+        return np.asarray(self.get_new_tokens()).astype(np.int64)
 
     def catch_up(self) -> None:
         """Waits for all steps, and brings all tokens that the host does not have to the state."""

@@ -52,6 +52,81 @@ def test_steps_are_sample_with_an_offset_that_advances():
     assert [tokens.tolist() for tokens in processor.generated_tokens()] == [drawn]
 
 
+def test_a_hook_between_processing_and_draw():
+    state = state_of()
+    for request in range(3):
+        banned = {"bias": {5: -np.inf}, "presence_penalty": 1.0, "seed": request}
+        state.add(request, fairdraw.BatchRequest(temperature=0.7, top_k=20, **banned))
+    state.remove(1)  # an empty slot
+    processor, tokens = fairdraw.FusedSamplingProcessor(state), []
+    for step in range(3):
+        logits = logits_of(step, 3)
+        rows = processor.logits_for_sampling(logits)
+        assert rows.dtype == np.float32 and (rows[1] == -np.inf).all()
+        for slot in (0, 2):
+            seen = np.unique([drawn[slot] for drawn in tokens]).astype(int)
+            expected = logits[slot].copy()
+            expected[seen] -= 1
+            expected[5] = -np.inf
+            assert rows[slot].tolist() == expected.tolist()
+        rows[2] = -np.inf  # the hook: this request gets token 5, which its own processing bans
+        rows[2, 5] = 0
+        processor.step_processed(rows)
+        tokens.append(processor.new_tokens().tolist())
+        want = fairdraw.sample(
+            rows[[0]], 0.7, 20, seed=np.zeros(1, np.uint64), offset=step
+        )  # of a processed row nothing is processed again
+        assert tokens[-1] == [want[0], -1, 5]
+    assert state.output(2) == [5, 5, 5] and state.offset(0) == 3
+    assert processor.get_new_tokens_numpy().dtype == np.int64
+    assert processor.get_new_tokens_numpy().tolist() == tokens[-1]
+
+
+def test_without_a_hook_a_step_in_two_is_a_step():
+    drawn = []
+    for in_two in (False, True):
+        state = state_of(capacity=2)
+        state.add(1, fairdraw.BatchRequest(top_p=0.9, repetition_penalty=1.5, seed=3, prompt=[7]))
+        state.add(2, fairdraw.BatchRequest(temperature=0.5, allowed_ids=[1, 2, 3], seed=4))
+        processor = fairdraw.FusedSamplingProcessor(state)
+        words = np.full((2, 4), 0xFFFFFFFE, np.uint32)  # all but token 0
+        for step in range(8):
+            processor.update_bitmask(words)
+            logits = logits_of(step, 2)
+            if in_two:
+                processor.step_processed(processor.logits_for_sampling(logits))
+            else:
+                processor.step(logits)
+        drawn.append([state.output(1), state.output(2)])
+    assert drawn[0] == drawn[1] and len(drawn[0][0]) == 8
+    with pytest.raises(ValueError, match="vocab"):
+        processor.logits_for_sampling(np.zeros((2, VOCAB - 1), np.float32))
+    with pytest.raises(ValueError, match=r"logits\.rows is 1"):
+        processor.step_processed(np.zeros((1, VOCAB), np.float32))
+
+
+def test_log_probabilities_and_stops_of_a_step():
+    state = state_of(capacity=2)
+    state.add(1, fairdraw.BatchRequest(temperature=0, presence_penalty=100.0))
+    state.add(2, fairdraw.BatchRequest(temperature=0))
+    processor = fairdraw.FusedSamplingProcessor(state)
+    logits = np.zeros((2, VOCAB), np.float32)
+    logits[:, 8], logits[:, 9] = 1, 2
+    for step in range(2):
+        processor.step(logits)
+        found = fairdraw.log_probabilities(logits, processor.new_tokens(), 1)
+        total = np.log(np.exp(logits[0].astype(np.float64)).sum())
+        # The model's own, whatever the penalties: of 9 and 9, then of 8 and 9.
+        wanted = [(2 - step) - total, 2 - total]
+        # Steps of float32 below 8 are 2^-21 wide: two roundings, of the sum and of the difference.
+        assert np.abs(found.values - wanted).max() <= 2 * 2.0**-21
+        assert found.top_ids.tolist() == [[9], [9]]
+        stops = processor.check_stop(stop_sequences=[[], [[9, 9]]], max_tokens=2)
+        reasons = [["NONE", "NONE"], ["LENGTH", "STOP_SEQUENCE"]][step]
+        assert [fairdraw.FinishReason(r).name for r in stops.reasons] == reasons
+        assert stops.output_lengths.tolist() == [step + 1] * 2
+
+
 def test_every_field_of_a_request_changes_its_tokens():
     """A parameter that is accepted and then ignored would go unnoticed otherwise."""
     row = np.linspace(0, 2, VOCAB, dtype=np.float32)[None, :]

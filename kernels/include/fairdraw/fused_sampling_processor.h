@@ -50,6 +50,17 @@ class FusedSamplingProcessor {
     return step(logits, logit_offsets);
   }
 
+  // A step in two, with the caller's own processing between them: a hook.
+
+  /// The rows that a step draws from, before temperature and filters: row i of `logits` with the
+  /// processing and the bitmask of slot i. Banned tokens are -inf, and rows of empty slots are left
+  /// untouched. Draws nothing. `statuses`, [rows], is optional.
+  Error logits_for_sampling(const RowsView& logits, const FloatRows& processed,
+                            View<RowStatus> statuses = {});
+  /// As step() without offsets, over rows of logits_for_sampling(), changed or not: they are not
+  /// processed again.
+  Error step_processed(const RowsView& processed);
+
   // Results. Their arrays are in slot order, have n entries of the last step, and never move.
 
   /// All tokens that the requests have drawn: the outputs of the state, as they are now.
@@ -76,9 +87,10 @@ class FusedSamplingProcessor {
  private:
   struct Buffers;
   template <class Offset>
-  Error step_with(const RowsView& logits, View<const Offset> logit_offsets, StepRows rows);
+  Error step_with(const RowsView& logits, View<const Offset> logit_offsets, StepRows rows,
+                  bool are_processed = false);
   bool choose_rows(StepRows rows, std::int64_t call);
-  Error sample_chosen_rows(const RowsView& logits);
+  Error sample_chosen_rows(const RowsView& logits, bool are_processed);
 
   BatchState& state_;
   Execution execution_;

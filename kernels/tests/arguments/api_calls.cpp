@@ -364,6 +364,24 @@ void add_calls_of_batches(std::vector<ApiFunction>& all) {
   };
   steps(std::int64_t{});
   steps(std::uint32_t{});
+  add_call(all, "fused_sampling_processor.h step_processed", [](const Shared& s, Arrays& a) {
+    const auto state = two_slots();
+    const auto processor = std::make_shared<FusedSamplingProcessor>(*state);
+    const auto call = [state, processor](const RowsView& rows) {
+      return processor->step_processed(rows);
+    };
+    return call_of(s, "logits", {}, call, a.rows(kRows, kVocab));
+  });
+  add_call(all, "fused_sampling_processor.h logits_for_sampling", [](const Shared& s, Arrays& a) {
+    const auto state = two_slots();
+    const auto processor = std::make_shared<FusedSamplingProcessor>(*state);
+    const auto call = [state, processor](const RowsView& logits, const FloatRows& processed,
+                                         View<RowStatus> statuses) {
+      return processor->logits_for_sampling(logits, processed, statuses);
+    };
+    return call_of(s, "logits,processed,statuses", {}, call, a.rows(kRows, kVocab),
+                   a.float_rows(kRows, kVocab), a.out<RowStatus>(kRows));
+  });
   add_call(all, "fused_sampling_processor.h update_bitmask", [](const Shared& s, Arrays& a) {
     const auto state = two_slots();
     const auto processor = std::make_shared<FusedSamplingProcessor>(*state);

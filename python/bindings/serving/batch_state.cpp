@@ -67,16 +67,34 @@ struct Fields {
   }
 };
 
-void step(OwnedProcessor& self, Handle logits, Handle offsets, StepRows which) {
-  const Rows rows = rows_of("logits", logits);
+/// Rows in host memory, where the processor is.
+Rows rows_on_host(Handle logits) {
+  Rows rows = rows_of("logits", logits);
   const Place place = place_of(rows.array, 0, nb::none());
   if (place.on_cuda()) {
     throw_value_error(fmt::format("logits is on {}; allowed: the device of the processor, cpu",
                                   device_name(place.device_type, place.device_id)));
   }
-  with_offsets(offsets, place, [&](auto view) {
+  return rows;
+}
+
+void step(OwnedProcessor& self, Handle logits, Handle offsets, StepRows which) {
+  const Rows rows = rows_on_host(logits);
+  with_offsets(offsets, Place(), [&](auto view) {
     run_on_host([&] { return self.processor.step(rows.view, view, which); });
   });
+}
+
+void logits_for_sampling(OwnedProcessor& self, Handle logits, Handle processed) {
+  const Rows rows = rows_on_host(logits);
+  OutputArray keep;
+  const FloatRows written = float_rows("processed", processed, rows.view, Place(), keep);
+  run_on_host([&] { return self.processor.logits_for_sampling(rows.view, written); });
+}
+
+void step_processed(OwnedProcessor& self, Handle processed) {
+  const Rows rows = rows_on_host(processed);
+  run_on_host([&] { return self.processor.step_processed(rows.view); });
 }
 
 }  // namespace
@@ -208,6 +226,9 @@ void bind_batch_state(nb::module_& module) {
       .def(nb::init<OwnedState&>(), nb::keep_alive<1, 2>())
       .def("step", &step, nb::arg("logits").none(), nb::arg("logit_offsets").none(),
            nb::arg("rows"))
+      .def("logits_for_sampling", &logits_for_sampling, nb::arg("logits").none(),
+           nb::arg("processed"))
+      .def("step_processed", &step_processed, nb::arg("processed").none())
       .def("new_tokens",
            [](const OwnedProcessor& self) { return list_of(self.processor.new_tokens()); })
       .def("new_token_counts",
