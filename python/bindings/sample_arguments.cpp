@@ -21,6 +21,7 @@ SampleArguments::SampleArguments(const Named& given)
       top_p_(probability("top_p", given["top_p"], place_)),
       min_p_(probability("min_p", given["min_p"], place_)),
       top_k_(top_k_of(given["top_k"], place_)),
+      processing_(given["processing"], place_),
       request{.logits = rows_.view,
               .temperature = temperature_.value,
               .top_k = top_k_.value,
@@ -31,7 +32,7 @@ SampleArguments::SampleArguments(const Named& given)
               .tie_rule = given.as<TieRule>("tie_rule"),
               .filter_order = given.as<FilterOrder>("filter_apply_order"),
               .allowed = {},
-              .processing = {},
+              .processing = processing_.view,
               .active = {},
               .indices = options_.draw.indices,
               .num_samples = options_.draw.num_samples,
@@ -42,7 +43,8 @@ SampleArguments::SampleArguments(const Named& given)
     throw_value_error(
         fmt::format("top_n_sigma is {}; allowed: >= 0, or -1 (-1, 0 and inf are off)", sigmas));
   }
-  request.processing.top_n_sigma = top_n_sigma_.value;
+  // Processing has its own, of each row.
+  if (!given.has("processing")) request.processing.top_n_sigma = top_n_sigma_.value;
   const std::int64_t vocab = rows_.view.vocab;
   if (given.has("allowed")) {
     allowed_ = input_array("allowed", given["allowed"], &place_);

@@ -6,6 +6,7 @@
 
 #include "fairdraw/sample.h"
 #include "python/bindings/arguments.h"
+#include "python/bindings/processing_argument.h"
 
 namespace fairdraw::python {
 
@@ -30,6 +31,7 @@ class SampleArguments {
   Options options_;
   Parameter<float> temperature_, top_p_, min_p_, top_n_sigma_;
   Parameter<std::int32_t> top_k_;
+  Processing processing_;
   InputArray allowed_, active_;
   std::int64_t drawn_ = 0;
   OutputArray mask_, probs_, report_rows_;

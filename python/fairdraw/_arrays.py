@@ -120,6 +120,13 @@ class NumpyBackend:
     def cast(self, array: Any, dtype: str) -> Any:
         return array.astype(dtype)
 
+    def masked(self, rows: Any, words: Any) -> Any:
+        """A copy of the rows with -inf where a bit of the packed words is 0."""
+        bits = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little")
+        masked = np.array(rows)
+        masked[bits[:, : masked.shape[1]] == 0] = -np.inf
+        return masked
+
     def fresh_seed(self, generator: Any) -> int:
         if generator is None:
             return secrets.randbits(64)
@@ -286,6 +293,11 @@ class TorchBackend:
 
     def cast(self, array: Any, dtype: str) -> Any:
         return array.to(getattr(self._torch, dtype))
+
+    def masked(self, rows: Any, words: Any) -> Any:
+        bits = words[:, :, None] >> self._torch.arange(32, device=self._device)
+        kept = (bits & 1).reshape(len(words), -1)[:, : rows.shape[1]]
+        return rows.masked_fill(kept == 0, -float("inf"))
 
     def fresh_seed(self, generator: Any) -> int:
         if self.is_captured():

@@ -13,6 +13,7 @@ from .row_operations import (
     top_k_mask_logits,
     top_k_renorm_prob,
     top_k_renorm_probs,
+    top_p_mask_logits,
     top_p_renorm_prob,
     top_p_renorm_probs,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "top_k_sampling_from_probs",
     "top_k_top_p_sampling_from_logits",
     "top_k_top_p_sampling_from_probs",
+    "top_p_mask_logits",
     "top_p_renorm_prob",
     "top_p_renorm_probs",
     "top_p_sampling_from_probs",

@@ -22,6 +22,7 @@ from . import _core
 from ._arguments import FilterOrder, Purpose, TieRule
 from ._arrays import Backend, TorchBackend, backend_of, length
 from ._operations import DETAILS, TABLE, empty, over
+from .request_processing import RequestProcessing
 from .sampling import drawing, sampled_sizes
 from .speculative import VerifiedChains, VerifiedTrees, verify_chain, verify_tree
 
@@ -88,7 +89,7 @@ def sample_with_kept_sets(
     indices: Any = None, *, room: int | None = None, allowed: Any = None, active: Any = None,
     tie_rule: TieRule = "keep_all", filter_apply_order: FilterOrder = "top_k_first",
     generator: Any = None, seed: Any = None, offset: Any = None, purpose: Purpose = "draw",
-    top_n_sigma: Any = 0.0,
+    top_n_sigma: Any = 0.0, processing: Sequence[RequestProcessing] | None = None,
 ) -> KeptSample:  # fmt: skip
     """As `fairdraw.sample`, one token an output, with each output's kept set.
 

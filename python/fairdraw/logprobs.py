@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from . import _core
@@ -20,6 +21,7 @@ from ._operations import (
     empty,
     lent,
 )
+from .request_processing import RequestProcessing, processing_of_rows
 
 LogprobsMode = Literal["raw_logits", "raw_logprobs", "processed_logits", "processed_logprobs"]
 RankRule = Literal["position", "at_least"]
@@ -76,11 +78,12 @@ def log_probabilities(
     indices: Indices = None, *, temperature: Float = 1.0, top_k: Int = 0, top_p: Float = 1.0,
     min_p: Float = 0.0, allowed: Array = None, active: Array = None,
     tie_rule: TieRule = "keep_all", filter_apply_order: FilterOrder = "top_k_first",
-    top_n_sigma: Float = 0.0,
+    top_n_sigma: Float = 0.0, processing: Sequence[RequestProcessing] | None = None,
 ) -> Logprobs:  # fmt: skip
     """Logprobs of given tokens, [outputs] or [outputs, m] of them; nothing is drawn.
 
-    Output i is of row indices[i]. What follows `indices` matters to the processed modes alone.
+    Output i is of row indices[i]. What follows `indices` matters to the processed modes alone;
+    `processing` is as that of `sample`.
     Outputs with an id outside the vocabulary, and rows that cannot be sampled, get -inf, -1 and 0.
     """
     given = locals()
@@ -100,6 +103,7 @@ def log_probabilities(
         dict(
             **call,
             **dict.fromkeys(DETAILS),
+            processing=processing_of_rows(backend, processing, length(logits), top_n_sigma),
             seed=0,
             offset=0,
             purpose=_core.Purpose.draw,

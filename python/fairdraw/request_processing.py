@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from ._arrays import Backend
+from ._device_arrays import small_arrays
 from ._host_arrays import TokenLists, array, ids_of, joined
 
 
@@ -41,6 +44,21 @@ class RequestProcessing:
 
 def _ids(name: str, values: Any) -> Any:
     return array(name, values, "int32", axes=(1,))
+
+
+def processing_of_rows(
+    backend: Backend, processing: Sequence[RequestProcessing] | None, rows: int, top_n_sigma: Any
+) -> Any:
+    """For the compiled module, where the rows are: entry i is row i's. `top_n_sigma` is the call's
+    own, which has to be off then."""
+    if processing is None:
+        return None
+    if len(processing) != rows:
+        raise ValueError(f"processing has {len(processing)} entries; {rows} are needed, one a row")
+    if not (isinstance(top_n_sigma, int | float) and top_n_sigma in (-1, 0, math.inf)):
+        raise ValueError("top_n_sigma: is given beside processing; allowed: in its entries")
+    made = rows_processing(processing, [(row, ()) for row in range(rows)])
+    return small_arrays(backend).uploaded("processing", made)
 
 
 def rows_processing(

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from . import _core
 from ._arguments import _joined, _leading, _one_each
-from ._arrays import length
-from ._operations import TABLE, Array, BackendFor, Float, Int, Operator, Sizes, operation
+from ._arrays import backend_of, length, width
+from ._operations import DETAILS, TABLE, Array, BackendFor, Float, Int, Operator, Sizes, operation
 
 
 def _like_rows(**given: Any) -> Sizes:
@@ -74,6 +74,38 @@ def top_k_mask_logits(backend_for: BackendFor, logits: Array, top_k: Int) -> Any
         ),
     )
     return masked
+
+
+#: Arguments of `sample` that draw nothing but the set of survivors.
+_SURVIVORS = {
+    **dict.fromkeys((*DETAILS, "reports", "indices", "allowed", "active", "processing")),
+    **{"temperature": 1.0, "top_k": 0, "min_p": 0.0, "top_n_sigma": 0.0, "num_samples": 1},
+    **{"seed": 0, "offset": 0, "tie_rule": _core.TieRule.keep_all, "purpose": _core.Purpose.draw},
+    "filter_apply_order": _core.FilterOrder.top_k_first,
+}
+
+
+@_rows_to_rows("top_p_mask_logits", "like", core="sample")
+def top_p_mask_logits(logits: Array, top_p: Float) -> Any:
+    """The logits, in their dtype, with -inf outside of the nucleus of mass top_p. Ties of its last
+    token stay; top_p 0 leaves the largest alone, of equal ones the lowest id."""
+    leading = _leading("logits", logits)
+    rows, top_p = _joined(logits, leading), _one_each(top_p, leading)
+    backend = backend_of(rows, "logits")
+    count, vocab = length(rows), width(rows)
+    words = backend.empty_words((count, (vocab + 31) // 32))
+    backend.call(
+        _core.sample,
+        {
+            **_SURVIVORS,
+            "logits": rows,
+            "top_p": backend.parameter(top_p, "float32"),
+            "tokens": backend.empty((count,), "int32"),
+            "mask": words,
+            "workspace": backend.allocate,
+        },
+    )
+    return backend.masked(rows, words).reshape(logits.shape)
 
 
 def _renorm(backend_for: BackendFor, by_top_k: bool, probs: Any, parameter: Any) -> Any:

@@ -27,7 +27,7 @@ the same library and on the same device. Rows are float32, float16 or bfloat16 a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from . import _core
@@ -69,10 +69,12 @@ from .logprobs import LogprobsMode as LogprobsMode
 from .logprobs import RankRule as RankRule
 from .logprobs import log_probabilities as log_probabilities
 from .logprobs import reported
+from .request_processing import RequestProcessing, processing_of_rows
 from .row_operations import softmax as softmax
 from .row_operations import top_k_mask_logits as top_k_mask_logits
 from .row_operations import top_k_renorm_prob as top_k_renorm_prob
 from .row_operations import top_k_renorm_probs as top_k_renorm_probs
+from .row_operations import top_p_mask_logits as top_p_mask_logits
 from .row_operations import top_p_renorm_prob as top_p_renorm_prob
 from .row_operations import top_p_renorm_probs as top_p_renorm_probs
 
@@ -257,6 +259,9 @@ def drawing(backend: Backend, given: Mapping[str, Any], outputs: int) -> tuple[d
     """What the compiled module takes of `sample`'s arguments, with no results yet; and what a result
     says that it was drawn with: the seed as it was given, or the fresh one."""
     call = {**_NO_RESULTS, **lent(sample, backend, given)}
+    call["processing"] = processing_of_rows(
+        backend, given["processing"], length(given["logits"]), given["top_n_sigma"]
+    )
     seed, offset = _seed_and_offset(
         backend, given["generator"], given["seed"], given["offset"], outputs
     )
@@ -279,6 +284,7 @@ def sample(
     return_details: bool = False, out: Any = None, logprobs: int | None = None,
     logprobs_mode: LogprobsMode = "raw_logprobs", rank_rule: RankRule = "position",
     purpose: Purpose = "draw", top_n_sigma: Float = 0.0,
+    processing: Sequence[RequestProcessing] | None = None,
 ) -> Any:  # fmt: skip
     """From raw logits to tokens in one call: temperature, min_p, top_k, top_p, draw, in this order.
 
@@ -289,6 +295,8 @@ def sample(
     False for padding, which gets token -1. `num_samples`: tokens an output, with replacement.
     `out`: a contiguous int32 array for the tokens. `purpose` "draft": for tokens that `verify_chain`
     verifies by their distribution, with the same seed and offset: its random bits are others.
+    `processing`: one RequestProcessing a row of logits, applied before all of this; no graph can be
+    captured with it, and a compiled function has no operator for it.
 
     Returns tokens [outputs] int32 (int64 where `indices` are), or [outputs, num_samples] where that
     is more than 1; with `return_valid` also a bool array; with `return_details` SampleDetails.

@@ -33,7 +33,7 @@ from ._operations import DETAILS, empty, over
 from ._peer_memory import PeerLimits as PeerLimits
 from ._peer_memory import PeerMemory
 from .logprobs import Logprobs, LogprobsMode, RankRule, reported
-from .request_processing import RequestProcessing, rows_processing
+from .request_processing import RequestProcessing
 from .row_operations import (
     softmax,
     top_k_mask_logits,
@@ -80,6 +80,8 @@ class _ColumnsBackend(TorchBackend):
 
 def _on_device(parts: Any, backend: TorchBackend) -> Any:
     """Arrays of a tuple, and of tuples in it, as the backend lends them on its GPU."""
+    if parts is None:
+        return None
     if isinstance(parts, tuple):
         return tuple(_on_device(part, backend) for part in parts)
     return backend.lend(torch.as_tensor(parts).to(backend.device))
@@ -291,7 +293,6 @@ class ShardedSampler:
             raise TypeError("logits: a tensor [rows, columns] is needed")
         given = {**locals(), "top_n_sigma": 0.0}  # no rank has whole rows
         hold = _member("input", input, _core.TileInput.__members__)
-        rows = logits.shape[0]
         backend = _ColumnsBackend(self, logits, gather)
         sizes = sampled_sizes(logits, indices, num_samples, logprobs)
         (outputs,) = sizes["outputs"]
@@ -310,16 +311,9 @@ class ShardedSampler:
                 results["probs"] = None
             if input == "probs":
                 results["logprob"] = results["logprob_filtered"] = None
-        processed = None
-        if processing is not None:
-            if len(processing) != rows:
-                raise ValueError(
-                    f"processing has {len(processing)} entries; {rows} are needed, one a row"
-                )
-            processed = rows_processing(processing, [(row, ()) for row in range(rows)])
-            if backend.on_gpu:
-                processed = _on_device(processed, backend)
-        call.update(results, input=hold, processing=processed)
+        if backend.on_gpu:
+            call["processing"] = _on_device(call["processing"], backend)
+        call.update(results, input=hold)
         if backend.on_gpu:
             backend.on_device(self._run_on_gpu, backend, call, gather)
         else:

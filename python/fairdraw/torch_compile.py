@@ -13,7 +13,7 @@ by its name in fairdraw. Calls that are not compiled are as they were. Tested wi
 - Numbers become tensors of one value in host memory, and torch makes no CUDA graph
   (mode="reduce-overhead") of a function that has such tensors: give tensors on the GPU there.
 - These have no operator, and a compiled call of them is refused by name: `generator`; `processing`
-  of verify_chain, whose histories the host puts together; `return_details` and `logprobs` in one
+  of sample and its like, whose histories the host puts together; `return_details` and `logprobs` in one
   call of sample. verify_tree has none either.
 """
 
@@ -36,6 +36,11 @@ _OPERANDS: dict[str, tuple[tuple[str, str, str, str], ...]] = {}
 
 def _refuse(name: str, instead: str) -> None:
     raise ValueError(f"{name}: has no operator in a compiled function; {instead}")
+
+
+def _expect_unprocessed(given: dict[str, Any]) -> None:
+    if given["processing"] is not None:
+        _refuse("processing", "process the logits in front of it")
 
 
 def _tensor(value: Any, kind: str) -> Any:
@@ -75,6 +80,7 @@ def _logprobs(n: int, values: Any, ranks: Any, ids: Any, top: Any, every: Any) -
 
 
 def _sample(given: dict[str, Any]) -> Any:
+    _expect_unprocessed(given)
     logprobs, out = given["logprobs"], given["out"]
     if given["return_details"]:
         if logprobs is not None:
@@ -100,6 +106,7 @@ def _sample(given: dict[str, Any]) -> Any:
 
 
 def _log_probabilities(given: dict[str, Any]) -> Any:
+    _expect_unprocessed(given)
     return _logprobs(given["logprobs"], *_called("log_probabilities", given))
 
 
@@ -118,8 +125,7 @@ def _chain_speculative_sampling(given: dict[str, Any]) -> Any:
 
 
 def _verify_chain(given: dict[str, Any]) -> Any:
-    if given["processing"] is not None:
-        _refuse("processing", "process the logits in front of it")
+    _expect_unprocessed(given)
     if given["draft_filters"] is None:
         given["draft_filters"] = LawFilters()
     elif given["draft_logits"] is None:

@@ -9,6 +9,7 @@ import pytest
 import fairdraw
 from cuda_tensors import on_gpu, same_on_both, torch
 from fairdraw import _core
+from fairdraw.request_processing import RequestProcessing
 
 ROWS, VOCAB = 6, 4099
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
@@ -55,6 +56,17 @@ def test_sample(logits, parameters, seed):
     if isinstance(seed, torch.Tensor) and len(seed) > 1:
         seed = seed[:outputs]
     same_on_both(fairdraw.sample, logits, **parameters, seed=seed, offset=5)
+
+
+def test_processing_and_masked_nuclei(logits):
+    rows = [
+        RequestProcessing(bias={row: 3.0, 5: -np.inf}, presence_penalty=0.5, output=[row, 7])
+        for row in range(ROWS)
+    ]
+    same_on_both(
+        fairdraw.sample, logits, top_p=0.9, processing=rows, seed=SEEDS, return_details=True
+    )
+    same_on_both(fairdraw.top_p_mask_logits, logits, BY_ROW["top_p"])
 
 
 def test_details_masks_and_padding(logits):

@@ -83,6 +83,7 @@ CALLS = [
     (fairdraw.top_k_renorm_probs, {"probs": PROBS, "top_k": INTS}, None),
     (fairdraw.top_p_renorm_probs, {"probs": PROBS, "top_p": FLOATS}, None),
     (fairdraw.top_k_mask_logits, {"logits": LOGITS, "top_k": INTS}, None),
+    (fairdraw.top_p_mask_logits, {"logits": LOGITS, "top_p": FLOATS}, None),
     (fairdraw.sampling_from_probs, {"probs": PROBS, "indices": INTS, "seed": SEEDS}, None),
     (fairdraw.min_p_sampling_from_probs, {"probs": PROBS, "min_p": FLOATS, "seed": 1}, ["min_p"]),
     (

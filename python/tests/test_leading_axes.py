@@ -26,6 +26,7 @@ CALLS = [
     (fairdraw.top_k_top_p_sampling_from_logits, LOGITS, (TOP_K, TOP_P), True),
     (fairdraw.softmax, LOGITS, (TEMPERATURE,), False),
     (fairdraw.top_k_mask_logits, LOGITS, (TOP_K,), False),
+    (fairdraw.top_p_mask_logits, LOGITS, (TOP_P,), False),
     (fairdraw.top_k_renorm_probs, PROBS, (TOP_K,), False),
     (fairdraw.top_p_renorm_probs, PROBS, (TOP_P,), False),
 ]

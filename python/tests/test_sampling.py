@@ -166,6 +166,36 @@ def test_top_k_mask_logits_keeps_values_and_ties():
     assert masked.tolist() == [[-inf, 3, -inf, 3, -inf]]
 
 
+def test_top_p_mask_logits_keeps_values_and_ties():
+    # Weights of e, 1, 1 and e^-5: of 4.72 the first has 0.575, the first three 0.9986.
+    logits = np.array([[1, 0, -5, 0], [-np.inf, np.nan, 0, 0]], np.float16)
+    inf = np.inf
+    for top_p, kept in ((0.5, [1, -inf, -inf, -inf]), (0.6, [1, 0, -inf, 0]), (1.0, [1, 0, -5, 0])):
+        masked = fairdraw.top_p_mask_logits(logits, top_p)
+        assert masked.dtype == np.float16
+        assert masked.tolist() == [kept, [-inf] * 4]
+    assert fairdraw.top_p_mask_logits(np.zeros((1, 3), np.float32), 0.0).tolist() == [
+        [0, -inf, -inf]
+    ]
+
+
+def test_a_masked_nucleus_is_the_one_that_is_drawn_from(logits):
+    top_p = np.linspace(0.1, 1, ROWS, dtype=np.float32)
+    details = fairdraw.sample(logits, top_p=top_p, seed=1, return_details=True)
+    assert (np.isfinite(fairdraw.top_p_mask_logits(logits, top_p)) == (details.probs > 0)).all()
+
+
+def test_min_p_after_top_p_is_a_second_call():
+    # The nucleus of 0.5 is tokens 0 and 1, both of which min_p keeps (0.6 * 0.4 = 0.24). min_p first
+    # leaves these two, of which the first alone has 4/7 of the mass.
+    logits = np.log(np.array([[0.4, 0.3, 0.2, 0.1]], np.float32))
+    first = fairdraw.sample(logits, top_p=0.5, seed=1, return_details=True)
+    after = fairdraw.sample(logits, min_p=0.6, allowed=first.mask, seed=1, return_details=True)
+    before = fairdraw.sample(logits, min_p=0.6, top_p=0.5, seed=1, return_details=True)
+    assert (after.probs > 0).tolist() == [[True, True, False, False]]
+    assert (before.probs > 0).tolist() == [[True, False, False, False]]
+
+
 def test_details_of_sample(logits):
     details = fairdraw.sample(logits, top_k=4, seed=2, num_samples=3, return_details=True)
     assert details.tokens.shape == (ROWS, 3) and details.support_size.tolist() == [4] * ROWS

@@ -75,6 +75,7 @@ CALLS = [
     ("softmax", {"logits": LOGITS, "temperature": BY_ROW["temperature"]}),
     ("softmax", {"logits": LOGITS.bfloat16()}),
     ("top_k_mask_logits", {"logits": LOGITS.half(), "top_k": BY_ROW["top_k"]}),
+    ("top_p_mask_logits", {"logits": LOGITS.half(), "top_p": BY_ROW["top_p"]}),
     ("top_k_renorm_probs", {"probs": PROBS, "top_k": torch.tensor([7])}),
     ("top_p_renorm_probs", {"probs": PROBS, "top_p": BY_ROW["top_p"]}),
     (

@@ -15,7 +15,6 @@
 
 #include "harness/inputs/narrow_floats.h"
 #include "python/bindings/bindings.h"
-#include "python/bindings/processing_argument.h"
 #include "python/bindings/row_operation_arguments.h"
 #include "python/bindings/sample_arguments.h"
 #include "python/bindings/serving/sharded_cuda.h"
@@ -85,18 +84,11 @@ ShardedRequest request_over(const RowsView& columns) {
 }
 
 ShardedCall sample_columns(const Named& named) {
-  struct Given {
-    explicit Given(const Named& given)
-        : sample(given), processing(given["processing"], sample.place()) {}
-    SampleArguments sample;
-    Processing processing;
-  };
-  const auto given = std::make_shared<const Given>(named);
+  const auto given = std::make_shared<const SampleArguments>(named);
   ShardedRequest request;
-  request.rows = given->sample.request;
-  request.rows.processing = given->processing.view;
+  request.rows = given->request;
   request.input = named.as<TileInput>("input");
-  return {named, given, given->sample.place(), request, given->sample.result};
+  return {named, given, given->place(), request, given->result};
 }
 
 ShardedCall softmax_columns(const Named& named) {

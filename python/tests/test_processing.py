@@ -1,0 +1,70 @@
+"""Logits processing of calls on rows: that of a running batch, bit for bit."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import fairdraw
+from fairdraw.request_processing import RequestProcessing
+
+ROWS, VOCAB = 6, 1000
+
+
+@pytest.fixture
+def logits():
+    return np.random.default_rng(3).standard_normal((ROWS, VOCAB), np.float32) * 3
+
+
+def processing_of(row):
+    """Every field of a request's processing, none at its default, of unlike rows."""
+    return RequestProcessing(
+        repetition_penalty=1.5 + row, repetition_of_prompt=row % 2 == 0, frequency_penalty=0.5,
+        presence_penalty=0.25, bias={row: 2.0, 9: -np.inf}, min_tokens=5, stop_ids=[3],
+        bad_words=[[row, 7]], allowed_ids=list(range(VOCAB - 1)), prompt=[1, 2], output=[4, row],
+        top_n_sigma=2.5,
+    )  # fmt: skip
+
+
+def test_processing_is_that_of_a_running_batch(logits):
+    state = fairdraw.BatchState(vocab=VOCAB, capacity=ROWS, max_length=16)
+    for row in range(ROWS):
+        given = vars(processing_of(row)).copy()
+        output = given.pop("output")
+        request = fairdraw.BatchRequest(**given, top_p=0.9, seed=7 + row)
+        state.add(row, request)
+        state.append(row, output)
+    processor = fairdraw.FusedSamplingProcessor(state)
+    rows = [processing_of(row) for row in range(ROWS)]
+    call = {"top_p": 0.9, "seed": np.arange(7, 7 + ROWS), "offset": 2, "processing": rows}
+    drawn = fairdraw.sample(logits, **call, return_details=True)
+    assert fairdraw.sample(logits, **call).tolist() == drawn.tokens.tolist()
+    processed = processor.logits_for_sampling(logits)
+    plain = fairdraw.sample(processed, **{**call, "processing": None}, return_details=True)
+    assert (plain.probs == drawn.probs).all() and (plain.probs.sum(axis=1) > 0).all()
+    kept = fairdraw.sample_with_kept_sets(logits, **call).kept
+    assert [kept.of(row).tolist() for row in range(ROWS)] == [
+        np.flatnonzero(row).tolist() for row in drawn.probs
+    ]
+    of_processed = fairdraw.log_probabilities(
+        logits, drawn.tokens, logprobs_mode="processed_logits", processing=rows
+    )
+    at = np.take_along_axis(processed, drawn.tokens[:, None].astype(np.int64), axis=1)[:, 0]
+    assert of_processed.values.tolist() == at.tolist()
+    processor.step(logits)
+    assert processor.new_tokens().tolist() == drawn.tokens.tolist()
+
+
+def test_processing_that_is_wrong_is_named(logits):
+    rows = [RequestProcessing()] * ROWS
+    plain = fairdraw.sample(logits, seed=1)
+    assert fairdraw.sample(logits, seed=1, processing=rows).tolist() == plain.tolist()
+    with pytest.raises(
+        ValueError, match=rf"processing has 1 entries; {ROWS} are needed, one a row"
+    ):
+        fairdraw.sample(logits, seed=1, processing=rows[:1])
+    with pytest.raises(ValueError, match="top_n_sigma: is given beside processing"):
+        fairdraw.sample(logits, seed=1, processing=rows, top_n_sigma=2.0)
+    bad = dataclasses.replace(rows[0], repetition_penalty=0.0)  # fails its row alone
+    tokens = fairdraw.sample(logits, seed=1, processing=[bad, *rows[1:]])
+    assert tokens[0] == -1 and tokens[1:].tolist() == plain[1:].tolist()
