@@ -13,8 +13,11 @@ from ._judged import (
     expect_means,
     expect_name,
     expect_names,
+    expression,
+    given,
+    literal,
+    replay_call,
 )
-from ._replay_calls import expression, given, literal, replay_call
 from .verification import Report, Suite, run
 
 #: harness/contract/operation.h defines each.

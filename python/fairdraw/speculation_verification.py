@@ -15,8 +15,10 @@ from ._judged import (
     expect_means,
     expect_name,
     expect_names,
+    expression,
+    given,
+    replay_call,
 )
-from ._replay_calls import expression, given, replay_call
 from .verification import Report, Suite, expect_coverage, run
 
 #: What a callable can do beyond float32 rows, with valid requests. "bad_drafts": rows that are no

@@ -26,8 +26,10 @@ from ._judged import (
     expect_name,
     expect_names,
     expect_text,
+    expression,
+    given,
+    replay_call,
 )
-from ._replay_calls import expression, given, replay_call
 from .running_batch import RunningBatch
 
 __all__ = [

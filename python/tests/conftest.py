@@ -16,10 +16,11 @@ sys.path.insert(0, str(HERE))
 #: In a build without serving: files that import its modules, or are about it alone.
 collect_ignore = []
 if not _core.HAS_SERVING:
-    about = "beam_search cuda_* enums hostile_arrays kept_sets outputs readme request_*"
+    about = "beam_search cuda_* enums hostile_arrays kept_sets outputs readme"
     about += " running_batches serving sharded speculation_verification speculative torch_cuda"
     about += " torch_operators"
     collect_ignore = [path.name for word in about.split() for path in HERE.glob(f"test_{word}.py")]
+    collect_ignore.append("engine_requests")
 
 
 def pytest_collection_modifyitems(items):

@@ -14,7 +14,7 @@
 #include "harness/inputs/families.h"
 #include "harness/run/checks/checks.h"
 #include "suites/gate/cases/operation.h"
-#include "suites/gate/cases/sampled.h"
+#include "suites/gate/cases/sampled/sampled.h"
 
 namespace fairdraw::suites {
 

@@ -13,7 +13,7 @@
 #include "suites/gate/cases/probability_cases.h"
 #include "suites/gate/cases/range_cases.h"
 #include "suites/gate/cases/row_operation_cases.h"
-#include "suites/gate/cases/sampled_cases.h"
+#include "suites/gate/cases/sampled/sampled_cases.h"
 #include "suites/gate/cases/sequence_cases.h"
 #include "suites/gate/cases/serving_cases.h"
 #include "suites/gate/cases/speculation_cases.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "harness/inputs/model_vocabularies.h"
-#include "suites/gate/cases/sampled.h"
+#include "suites/gate/cases/sampled/sampled.h"
 
 namespace fairdraw::suites {
 namespace {

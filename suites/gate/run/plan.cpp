@@ -16,7 +16,7 @@
 #include "harness/run/calls/random_words.h"
 #include "harness/statistics/statistics.h"
 #include "reference/semantics.h"
-#include "suites/gate/cases/sampled_text.h"
+#include "suites/gate/cases/sampled/sampled_text.h"
 #include "suites/gate/run/complete_record.h"
 #include "suites/gate/run/run_case.h"
 #include "suites/gate/run/shell_word.h"

@@ -1,5 +1,5 @@
 // Tests of the cases that leave values to the run's seed, and of the mutants that only these find.
-#include "suites/gate/cases/sampled.h"
+#include "suites/gate/cases/sampled/sampled.h"
 
 #include <fnmatch.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Tests of what the run's seed chose, written in the replay line and read back.
-#include "suites/gate/cases/sampled_text.h"
+#include "suites/gate/cases/sampled/sampled_text.h"
 
 #include <gtest/gtest.h>
 

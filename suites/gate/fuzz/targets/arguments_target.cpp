@@ -12,7 +12,7 @@
 #include "suites/command/run_options.h"
 #include "suites/command/seed.h"
 #include "suites/gate/cases/operation.h"
-#include "suites/gate/cases/sampled_text.h"
+#include "suites/gate/cases/sampled/sampled_text.h"
 #include "suites/gate/fuzz/properties.h"
 #include "suites/gate/fuzz/targets/target.h"
 #include "suites/gate/run/plan.h"

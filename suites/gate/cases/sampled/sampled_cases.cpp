@@ -1,8 +1,8 @@
-#include "suites/gate/cases/sampled_cases.h"
+#include "suites/gate/cases/sampled/sampled_cases.h"
 
 #include <cmath>
 
-#include "suites/gate/cases/sampled.h"
+#include "suites/gate/cases/sampled/sampled.h"
 
 namespace fairdraw::suites {
 namespace {

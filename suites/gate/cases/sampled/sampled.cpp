@@ -1,4 +1,4 @@
-#include "suites/gate/cases/sampled.h"
+#include "suites/gate/cases/sampled/sampled.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "suites/gate/cases/sampled_text.h"
+#include "suites/gate/cases/sampled/sampled_text.h"
 
 #include <fmt/format.h>
 
