@@ -25,6 +25,7 @@
 #include "suites/command/verbs/verbs.h"
 #include "suites/gate/mutants/blind_trial.h"
 #include "suites/gate/mutants/cause_classes.h"
+#include "suites/gate/mutants/conditional_mutants.h"
 #include "suites/gate/mutants/kill_matrix.h"
 
 namespace fairdraw::cli {
@@ -42,7 +43,8 @@ struct MutantOptions {
   bool only_held_out = false, only_trial = false;
   std::string records;
   int jobs = 0;
-  int per_class = 0;  ///< 0: all
+  int per_class = 0;   ///< 0: all
+  int conditions = 0;  ///< mutants under random conditions; 0: the catalogue as it is
   Verbosity verbosity;
   std::optional<std::string> seed;
 };
@@ -268,6 +270,35 @@ void write_records(const std::string& folder, const KillMatrix& matrix) {
   }
 }
 
+// Mutants under conditions, of one half.
+int run_conditions(const MutantOptions& options, const suites::KillOptions& kill) {
+  const auto count = static_cast<std::size_t>(options.conditions);
+  const auto outcomes = suites::run_conditional_trial(options.only_held_out, count, kill, {});
+  std::map<std::string, int> counts;
+  Json all = Json::array();
+  for (const suites::ConditionalOutcome& one : outcomes) {
+    const auto verdict = suites::judge_first_sentence(one.mutant, one.outcome.causes);
+    const char* const name = suites::kFirstSentences.at(static_cast<std::size_t>(verdict));
+    ++counts[name];
+    const std::string sentence =
+        one.outcome.causes.empty() ? "" : one.outcome.causes.front().text.sentence;
+    print("{:<10} {} in {}: {}\n", name, one.mutant.of->name, one.mutant.text, sentence);
+    Json of = to_json(one.outcome);
+    of["condition"] = one.mutant.text;
+    of["first_sentence"] = name;
+    all.push_back(of);
+  }
+  std::string line;
+  for (const char* const name : suites::kFirstSentences) {
+    line += fmt::format("{}{} {}", line.empty() ? "" : ", ", counts[name], name);
+  }
+  print("first sentences of {} mutants under conditions: {}\n", outcomes.size(), line);
+  if (const OutputFile file("--json", options.json); file.wanted()) {
+    file.write(all.dump(2) + "\n");
+  }
+  return 0;
+}
+
 int run(const MutantOptions& options) {
   expect_one_verbosity(options.verbosity);
   if (options.list && !options.json.empty()) {
@@ -287,6 +318,7 @@ int run(const MutantOptions& options) {
   kill.seed = seed.value;
   kill.captured = load_all_captured({}, "");
   kill.threads = harness::threads_of(static_cast<unsigned>(options.jobs));
+  if (options.conditions > 0) return run_conditions(options, kill);
   if (!options.verbosity.quiet) {
     print("fairdraw {}: {} mutants, seed {} ({})\n", FAIRDRAW_VERSION, mutants.size(), seed.value,
           seed.source);
@@ -334,6 +366,10 @@ Verb add_mutants(CLI::App& app) {
            "Only those: what the causes are measured on");
   add_flag(app, "--only-trial", options->only_trial,
            "Only 30 of these, by the same hash: the blind trial of the causes");
+  add_option(app, "--conditions", options->conditions, "N",
+             "N mutants that are wrong only in rows with a random condition (of those held out "
+             "with --only-held-out, else of the others): how often the first sentence says both",
+             {.least = 1, .most = 1000});
   add_option(app, "--records", options->records, "DIR",
              "Write the record of each mutant's cases into this folder: NAME.json");
   add_flag(app, "--list", options->list, "Show the mutants, and run nothing");

@@ -1,0 +1,143 @@
+#include "suites/gate/mutants/conditional_mutants.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "harness/run/calls/conditions.h"
+#include "harness/run/parallel.h"
+#include "suites/gate/mutants/blind_trial.h"
+#include "suites/gate/mutants/cause_classes.h"
+
+namespace fairdraw::suites {
+namespace {
+
+using harness::Condition;
+
+// Words of a mutant's name and sentence that say what a condition would say again.
+struct Moot {
+  std::string_view subject;
+  std::vector<std::string_view> words;
+};
+
+const std::vector<Moot>& moot() {
+  static const std::vector<Moot> all = {
+      {"top_k", {"top_k", "top-k", "topk", "largest"}},
+      {"temperature", {"temperature", "greedy", "argmax"}},
+      {"dtype", {"16", "half"}},
+      {"processing", {"penal", "bias", "histor", "process", "bad word", "allowed id", "sigma"}},
+      {"row", {"row", "batch", "call", "slot", "neighbour", "request", "output"}},
+      {"batch", {"row", "batch", "call", "slot", "neighbour", "request", "output"}},
+      {"vocabulary", {"vocab", "tile", "block", "shard", "1024"}},
+  };
+  return all;
+}
+
+std::vector<Condition> planted() {
+  std::vector<Condition> all;
+  for (const Condition& one : harness::row_conditions()) {
+    if (one.text == "rows with top_k" || one.text == "rows with a top_k of the vocabulary" ||
+        one.text == "rows at temperatures other than 1" || one.text == "rows of 16 bits" ||
+        one.text == "calls with logits processing") {
+      all.push_back(one);
+    }
+  }
+  all.push_back(harness::every_nth_row(2, 1));
+  all.push_back(harness::every_nth_row(3, 0));
+  all.push_back(harness::rows_above(4));
+  all.push_back(harness::vocab_above(200));
+  return all;
+}
+
+// About nothing but the batch a row stands in: what says so has found the condition.
+bool is_of_batches(const std::string& cause) {
+  return names_class(cause, "batch-dependence");
+}
+
+// A cause by what wrong rows share.
+bool is_shared_condition(const std::string& cause) {
+  return cause.find(": rows ") != std::string::npos;
+}
+
+}  // namespace
+
+std::vector<ConditionalMutant> under_conditions(const Mutant& mutant) {
+  const std::string said = mutant.name + " " + mutant.wrong;
+  const auto is_moot = [&said](const Condition& condition) {
+    const auto found = std::ranges::find(moot(), condition.subject, &Moot::subject);
+    return std::ranges::any_of(found->words, [&said](std::string_view word) {
+      return said.find(word) != std::string::npos;
+    });
+  };
+  const auto twin = std::ranges::find(twins(), mutant.twin, &Twin::name);
+  std::vector<Condition> conditions = planted();
+  std::ranges::sort(conditions, {}, [&mutant](const Condition& one) {
+    return crc32(mutant.name + "@" + one.text);
+  });
+  std::vector<ConditionalMutant> all;
+  for (const Condition& condition : conditions) {
+    if (is_moot(condition)) continue;
+    ConditionalMutant one = {&mutant, mutant, std::string(condition.subject), condition.text};
+    one.mutant.name += "@" + std::string(condition.subject);
+    one.mutant.make = [wrong = mutant.make, right = twin->make, holds = condition.holds] {
+      return std::make_unique<harness::MixedSampler>(wrong(), right(), holds);
+    };
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+FirstSentence judge_first_sentence(const ConditionalMutant& mutant,
+                                   const std::vector<harness::Cause>& causes) {
+  if (causes.empty()) return FirstSentence::none;
+  const harness::Cause& first = causes.front();
+  const std::string subject(first.condition.subject);
+  const bool has_threshold = subject == "batch" || subject == "vocabulary";
+  const bool condition = subject == mutant.subject &&
+                         (has_threshold || first.condition.text == mutant.text);
+  const bool no_condition = first.condition.text.empty();
+  const bool defect = is_right(first.name, *mutant.of);
+  if (is_shared_condition(first.name)) {
+    const bool shared = condition || first.name.starts_with(mutant.subject + ":");
+    return shared ? FirstSentence::place : FirstSentence::misleading;
+  }
+  if (defect && condition) return FirstSentence::right;
+  if (defect && no_condition) return FirstSentence::place;
+  const bool of_batch = mutant.subject == "row" || mutant.subject == "batch";
+  if (of_batch && is_of_batches(first.name)) return FirstSentence::place;
+  return FirstSentence::misleading;
+}
+
+std::vector<ConditionalOutcome> run_conditional_trial(bool held_out, std::size_t count,
+                                                      const KillOptions& options,
+                                                      const KillProgress& progress) {
+  constexpr std::size_t kRounds = 3;
+  std::vector<const Mutant*> mutants;
+  for (const Mutant& mutant : catalogue()) {
+    if (is_held_out(mutant.name) != held_out || !mutant.unreachable_reason.empty()) continue;
+    mutants.push_back(&mutant);
+  }
+  std::ranges::sort(mutants, {},
+                    [](const Mutant* one) { return crc32("conditions of " + one->name); });
+  mutants.resize(std::min(mutants.size(), count));
+  std::vector<std::vector<ConditionalMutant>> left;
+  for (const Mutant* one : mutants) left.push_back(under_conditions(*one));
+  KillOptions smoke = options;
+  smoke.causes = true;
+  smoke.smoke_alone = true;
+  std::vector<ConditionalOutcome> outcomes(left.size());
+  harness::in_parallel(left.size(), options.threads, [&](std::size_t i) {
+    KillOptions one = smoke;
+    one.threads = 1;
+    for (std::size_t round = 0; round < std::min(kRounds, left[i].size()); ++round) {
+      outcomes[i].mutant = left[i][round];
+      outcomes[i].outcome =
+          run_kill_matrix({&outcomes[i].mutant.mutant}, one, progress).mutants.front();
+      if (outcomes[i].outcome.killed) return;
+    }
+  });
+  std::erase_if(outcomes, [](const ConditionalOutcome& one) { return !one.outcome.killed; });
+  for (ConditionalOutcome& one : outcomes) one.outcome.mutant = one.mutant.of;
+  return outcomes;
+}
+
+}  // namespace fairdraw::suites
