@@ -29,7 +29,7 @@ struct RealDistribution {
   double ambiguous_mass = 0;  ///< mass of ambiguous tokens before renormalisation, over kept mass
   double total_variation_bound = 0;  ///< distance of a sampler within the weight bound from
                                      ///< `probability`, whatever it does with ambiguous tokens
-  double largest = 1;  ///< no token of such a sampler has more
+  double largest = 1;                ///< no token of such a sampler has more
   std::int32_t support_low = 0, support_high = 0;  ///< range of the support size
   double log_normalizer = 0;  ///< ln sum exp((x - max) / T) over allowed tokens; T = 1 where
                               ///< the temperature is 0

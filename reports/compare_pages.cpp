@@ -147,13 +147,12 @@ std::string to_markdown(const Comparison& comparison) {
   text += "\n| | what | sampler | base | head | |\n|---|---|---|---|---|---|\n";
   std::size_t shown_rows = 0;
   for (const Row& row : rows) {
-    const std::string line =
-        fmt::format("| {} | {} | {} | {} | {} | {} |\n",
-                    row.regression ? "**worse**"
-                    : row.fixed    ? "fixed"
-                                   : "",
-                    cell(row.what), cell(row.sampler), markdown_text(row.base),
-                    markdown_text(row.head), markdown_text(row.note));
+    const std::string line = fmt::format("| {} | {} | {} | {} | {} | {} |\n",
+                                         row.regression ? "**worse**"
+                                         : row.fixed    ? "fixed"
+                                                        : "",
+                                         cell(row.what), cell(row.sampler), markdown_text(row.base),
+                                         markdown_text(row.head), markdown_text(row.note));
     if (text.size() + line.size() + kRoom > kLongest) break;
     text += line;
     ++shown_rows;
@@ -185,9 +184,8 @@ std::string to_html(const Comparison& comparison) {
           row.regression ? "failed"
           : row.fixed    ? "passed"
                          : "skipped",
-          row.word(),
-          html_text(row.what), html_text(row.sampler), html_text(row.base), html_text(row.head),
-          html_text(row.note));
+          row.word(), html_text(row.what), html_text(row.sampler), html_text(row.base),
+          html_text(row.head), html_text(row.note));
     }
     text += "</tbody></table></div>\n";
   }
@@ -205,11 +203,11 @@ std::string to_html(const Comparison& comparison) {
 }
 
 std::string to_json(const Comparison& comparison) {
-  Json json = {{"base", comparison.base},         {"head", comparison.head},
-               {"paired", Json::array()},         {"compared", comparison.compared},
-               {"fixed", comparison.fixed()},     {"regressions", comparison.regressions()},
-               {"verdicts", Json::array()},       {"effects", Json::array()},
-               {"speeds", Json::array()},         {"features", Json::array()}};
+  Json json = {{"base", comparison.base},     {"head", comparison.head},
+               {"paired", Json::array()},     {"compared", comparison.compared},
+               {"fixed", comparison.fixed()}, {"regressions", comparison.regressions()},
+               {"verdicts", Json::array()},   {"effects", Json::array()},
+               {"speeds", Json::array()},     {"features", Json::array()}};
   for (const auto& [before, after] : comparison.paired) {
     json["paired"].push_back({{"base", before}, {"head", after}});
   }

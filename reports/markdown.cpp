@@ -125,9 +125,9 @@ std::string coverage_lines(const harness::RunRecord& record) {
 
 std::string to_markdown(const harness::RunRecord& record) {
   const std::string first = headline(record), ended = verdict_sentence(record);
-  std::string text = fmt::format("# fairdraw: {}\n\n{}{}\n\n", run_word(record),
-                                 first == ended ? "" : "**" + markdown_text(first) + "** ",
-                                 markdown_text(ended));
+  std::string text =
+      fmt::format("# fairdraw: {}\n\n{}{}\n\n", run_word(record),
+                  first == ended ? "" : "**" + markdown_text(first) + "** ", markdown_text(ended));
   // Texts that are not bounded, of the run itself, too.
   Lines head(kMaxListBytes);
   head.add(facts(record));

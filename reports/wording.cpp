@@ -156,8 +156,8 @@ std::string headline(const harness::RunRecord& record) {
   if (!record.incomplete.empty()) return verdict_sentence(record);
   const std::vector<FailureGroup> groups = failure_groups(record);
   // A cause of an older fairdraw may have a name and no sentence.
-  const bool is_known = !groups.empty() && !groups.front().bug.empty() &&
-                        groups.front().text.sentence.ends_with('.');
+  const bool is_known =
+      !groups.empty() && !groups.front().bug.empty() && groups.front().text.sentence.ends_with('.');
   return is_known ? groups.front().text.sentence : verdict_sentence(record);
 }
 
@@ -193,15 +193,17 @@ Proof proof_of(const harness::RunRecord& record) {
       if (!one.judged && !one.claim) names += (names.empty() ? "" : ", ") + one.name;
     }
     if (names.empty()) continue;
-    proof.not_shown.push_back(fmt::format("Anything of {}, which {} does not declare, or which no "
-                                          "case asked for.",
-                                          names, coverage.sampler));
+    proof.not_shown.push_back(
+        fmt::format("Anything of {}, which {} does not declare, or which no "
+                    "case asked for.",
+                    names, coverage.sampler));
   }
   for (const harness::SmallMistake& one : record.small_mistakes) {
     if (one.needed != 0 && one.needed <= one.draws) continue;
-    proof.not_shown.push_back(fmt::format("That there is no mistake as small as \"{}\": it takes "
-                                          "{} draws to find.",
-                                          one.mistake, needed_text(one)));
+    proof.not_shown.push_back(
+        fmt::format("That there is no mistake as small as \"{}\": it takes "
+                    "{} draws to find.",
+                    one.mistake, needed_text(one)));
     break;
   }
   if (!record.selection.empty()) {

@@ -106,9 +106,7 @@ FloatState float_state() { return registers(); }
 
 bool is_float_state(const FloatState& state) { return is_known(state); }
 
-void take_float_modes(const FloatState& state) {
-  set_registers(with_modes(registers(), state));
-}
+void take_float_modes(const FloatState& state) { set_registers(with_modes(registers(), state)); }
 
 unsigned float_traps(const FloatState& state) { return trapping(state); }
 

@@ -66,8 +66,8 @@ std::string text_of(const Answer& answer) {
 
 Description description_of(const Answer& answer) {
   const std::array<std::string, kTexts> texts = texts_of({answer.text, answer.text_bytes});
-  return {texts[0],          texts[1],          texts[2],        texts[3],
-          answer.abilities,  answer.randomness, answer.pointers, answer.samples != 0};
+  return {texts[0],         texts[1],          texts[2],        texts[3],
+          answer.abilities, answer.randomness, answer.pointers, answer.samples != 0};
 }
 
 }  // namespace fairdraw::harness::plugin

@@ -18,10 +18,10 @@ inline constexpr int kArraysFile = 4;
 inline constexpr int kLeashFile = 5;  // of its keeper, a stream (keeper.h)
 
 struct Command {
-  std::uint32_t kind = 0;     ///< of the call (call_kind.h)
-  std::uint32_t number = 0;   ///< of the call, from 1 on
-  std::int32_t threads = 1;   ///< OpenMP threads that the call may use
-  FloatState floats;          ///< of the caller
+  std::uint32_t kind = 0;    ///< of the call (call_kind.h)
+  std::uint32_t number = 0;  ///< of the call, from 1 on
+  std::int32_t threads = 1;  ///< OpenMP threads that the call may use
+  FloatState floats;         ///< of the caller
   alignas(std::max_align_t) std::byte call[1024] = {};
 };
 

@@ -144,7 +144,7 @@ int monitored(const std::string& plugins, const std::function<int()>& work) {
       socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, leash.data()) != 0) {
     throw std::system_error(errno, std::generic_category(), "pipe");
   }
-  flush_output();  // or both processes would print it
+  flush_output();                       // or both processes would print it
   const SignalMask blocked(SIG_BLOCK);  // one that comes now is for the worker
   // Where who started this process ignores it, how the child ends would be lost.
   struct sigaction by_default {

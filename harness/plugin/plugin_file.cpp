@@ -22,7 +22,8 @@ namespace {
 
 class OpenFile {
  public:
-  explicit OpenFile(const std::string& path) : file_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
+  explicit OpenFile(const std::string& path)
+      : file_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
   ~OpenFile() {
     if (file_ >= 0) close(file_);
   }
@@ -99,13 +100,12 @@ bool is_same(const struct stat& one, const struct stat& other) {
   const auto is_same_time = [](const timespec& a, const timespec& b) {
     return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
   };
-  return one.st_dev == other.st_dev && one.st_ino == other.st_ino &&
-         one.st_size == other.st_size && is_same_time(one.st_mtim, other.st_mtim) &&
-         is_same_time(one.st_ctim, other.st_ctim);
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino && one.st_size == other.st_size &&
+         is_same_time(one.st_mtim, other.st_mtim) && is_same_time(one.st_ctim, other.st_ctim);
 }
 
-// Two changes in one tick of the system's clock look like one: what has just changed is not known by
-// its time.
+// Two changes in one tick of the system's clock look like one: what has just changed is not known
+// by its time.
 bool has_settled(const struct stat& file) {
   constexpr std::time_t kTick = 1;  // seconds; of old file systems
   return std::time(nullptr) > file.st_ctim.tv_sec + kTick;

@@ -1,4 +1,5 @@
-// The file that a plugin is loaded from: what a report says of it, and whether it is still the same.
+// The file that a plugin is loaded from: what a report says of it, and whether it is still the
+// same.
 #pragma once
 
 #include <sys/stat.h>
@@ -20,7 +21,8 @@ class PluginFile {
   std::string text() const;
 
   /// Throws EndOfRun where the file at the path holds other bytes than before. What the system says
-  /// of a file is looked at each time, and its bytes where that has changed, or had a moment before.
+  /// of a file is looked at each time, and its bytes where that has changed, or had a moment
+  /// before.
   void expect_unchanged();
 
  private:

@@ -40,9 +40,10 @@ using Stop = std::function<bool()>;
 
 /// Records in the order of the jobs, whatever `threads` is; of those that were begun, where `stop`
 /// said so. An exception out of a job is a case
-/// with verdict error, but for an EndOfRun, which is thrown again. A sampler's own OpenMP threads share the machine: each job may use
-/// hardware threads / `threads` of them. After `seconds` (0: no limit) no call is begun: the cases
-/// that are not over, or not begun, then are errors, which say so.
+/// with verdict error, but for an EndOfRun, which is thrown again. A sampler's own OpenMP threads
+/// share the machine: each job may use hardware threads / `threads` of them. After `seconds` (0: no
+/// limit) no call is begun: the cases that are not over, or not begun, then are errors, which say
+/// so.
 std::vector<CaseRecord> run_jobs(const std::vector<Job>& jobs, unsigned threads,
                                  const Progress& progress, double seconds = 0,
                                  const Stop& stop = {}, const Begun& begun = {});

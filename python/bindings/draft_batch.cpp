@@ -156,7 +156,8 @@ void bind_draft_batch(nb::module_& module) {
       return per_position(v, v.get().*member, v.get().max_draft, v.unsigned_64());
     };
   };
-  nb::class_<View>(module, "DraftBatch", "Requests with drafts, as a callable under test gets them.")
+  nb::class_<View>(module, "DraftBatch",
+                   "Requests with drafts, as a callable under test gets them.")
       .def_prop_ro("input", [](const View& v) { return v.get().from_probs ? "probs" : "logits"; })
       .def_prop_ro("dtype", name_of_dtype)
       .def_prop_ro("requests", read(&Call::requests))

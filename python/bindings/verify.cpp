@@ -72,10 +72,10 @@ struct RunArguments : JudgedCallable {
   std::string suite;
   Files logits;  ///< file, dtype ("": what it says)
   Text case_glob, seed, seed_from;
-  std::string shard;                  ///< "I/N"
-  std::vector<std::string> required;  ///< features
-  std::optional<double> max_skipped;  ///< percent
-  unsigned jobs;                      ///< 0: one a core
+  std::string shard;                           ///< "I/N"
+  std::vector<std::string> required;           ///< features
+  std::optional<double> max_skipped;           ///< percent
+  unsigned jobs;                               ///< 0: one a core
   std::pair<std::string, std::string> replay;  ///< a call in front of case and seed, and behind
 };
 
@@ -192,8 +192,7 @@ harness::RunRecord run_interruptibly(const suites::Plan& plan, suites::PlanOptio
     return !ended.contains({one.id, one.sampler});
   });
   record = suites::record_of(plan, std::move(begun), std::move(record.cases), reason);
-  record.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  record.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return record;
 }
 

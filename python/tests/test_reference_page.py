@@ -10,12 +10,16 @@ import fairdraw
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "api" / "python.md"
 #: A module of the page, and the names of it that are listed; all of them where none are.
-DIRECTIVE = re.compile(r"^::: (fairdraw[\w.]*)(?:\n    options: \{members: \[(.*)\]\})?$", re.MULTILINE)
+DIRECTIVE = re.compile(
+    r"^::: (fairdraw[\w.]*)(?:\n    options: \{members: \[(.*)\]\})?$", re.MULTILINE
+)
 
 
 def listed() -> dict[str, set[str]]:
     text = PAGE.read_text(encoding="utf-8")
-    return {module: set(filter(None, names.split(", "))) for module, names in DIRECTIVE.findall(text)}
+    return {
+        module: set(filter(None, names.split(", "))) for module, names in DIRECTIVE.findall(text)
+    }
 
 
 def public() -> list[str]:

@@ -108,8 +108,7 @@ TEST(Compare, pairs_samplers_by_what_they_call_themselves_or_one_to_one) {
     const Comparison found = compare(run_of(row.base), run_of(row.head));
     EXPECT_EQ(found.paired, row.pairs) << row.base.front().name;
     EXPECT_EQ(found.compared, row.compared) << row.base.front().name;
-    EXPECT_EQ(to_markdown(found).find("is compared with") != std::string::npos,
-              !row.pairs.empty());
+    EXPECT_EQ(to_markdown(found).find("is compared with") != std::string::npos, !row.pairs.empty());
   }
 }
 

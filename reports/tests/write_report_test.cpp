@@ -125,10 +125,9 @@ TEST_F(WriteReport, what_a_killed_process_left_goes_with_the_report) {
   if (gone == 0) _exit(0);
   waitpid(gone, nullptr, 0);
   const std::string of_gone = std::to_string(gone), of_this = std::to_string(getpid());
-  const std::set<std::string> kept = {"index.html." + of_this + ".0.tmp",
-                                         "junit.xml." + of_gone + ".tmp",
-                                         "notes.txt." + of_gone + ".0.tmp",
-                                         "report.json." + of_gone + ".0.tmp.mine"};
+  const std::set<std::string> kept = {
+      "index.html." + of_this + ".0.tmp", "junit.xml." + of_gone + ".tmp",
+      "notes.txt." + of_gone + ".0.tmp", "report.json." + of_gone + ".0.tmp.mine"};
   for (const std::string& name : kept) std::ofstream(report / name) << "x";
   std::ofstream(report / ("report.json." + of_gone + ".0.tmp")) << "x";
   std::ofstream(report / ("index.html." + of_gone + ".17.tmp")) << "x";

@@ -99,7 +99,7 @@ void add_profiles(std::string& text, const Identification& found) {
     const ProfileFinding& profile = found.profiles[i];
     const std::size_t against = profile.contradictions.size();
     add(text, "  {:<18} {}", profile.profile,
-          against == 0 ? "nothing against it" : fmt::format("{} rows against it", against));
+        against == 0 ? "nothing against it" : fmt::format("{} rows against it", against));
     if (profile.unsaid > 0) add(text, ", says nothing of {}", profile.unsaid);
     add(text, "{}\n",
         profile.differences.empty()

@@ -101,8 +101,7 @@ StopSignals::StopSignals()
   let_signals_in();
 }
 
-SignalsTakeAlong::SignalsTakeAlong()
-    : signals_(those(kEnds, is_default), end_at_once) {}
+SignalsTakeAlong::SignalsTakeAlong() : signals_(those(kEnds, is_default), end_at_once) {}
 
 HeldSignals::HeldSignals() {
   const sigset_t stops = set_of_stops();

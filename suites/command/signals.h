@@ -58,8 +58,8 @@ class HeldSignals {
 void let_signals_in();
 
 /// While it lives, the first SIGINT, SIGTERM or SIGHUP asks for an end (stop_reason), and a second
-/// one, more than a moment later, ends the process at once. One that is ignored (nohup) stays so, and
-/// those that HeldSignals has kept are let in.
+/// one, more than a moment later, ends the process at once. One that is ignored (nohup) stays so,
+/// and those that HeldSignals has kept are let in.
 class StopSignals {
  public:
   StopSignals();

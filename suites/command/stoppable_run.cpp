@@ -114,7 +114,8 @@ EndsWithItsReader::EndsWithItsReader() {
     throw std::system_error(errno, std::generic_category(), "pipe");
   }
   watch_ = std::thread([over = over_[0]] {
-    // Of a pipe without readers, a closed socket and a terminal that hung up, poll() says so unasked.
+    // Of a pipe without readers, a closed socket and a terminal that hung up, poll() says so
+    // unasked.
     std::array<pollfd, 2> files = {{{STDOUT_FILENO, 0, 0}, {over, 0, 0}}};
     while (poll(files.data(), files.size(), -1) < 0 && errno == EINTR) {
     }

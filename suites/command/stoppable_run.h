@@ -27,8 +27,8 @@ inline constexpr double kSecondsToEnd = 5;
 /// Ends the process with nothing more than a flush: no destructor runs under threads' feet.
 [[noreturn]] void end_process(int code);
 
-/// While it lives, the process ends when nobody reads its standard output any more, in the middle of
-/// a call, too: for verbs that have no other result.
+/// While it lives, the process ends when nobody reads its standard output any more, in the middle
+/// of a call, too: for verbs that have no other result.
 class EndsWithItsReader {
  public:
   EndsWithItsReader();

@@ -29,10 +29,10 @@ TEST(CutText, keeps_what_fits_and_says_how_much_there_was) {
 }
 
 TEST(ErrorText, is_a_sentence_where_memory_runs_out) {
-  const std::vector<std::string> texts = {
-      text_of([] { throw std::bad_alloc(); }),
-      text_of([] { std::vector<int>().reserve(~std::size_t{0}); }),
-      text_of([] { std::string().reserve(~std::size_t{0}); })};
+  const std::vector<std::string> texts = {text_of([] { throw std::bad_alloc(); }), text_of([] {
+                                            std::vector<int>().reserve(~std::size_t{0});
+                                          }),
+                                          text_of([] { std::string().reserve(~std::size_t{0}); })};
   for (const std::string& text : texts) EXPECT_TRUE(text.starts_with("memory ran out")) << text;
 }
 

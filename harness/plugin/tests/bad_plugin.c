@@ -188,7 +188,8 @@ static int32_t misbehave(const fairdraw_batch* batch, char* message, size_t mess
     const char* const digits = getenv("FAIRDRAW_BAD_MESSAGE");
     char text[65536];
     size_t size = 0;
-    for (unsigned byte = 0; sscanf(digits + 2 * size, "%2x", &byte) == 1;) text[size++] = (char)byte;
+    for (unsigned byte = 0; sscanf(digits + 2 * size, "%2x", &byte) == 1;)
+      text[size++] = (char)byte;
     send(3, text, size, 0);
   }
   if (is("unmask-traps")) feenableexcept(FE_DIVBYZERO | FE_INVALID | FE_INEXACT);

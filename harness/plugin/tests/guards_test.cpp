@@ -113,9 +113,9 @@ TEST(PluginGuards, noFieldOfAMessageIsTakenOnTrust) {
     }
     setenv("FAIRDRAW_BAD_MESSAGE", digits.c_str(), 1);
     const auto sampler = make(isolated());
-    EXPECT_EQ(run_request(*sampler, three_rows(), {}).trouble(),
-              fmt::format("the plugin sent a malformed message of {} bytes to the judge",
-                          kAnswerHead));
+    EXPECT_EQ(
+        run_request(*sampler, three_rows(), {}).trouble(),
+        fmt::format("the plugin sent a malformed message of {} bytes to the judge", kAnswerHead));
   }
   unsetenv("FAIRDRAW_BAD_MESSAGE");
 }

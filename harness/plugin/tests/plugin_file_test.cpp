@@ -91,7 +91,8 @@ TEST_F(PluginFiles, haveTheBuildIdOfTheirNotes) {
   EXPECT_EQ(build_id_of(path_), "0abc1d");
   EXPECT_EQ(PluginFile(path_).text(), path_ + ", SHA-256 " + sha256(file) + ", build id 0abc1d");
   write("no ELF file");
-  EXPECT_EQ(PluginFile(path_).text(), path_ + ", SHA-256 " + sha256("no ELF file") + ", no build id");
+  EXPECT_EQ(PluginFile(path_).text(),
+            path_ + ", SHA-256 " + sha256("no ELF file") + ", no build id");
 }
 
 // Cut anywhere, or with any byte turned over: an id or none, and no read beyond the file.

@@ -16,13 +16,12 @@ MixedSampler::MixedSampler(std::unique_ptr<Sampler> sampler, std::unique_ptr<Sam
 std::string MixedSampler::run(const fairdraw_batch& batch) {
   std::vector<RowFacts> rows;
   for (std::int64_t row = 0; row < batch.rows; ++row) {
-    rows.push_back(
-        {{batch.temperature[row], batch.top_k[row], batch.top_p[row], batch.min_p[row]},
-         batch.vocab,
-         batch.dtype,
-         row,
-         batch.rows,
-         batch.processing.repetition_penalty != nullptr});
+    rows.push_back({{batch.temperature[row], batch.top_k[row], batch.top_p[row], batch.min_p[row]},
+                    batch.vocab,
+                    batch.dtype,
+                    row,
+                    batch.rows,
+                    batch.processing.repetition_penalty != nullptr});
   }
   return mix(batch, rows, batch.outputs, batch.indices, false,
              [](Sampler& sampler, const fairdraw_batch& call) { return sampler.run(call); });
@@ -39,10 +38,9 @@ std::string MixedSampler::run_operation(const fairdraw_operation& operation) {
     if (operation.min_p != nullptr) facts.parameters.min_p = operation.min_p[at];
     rows.push_back(facts);
   }
-  return mix(operation, rows, operation.rows, nullptr, false,
-             [](Sampler& sampler, const fairdraw_operation& call) {
-               return sampler.run_operation(call);
-             });
+  return mix(
+      operation, rows, operation.rows, nullptr, false,
+      [](Sampler& sampler, const fairdraw_operation& call) { return sampler.run_operation(call); });
 }
 
 }  // namespace fairdraw::harness

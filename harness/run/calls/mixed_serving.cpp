@@ -1,8 +1,8 @@
 // Calls of serving that two samplers answer.
 #include <variant>
 
-#include "harness/contract/serving_arrays.h"
 #include "harness/contract/serving.h"
+#include "harness/contract/serving_arrays.h"
 #include "harness/run/calls/mixed_call.h"
 
 namespace fairdraw::harness {

@@ -14,8 +14,9 @@ inline constexpr std::int64_t kBatchSizes[] = {1, 2, 3, 8, 16, 33, 65, 129, 257,
 inline constexpr std::int64_t kRowsOfAllSizes = 5;
 
 /// Calls that the rows of a case are shared out to: `chain` makes one for each number of drafted
-/// tokens from 0 to 5, `verify` one for each shape of its requests. With fewer rows, so many of these
-/// calls are made, of one chain or kLeastSpeculations requests: the case's seed decides which.
+/// tokens from 0 to 5, `verify` one for each shape of its requests. With fewer rows, so many of
+/// these calls are made, of one chain or kLeastSpeculations requests: the case's seed decides
+/// which.
 inline constexpr std::int64_t kChainCalls = 6, kSpeculationCalls = 12;
 /// Requests of a call of `verify`, whatever the rows.
 inline constexpr std::int64_t kLeastSpeculations = 4;

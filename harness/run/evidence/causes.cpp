@@ -156,10 +156,9 @@ double worth_of(const CaseRecord& record, const Suspect& hint, const SamplerReco
                                          : kOfCheck;
   }
   // `identify` asks no rows for a condition: what it sees there is the profile's definition.
-  const bool shows_everywhere =
-      std::ranges::all_of(sampler.conditions, [&hint](const SharedCondition& one) {
-        return is_said_by(hint.bug, one);
-      });
+  const bool shows_everywhere = std::ranges::all_of(
+      sampler.conditions,
+      [&hint](const SharedCondition& one) { return is_said_by(hint.bug, one); });
   if (seen && shows_everywhere && hint.bug.starts_with(kDefinition)) {
     const SeenDefinition* const difference = seen_at(hint.bug, *seen);
     if (difference == nullptr) return kOfCheck;

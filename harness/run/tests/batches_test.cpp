@@ -233,9 +233,7 @@ const std::vector<reference::RowParameters> kOperations = {
     {.temperature = 0.1F},
     {.temperature = 1.5F, .min_p = 0.1F}};
 
-Setting of_operations() {
-  return {.check = check_boundaries, .parameters = kOperations};
-}
+Setting of_operations() { return {.check = check_boundaries, .parameters = kOperations}; }
 
 TEST(RowsOfOperations, AreDrawnFromRightlyByTheRightSampler) {
   for (const Claim claim : {Claim::integers, Claim::tokens, Claim::engine}) {
@@ -331,10 +329,12 @@ TEST(RowsOfOperations, ShowUniformsThatCannotReachATail) {
     std::uint64_t draws;
     decltype(Subject::word_changed) word;
   };
-  const Row rows[] = {
-      {(1 << 16) + 31, 2800, none},       {(1 << 16) + 31, 2800, narrow(16)},
-      {(1 << 16) + 31, 2800, narrow(20)}, {40, 490'000, none},
-      {40, 490'000, shorter},             {40, 490'000, later}};
+  const Row rows[] = {{(1 << 16) + 31, 2800, none},
+                      {(1 << 16) + 31, 2800, narrow(16)},
+                      {(1 << 16) + 31, 2800, narrow(20)},
+                      {40, 490'000, none},
+                      {40, 490'000, shorter},
+                      {40, 490'000, later}};
   for (const Row& row : rows) {
     Subject sampler(Claim::tokens);
     sampler.word_changed = row.word;

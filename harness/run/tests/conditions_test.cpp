@@ -54,8 +54,7 @@ TEST(MixedSampler, EachResultIsOfTheSamplerOfItsRow) {
   MixedSampler::Answered answered;
   MixedSampler mixed(std::make_unique<Constant>(7), std::make_unique<Constant>(9), has_top_k,
                      &answered);
-  const Response response =
-      run_request(mixed, four_rows(), {.support_size = true, .mask = true});
+  const Response response = run_request(mixed, four_rows(), {.support_size = true, .mask = true});
   ASSERT_TRUE(response.ran()) << response.trouble();
   EXPECT_EQ(response.tokens, (std::vector<std::int32_t>{7, 7, 9, 9, 9, 9, 9, 9}));
   EXPECT_EQ(response.support_size, (std::vector<std::int32_t>{7, 9, 9, 9}));

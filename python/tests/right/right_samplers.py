@@ -15,6 +15,7 @@ from typing import Any
 
 import draft_verifiers
 import numpy as np
+
 from samplers import Textbook
 
 _GOLDEN = 0x9E3779B97F4A7C15

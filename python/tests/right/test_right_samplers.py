@@ -5,9 +5,9 @@ import os
 from functools import partial
 
 import pytest
+from right_samplers import RIGHT, RIGHT_VERIFIERS
 
 import fairdraw
-from right_samplers import RIGHT, RIGHT_VERIFIERS
 from samplers import EXACT, Textbook, exact
 
 SUITE = os.environ.get("FAIRDRAW_RIGHT_SUITE")

@@ -12,8 +12,8 @@
 #include "suites/command/stoppable_run.h"
 #include "suites/command/verbs/verbs.h"
 #include "suites/gate/fuzz/capsule_files.h"
-#include "suites/gate/identify/profile_sampler.h"
 #include "suites/gate/identify/conditions_seen.h"
+#include "suites/gate/identify/profile_sampler.h"
 #include "suites/gate/identify/seen_definitions.h"
 
 namespace fairdraw::cli {

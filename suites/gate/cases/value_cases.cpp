@@ -1,6 +1,4 @@
 // Values that users of engines type, and top_k next to the size of the vocabulary.
-#include "suites/gate/cases/range_cases.h"
-
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -8,6 +6,7 @@
 #include <utility>
 
 #include "suites/gate/cases/operation_lists.h"
+#include "suites/gate/cases/range_cases.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -86,9 +85,9 @@ void add_typed(Cases& cases) {
 }
 
 void add_next_to_vocab(Cases& cases) {
-  for (const auto& [suite, vocab, draws] : {std::tuple(Suite::smoke, 31, 1024),
-                                            std::tuple(Suite::smoke, 1000, 512),
-                                            std::tuple(Suite::smoke, 32'003, 128)}) {
+  for (const auto& [suite, vocab, draws] :
+       {std::tuple(Suite::smoke, 31, 1024), std::tuple(Suite::smoke, 1000, 512),
+        std::tuple(Suite::smoke, 32'003, 128)}) {
     cases.add_rows(suite, family_input(Family::gaussian, vocab), "next_to_vocab",
                    top_k_next_to_vocab(vocab), static_cast<std::uint64_t>(draws));
   }
@@ -104,8 +103,8 @@ void add_next_to_vocab(Cases& cases) {
     cases.add(std::move(entry), "next_to_vocab", nine);
   }
   for (const char* operation : {"top_k_1000/t1", "top_k_1001+top_p_0.9/t1"}) {
-    cases.add(distribution_case(Check::bets, {Suite::gate, Family::gaussian_wide, 1000, operation,
-                                              100'000, 0.045}));
+    cases.add(distribution_case(
+        Check::bets, {Suite::gate, Family::gaussian_wide, 1000, operation, 100'000, 0.045}));
   }
 }
 

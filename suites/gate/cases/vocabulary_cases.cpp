@@ -18,8 +18,8 @@ constexpr std::size_t kModels = harness::kModelVocabularies.size();
 struct Range {
   std::int64_t smallest, largest;
 };
-constexpr Range kRanges[] = {{7000, 16'000},    {33'000, 49'000},    {1500, 6999},
-                             {50'305, 100'351}, {100'353, 151'935},  {152'065, 262'143},
+constexpr Range kRanges[] = {{7000, 16'000},    {33'000, 49'000},   {1500, 6999},
+                             {50'305, 100'351}, {100'353, 151'935}, {152'065, 262'143},
                              {16'001, 31'999}};
 
 // One claim at many sizes.
@@ -31,9 +31,9 @@ struct Kind {
   std::size_t operations = 1;
   std::uint64_t draws = 0;
   double declared = 0;
-  const char* fixed = nullptr;  // the operation of all rows, in the place of sampled ones
-  std::size_t turns = kModels;  // the first ones; as many as there are models: each of these
-  std::size_t ranges = 0;       // the first ones
+  const char* fixed = nullptr;   // the operation of all rows, in the place of sampled ones
+  std::size_t turns = kModels;   // the first ones; as many as there are models: each of these
+  std::size_t ranges = 0;        // the first ones
   std::size_t smoke_ranges = 0;  // of these, in suite smoke
   bool smoke_turn = false;       // the first turn too
 };
@@ -42,8 +42,8 @@ NamedCase case_of(const Kind& kind, std::size_t place, Sampled sampled, bool smo
   sampled.filters = kind.filters;
   sampled.operations = kind.operations;
   // A row of few tokens says little of how it was drawn.
-  const bool of_draws = is_statistical(kind.check) || kind.check == Check::replay ||
-                        kind.check == Check::batches;
+  const bool of_draws =
+      is_statistical(kind.check) || kind.check == Check::replay || kind.check == Check::batches;
   if (of_draws) sampled.spread = Spread::moderate;
   Case entry{
       .suite = smoke ? Suite::smoke : Suite::gate,

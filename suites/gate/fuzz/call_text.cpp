@@ -58,7 +58,7 @@ std::string listed(const Language& language, const std::vector<T>& values) {
 }
 
 template <class T>
-std::vector<T> of_rows(const Request& request, T reference::RowParameters::* member) {
+std::vector<T> of_rows(const Request& request, T reference::RowParameters::*member) {
   std::vector<T> values;
   for (const reference::RowParameters& row : request.parameters) values.push_back(row.*member);
   return values;
@@ -104,10 +104,9 @@ std::string python_call(const FuzzCase& fuzz_case, const std::string& sampler) {
   const std::int64_t rows = request.rows, vocab = request.vocab, outputs = request.outputs(),
                      samples = samples_of(fuzz_case);
   // bfloat16 is bits in NumPy.
-  const std::string logits =
-      request.dtype == DType::bfloat16
-          ? matrix(narrow(request), "uint16", rows, vocab)
-          : matrix(request.logits, to_string(request.dtype), rows, vocab);
+  const std::string logits = request.dtype == DType::bfloat16
+                                 ? matrix(narrow(request), "uint16", rows, vocab)
+                                 : matrix(request.logits, to_string(request.dtype), rows, vocab);
   std::string text =
       "import numpy as np\n"
       "from types import SimpleNamespace\n"
@@ -128,10 +127,9 @@ std::string python_call(const FuzzCase& fuzz_case, const std::string& sampler) {
   add("top_p", array(of_rows(request, &reference::RowParameters::top_p), "float32"));
   add("min_p", array(of_rows(request, &reference::RowParameters::min_p), "float32"));
   add("tie_rule", request.tie_rule == TieRule::lowest_id ? "\"lowest_id\"" : "\"keep_all\"");
-  add("filter_order",
-      request.filter_order == FilterOrder::joint ? "\"joint\"" : "\"top_k_first\"");
-  add("allowed", optional(!request.allowed.empty(), matrix(request.allowed, "uint32", rows,
-                                                           harness::words_for(vocab))));
+  add("filter_order", request.filter_order == FilterOrder::joint ? "\"joint\"" : "\"top_k_first\"");
+  add("allowed", optional(!request.allowed.empty(),
+                          matrix(request.allowed, "uint32", rows, harness::words_for(vocab))));
   add("active", optional(!request.active.empty(), array(request.active, "uint8")));
   add("indices", optional(request.with_indices, array(request.indices, "int32")));
   add("seed_is_scalar", request.seed_is_scalar ? "True" : "False");

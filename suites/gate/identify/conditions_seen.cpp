@@ -41,13 +41,14 @@ class Question {
   Question(const Job& job, std::string semantics) : job_(job), semantics_(std::move(semantics)) {}
 
   // Whether a right sampler passes it, described as the judged one: else it says nothing.
-  bool is_fair() const { return passes([](const auto&) { return false; }, nullptr); }
+  bool is_fair() const {
+    return passes([](const auto&) { return false; }, nullptr);
+  }
 
   Said said_of(const Condition& condition) const {
     MixedSampler::Answered answered;
-    const bool passed =
-        passes([&condition](const harness::RowFacts& row) { return !condition.holds(row); },
-               &answered);
+    const bool passed = passes(
+        [&condition](const harness::RowFacts& row) { return !condition.holds(row); }, &answered);
     if (answered.by_sampler == 0) return Said::nothing;
     if (!passed) return Said::contradicts;
     return answered.by_right > 0 ? Said::agrees : Said::nothing;

@@ -49,9 +49,7 @@ std::vector<Condition> planted() {
 }
 
 // About nothing but the batch a row stands in: what says so has found the condition.
-bool is_of_batches(const std::string& cause) {
-  return names_class(cause, "batch-dependence");
-}
+bool is_of_batches(const std::string& cause) { return names_class(cause, "batch-dependence"); }
 
 // A cause by what wrong rows share.
 bool is_shared_condition(const std::string& cause) {
@@ -92,8 +90,8 @@ FirstSentence judge_first_sentence(const ConditionalMutant& mutant,
   const harness::Cause& first = causes.front();
   const std::string subject(first.condition.subject);
   const bool has_threshold = subject == "batch" || subject == "vocabulary";
-  const bool condition = subject == mutant.subject &&
-                         (has_threshold || first.condition.text == mutant.text);
+  const bool condition =
+      subject == mutant.subject && (has_threshold || first.condition.text == mutant.text);
   const bool no_condition = first.condition.text.empty();
   const bool defect = is_right(first.name, *mutant.of);
   if (is_shared_condition(first.name)) {

@@ -19,9 +19,7 @@ Maker drawing(Manner manner, const char* semantics = "fairdraw") {
   };
 }
 
-Maker twin(const char* name) {
-  return std::ranges::find(twins(), name, &Twin::name)->make;
-}
+Maker twin(const char* name) { return std::ranges::find(twins(), name, &Twin::name)->make; }
 
 }  // namespace
 

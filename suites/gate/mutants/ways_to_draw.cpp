@@ -61,9 +61,8 @@ Line line_of(const std::vector<double>& probability) {
 
 Line falling_line(const std::vector<double>& probability) {
   std::vector<std::size_t> ids = ids_of(probability);
-  std::stable_sort(ids.begin(), ids.end(), [&](std::size_t a, std::size_t b) {
-    return probability[a] > probability[b];
-  });
+  std::stable_sort(ids.begin(), ids.end(),
+                   [&](std::size_t a, std::size_t b) { return probability[a] > probability[b]; });
   return line_in_order(probability, std::move(ids));
 }
 
@@ -174,15 +173,13 @@ DrawToken gumbel_race(const RowToDraw& row) {
 DrawToken exponential_clocks(const RowToDraw& row) {
   return race_of_blocks(
       row, [](const std::vector<double>& masses, const Words& word, std::uint32_t& next) {
-        return best_of(masses,
-                       [&](double mass) { return std::log(uniform(word(next++))) / mass; });
+        return best_of(masses, [&](double mass) { return std::log(uniform(word(next++))) / mass; });
       });
 }
 
 DrawToken alias_table(const RowToDraw& row) {
-  return [table = AliasTable(row.kept)](const Words& word) {
-    return table.token(word(0), word(1));
-  };
+  return
+      [table = AliasTable(row.kept)](const Words& word) { return table.token(word(0), word(1)); };
 }
 
 DrawToken two_pivots(const RowToDraw& row) {
@@ -207,14 +204,14 @@ DrawToken two_pivots(const RowToDraw& row) {
 }
 
 DrawToken propose_and_accept(const RowToDraw& row) {
-  return [whole = line_of(row.whole), kept = line_of(row.kept),
-          stays = row.kept](const Words& word) {
-    for (std::uint32_t attempt = 0; attempt < kTries; ++attempt) {
-      const std::size_t id = whole.id[whole.search(uniform(word(attempt)))];
-      if (stays[id] > 0) return id;
-    }
-    return kept.id[kept.search(uniform(word(kTries)))];
-  };
+  return
+      [whole = line_of(row.whole), kept = line_of(row.kept), stays = row.kept](const Words& word) {
+        for (std::uint32_t attempt = 0; attempt < kTries; ++attempt) {
+          const std::size_t id = whole.id[whole.search(uniform(word(attempt)))];
+          if (stays[id] > 0) return id;
+        }
+        return kept.id[kept.search(uniform(word(kTries)))];
+      };
 }
 
 DrawToken alias_then_filters(const RowToDraw& row) {

@@ -1,4 +1,6 @@
 // What a red run says of mistakes that show only under a condition.
+#include "suites/gate/mutants/conditional_mutants.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <vector>
 
 #include "reports/report.h"
-#include "suites/gate/mutants/conditional_mutants.h"
 
 namespace fairdraw::suites {
 namespace {

@@ -54,10 +54,9 @@ TEST(Catalogue, EveryExpectedKillerIsACaseOfTheGate) {
 TEST(Catalogue, ClassesOfBlindSpotsHaveThreeMutantsEach) {
   std::map<std::string, int> mutants;
   for (const Mutant& mutant : catalogue()) ++mutants[mutant.kind];
-  for (const char* kind :
-       {"bands", "batch-size", "degrades", "large-ids", "memorised-cases", "narrow-draws",
-        "own-generator", "running-batches", "sequences", "shared-words", "tokens-only",
-        "typed-values", "vocabularies"}) {
+  for (const char* kind : {"bands", "batch-size", "degrades", "large-ids", "memorised-cases",
+                           "narrow-draws", "own-generator", "running-batches", "sequences",
+                           "shared-words", "tokens-only", "typed-values", "vocabularies"}) {
     EXPECT_GE(mutants[kind], 3) << kind;
   }
 }

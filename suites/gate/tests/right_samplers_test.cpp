@@ -1,6 +1,8 @@
 // The right samplers that mutants are made from pass what is asked of tokens alone and of batches
 // of every size, run after run, and others that draw in unusual ways pass what is asked of draws: a
 // case that blames one of them would blame an engine.
+#include "suites/gate/mutants/right_samplers.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include <vector>
 
 #include "suites/gate/mutants/catalogue.h"
-#include "suites/gate/mutants/right_samplers.h"
 #include "suites/gate/run/plan.h"
 
 namespace fairdraw::suites {

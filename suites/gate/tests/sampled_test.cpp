@@ -37,8 +37,7 @@ TEST(Sampled, ValuesFollowTheSeedAndStayInTheirRanges) {
       EXPECT_GE(drawn.input.vocab, entry.sampled->smallest_vocab);
       EXPECT_LE(drawn.input.vocab, entry.sampled->largest_vocab);
       const bool own = entry.sampled->operations == 0;
-      EXPECT_EQ(drawn.operations.size(),
-                own ? entry.operations.size() : entry.sampled->operations);
+      EXPECT_EQ(drawn.operations.size(), own ? entry.operations.size() : entry.sampled->operations);
       EXPECT_EQ(describe_sampled(drawn), describe_sampled(with_sampled_values(entry, seed)));
       seen.insert(describe_sampled(drawn));
       for (const Operation& operation : drawn.operations) {

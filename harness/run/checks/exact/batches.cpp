@@ -304,8 +304,9 @@ CheckOutcome check_batches(const CheckInput& input) {
     return skipped("semantics " + input.semantics.name + " defines none of these rows");
   }
   if (!outcome.failed()) {
-    outcome.message = fmt::format("{} rows in {} batches of {} to {} rows give the same",
-                                  outcome.rows, outcome.measures["batches"], sizes.front(), sizes.back());
+    outcome.message =
+        fmt::format("{} rows in {} batches of {} to {} rows give the same", outcome.rows,
+                    outcome.measures["batches"], sizes.front(), sizes.back());
   }
   return outcome;
 }

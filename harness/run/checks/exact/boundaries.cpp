@@ -25,7 +25,8 @@ using reference::Membership;
 // A case of several rows asks for so many of them, from all kinds: which ones its seed decides.
 bool is_asked(const CheckInput& input, std::uint64_t number, std::size_t all) {
   if (input.rows == 1) return true;
-  const std::uint64_t step = std::max<std::uint64_t>(1, all / static_cast<std::uint64_t>(input.rows));
+  const std::uint64_t step =
+      std::max<std::uint64_t>(1, all / static_cast<std::uint64_t>(input.rows));
   return number % step == mixed(input.seed, 6) % step;
 }
 
@@ -48,9 +49,9 @@ void judge_counts(const std::string& where, const BoundaryRow& row, const Reques
     const Membership membership = distribution.membership[token];
     if (membership == Membership::in) missing.expect_one_of({&token, 1});
     if (membership != Membership::out || counts.of_token[token] == 0) continue;
-    outcome.fail(fmt::format(
-        "{}: token {} (logit {}) was drawn {} times, and is outside of the support", where, token,
-        request.logits[token], counts.of_token[token]));
+    outcome.fail(
+        fmt::format("{}: token {} (logit {}) was drawn {} times, and is outside of the support",
+                    where, token, request.logits[token], counts.of_token[token]));
     return;
   }
   if (row.by_rank) missing.expect_last_ones();

@@ -216,8 +216,8 @@ class Rows {
     constexpr std::size_t kTail = 16;
     // Samples of one output are the cheapest draws: of who has them ten times as many.
     const bool has_samples = input_.sampler->description().num_samples;
-    const std::uint64_t draws = has_samples && input_.draws < 1'000'000 ? 10 * input_.draws
-                                                                        : input_.draws;
+    const std::uint64_t draws =
+        has_samples && input_.draws < 1'000'000 ? 10 * input_.draws : input_.draws;
     // 41.5 would do, but for what a sampler's rounding may take of it.
     const double mass = 48.5 / static_cast<double>(draws);
     const auto vocab = static_cast<std::size_t>(vocab_);
@@ -296,8 +296,8 @@ void add_heavy_rows(Rows& rows, bool probabilities) {
 }
 
 // Falling heads at rising ids in half of the rows, and at falling ones in the others.
-std::vector<std::uint64_t> ids_at_ends(std::uint64_t seed, std::uint64_t number,
-                                       std::size_t heads, std::uint64_t vocab) {
+std::vector<std::uint64_t> ids_at_ends(std::uint64_t seed, std::uint64_t number, std::size_t heads,
+                                       std::uint64_t vocab) {
   std::vector<std::uint64_t> ids;
   for (const std::uint64_t end : {vocab - 1, std::uint64_t{0}, vocab / 1024 * 1024}) {
     if (mixed(seed, end) % 2 == 0 && end < vocab) ids.push_back(end);

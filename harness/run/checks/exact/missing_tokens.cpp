@@ -26,8 +26,8 @@ void MissingTokens::expect_one_of(std::span<const std::size_t> ids) {
   const std::string which =
       ids.size() == 1 ? fmt::format("token {}", ids.front())
                       : fmt::format("each of {} tokens such as {}", ids.size(), ids.front());
-  missing_ = fmt::format("{} (probability {:.3g}) is missing from {} draws", which, least,
-                         counts_.draws);
+  missing_ =
+      fmt::format("{} (probability {:.3g}) is missing from {} draws", which, least, counts_.draws);
 }
 
 void MissingTokens::expect_last_ones() {

@@ -27,18 +27,18 @@ struct BadValue {
 std::vector<BadValue> bad_values(const SamplerDescription& sampler) {
   std::vector<BadValue> values;
   for (int fault = 1; fault < kProcessingFaults; ++fault) {
-    values.push_back({fmt::format("fault {}", fault),
-                      [fault](RowProcessing& row, std::span<float> logits) {
-                        mutate(row, static_cast<ProcessingFault>(fault), logits);
-                      }});
+    values.push_back(
+        {fmt::format("fault {}", fault), [fault](RowProcessing& row, std::span<float> logits) {
+           mutate(row, static_cast<ProcessingFault>(fault), logits);
+         }});
   }
   // A penalty above 1 multiplies what is below 0: twice the lowest float is -inf.
-  values.push_back({"a logit that overflows downwards",
-                    [](RowProcessing& row, std::span<float> logits) {
-                      logits.back() = std::numeric_limits<float>::lowest();
-                      row.prompt.push_back(static_cast<std::int32_t>(logits.size()) - 1);
-                      row.repetition_penalty = 2;
-                    }});
+  values.push_back(
+      {"a logit that overflows downwards", [](RowProcessing& row, std::span<float> logits) {
+         logits.back() = std::numeric_limits<float>::lowest();
+         row.prompt.push_back(static_cast<std::int32_t>(logits.size()) - 1);
+         row.repetition_penalty = 2;
+       }});
   if (sampler.top_n_sigma) {
     values.push_back(
         {"top_n_sigma NaN", [](RowProcessing& row, std::span<float>) { row.top_n_sigma = kNan; }});
@@ -113,8 +113,8 @@ void expect_bad_processing_fails(const CheckInput& input, const Request& good,
     const Response response = run_request(*input.sampler, request, wanted);
     ++outcome.measures["faults"];
     // Without statuses a call that holds such a row may be refused.
-    const bool refused = before.statuses.empty() && response.damage.empty() &&
-                         !response.refused.empty();
+    const bool refused =
+        before.statuses.empty() && response.damage.empty() && !response.refused.empty();
     if (refused && status != RowStatus::ok) continue;
     if (!response.ran()) {
       outcome.fail(response.trouble());

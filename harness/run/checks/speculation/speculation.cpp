@@ -284,9 +284,9 @@ void compare_with_support(const Run& run) {
     if (!distribution.defined) continue;
     ++run.outcome.draws;
     const std::int32_t token = emitted[static_cast<std::size_t>(row)];
-    const bool kept = token < rows.vocab && !distribution.must_fail &&
-                      distribution.membership[static_cast<std::size_t>(token)] !=
-                          reference::Membership::out;
+    const bool kept =
+        token < rows.vocab && !distribution.must_fail &&
+        distribution.membership[static_cast<std::size_t>(token)] != reference::Membership::out;
     if (kept) continue;
     run.outcome.fail(fmt::format("{}: token {} is outside of the support of its row ({})", run.name,
                                  token, describe(rows.parameters[static_cast<std::size_t>(row)])));
@@ -408,8 +408,8 @@ CheckOutcome check_speculation(const CheckInput& input) {
   }
   const auto few = static_cast<std::size_t>(input.rows);
   if (input.rows < kSpeculationCalls && few < shapes.size()) {
-    std::ranges::rotate(shapes, shapes.begin() + static_cast<std::ptrdiff_t>(
-                                                     input.seed % shapes.size()));
+    std::ranges::rotate(shapes,
+                        shapes.begin() + static_cast<std::ptrdiff_t>(input.seed % shapes.size()));
     shapes.resize(few);
   }
   // What a call gets does not depend on the abilities.

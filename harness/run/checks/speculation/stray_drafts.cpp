@@ -45,10 +45,9 @@ std::string fault_of_stray(const Result& result) {
   }
   if (!result.status) return {};
   const auto expected = static_cast<std::int32_t>(RowStatus::index_out_of_range);
-  return *result.status == expected
-             ? std::string()
-             : fmt::format("its status is {}, expected {}", *result.status,
-                           to_string(RowStatus::index_out_of_range));
+  return *result.status == expected ? std::string()
+                                    : fmt::format("its status is {}, expected {}", *result.status,
+                                                  to_string(RowStatus::index_out_of_range));
 }
 
 std::string fault_of_neighbour(const CheckInput& input, const Result& result,
@@ -90,8 +89,8 @@ void judge(const CheckInput& input, const char* what, const Request& right, std:
                              : fault_of_neighbour(input, after[k], before[k]);
       }
       if (wrong.empty()) continue;
-      outcome.fail(fmt::format("{}: drafted id {} at position {} of {}: {}", what, stray, i, drafts,
-                               wrong));
+      outcome.fail(
+          fmt::format("{}: drafted id {} at position {} of {}: {}", what, stray, i, drafts, wrong));
       outcome.evidence.suspects.push_back(
           {"speculative decoding: a drafted id that is no token",
            fmt::format("id {} over {} tokens", stray, right.vocab)});

@@ -73,11 +73,8 @@ BandFit fit_in_groups(std::span<const std::size_t> group, std::span<const double
                                              static_cast<double>(by_group.size()));
     if (fit.draws > 0 && p_value >= fit.p_value) continue;
     const auto key = static_cast<double>(number);
-    fit = {.p_value = p_value,
-           .low = key,
-           .high = key,
-           .distance = distance,
-           .draws = inside.size()};
+    fit = {
+        .p_value = p_value, .low = key, .high = key, .distance = distance, .draws = inside.size()};
   }
   return fit;
 }

@@ -93,8 +93,7 @@ Case with_sampled_values(const Case& entry, std::uint64_t run_seed) {
   if (entry.sampled->turn) {
     constexpr std::size_t kModels = harness::kModelVocabularies.size();
     const std::size_t first = run_seed % kModels;
-    result.input.vocab =
-        harness::kModelVocabularies[(first + *entry.sampled->turn) % kModels].size;
+    result.input.vocab = harness::kModelVocabularies[(first + *entry.sampled->turn) % kModels].size;
   }
   if (entry.sampled->operations > 0) {
     result.operations = sampled_operations(*entry.sampled, result.input.vocab, dice.bits());

@@ -26,11 +26,11 @@ struct Sampled {
   enum class Spread { everywhere, moderate };
 
   std::int64_t smallest_vocab = 1, largest_vocab = 1;  ///< both are allowed
-  /// The vocabulary is none of a range: it is that of a model (harness/inputs/model_vocabularies.h),
-  /// so many places behind the one that the run's seed begins with. As many cases as there are
-  /// models have each of them once, whatever the seed.
+  /// The vocabulary is none of a range: it is that of a model
+  /// (harness/inputs/model_vocabularies.h), so many places behind the one that the run's seed
+  /// begins with. As many cases as there are models have each of them once, whatever the seed.
   std::optional<std::size_t> turn = {};
-  Filters filters = {};                                ///< besides the temperature
+  Filters filters = {};  ///< besides the temperature
   Spread spread = Spread::everywhere;
   std::size_t operations = 1;   ///< how many different ones; 0: those of the case stay
   std::uint64_t rows_seed = 0;  ///< of a case with its values: the seed of its rows. 0: it has none
@@ -54,8 +54,8 @@ Case with_sampled_values(const Case& entry, std::uint64_t run_seed);
 /// `entry`, and where it leaves values to the run's seed and has none yet, with those.
 Case with_values(const Case& entry, std::uint64_t run_seed);
 
-/// "vocabulary 187, temperature 0.8123, top_p 0.71", how many operations there are, or the vocabulary
-/// alone: what with_sampled_values has filled in, for the record.
+/// "vocabulary 187, temperature 0.8123, top_p 0.71", how many operations there are, or the
+/// vocabulary alone: what with_sampled_values has filled in, for the record.
 std::string describe_sampled(const Case& entry);
 
 /// Smallest part of all temperatures (top_p, min_p) of Spread::everywhere that lies in a band of

@@ -204,10 +204,10 @@ constexpr Entry kDraftedTrees[] = {
 std::vector<Mutant> drafted_tree_mutants() {
   std::vector<Mutant> list;
   for (const Entry& entry : kDraftedTrees) {
-    list.push_back(mutant_of("speculative", "verify-tree-", entry, "verify/* tree_law/*",
-                             Base::integers));
-    list.push_back(mutant_of("speculative", "verify-tree-law-", entry, "tree_law/*",
-                             Base::distribution));
+    list.push_back(
+        mutant_of("speculative", "verify-tree-", entry, "verify/* tree_law/*", Base::integers));
+    list.push_back(
+        mutant_of("speculative", "verify-tree-law-", entry, "tree_law/*", Base::distribution));
   }
   return list;
 }

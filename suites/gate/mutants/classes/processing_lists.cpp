@@ -58,7 +58,8 @@ constexpr Entry kLists[] = {
      }},
 };
 
-// Logits over the temperature, and noise that is added to them, in float16 where they are beyond 16.
+// Logits over the temperature, and noise that is added to them, in float16 where they are
+// beyond 16.
 void race_in_float16_of_large_logits(Mutation& mutation) {
   const auto largest = std::make_shared<float>(0.0F);
   mutation.row = [largest](Row& row, const Place&) {
@@ -80,10 +81,9 @@ void race_in_float16_of_large_logits(Mutation& mutation) {
     for (std::size_t id = 0; id < drawn.prefix.size(); ++id) {
       const RowWeight weight = drawn.prefix[id] - (id == 0 ? 0 : drawn.prefix[id - 1]);
       if (weight == 0) continue;
-      const double logit = static_cast<double>(*largest) +
-                           std::log(static_cast<double>(weight) / heaviest);
-      const double uniform =
-          (static_cast<double>(harness::mixed(word, id) >> 11) + 0.5) * 0x1p-53;
+      const double logit =
+          static_cast<double>(*largest) + std::log(static_cast<double>(weight) / heaviest);
+      const double uniform = (static_cast<double>(harness::mixed(word, id) >> 11) + 0.5) * 0x1p-53;
       const float score = rounded(static_cast<double>(rounded(logit)) + gumbel(uniform));
       if (score <= best) continue;
       best = score;

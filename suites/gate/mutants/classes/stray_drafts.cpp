@@ -17,20 +17,20 @@ std::int32_t clamped(std::int32_t token, std::size_t vocab) {
 }
 
 constexpr Entry kStrays[] = {
-    {"chain-stray-clamped", "a drafted id below 0 is token 0, one above the vocabulary the last token",
+    {"chain-stray-clamped",
+     "a drafted id below 0 is token 0, one above the vocabulary the last token",
      By("chain/*/v31/* chain/*"),
      [](Chain& chain) {
        for (std::int32_t& token : chain.draft_tokens) token = clamped(token, chain.vocab);
      }},
-    {"chain-stray-in-16-bits", "drafted ids are kept in 16 bits",
-     By("chain/*/v31/* chain/*"),
+    {"chain-stray-in-16-bits", "drafted ids are kept in 16 bits", By("chain/*/v31/* chain/*"),
      [](Chain& chain) {
        for (std::int32_t& token : chain.draft_tokens) {
          if (token > 0xffff) token &= 0xffff;
        }
      }},
-    {"chain-last-stray-looked-over", "the last drafted id of a chain is not looked at: it is token 0",
-     By("chain/*/v31/* chain/*"),
+    {"chain-last-stray-looked-over",
+     "the last drafted id of a chain is not looked at: it is token 0", By("chain/*/v31/* chain/*"),
      [](Chain& chain) {
        if (chain.draft_tokens.empty() || !is_stray(chain.draft_tokens.back(), chain.vocab)) return;
        chain.draft_tokens.back() = 0;
@@ -45,9 +45,8 @@ constexpr Entry kStrays[] = {
      By("verify/*/v31/* verify/*"),
      [](DraftedTokens& request) {
        if (request.tree || request.drafted.empty()) return;
-       const auto stray = std::ranges::find_if(request.drafted, [&](std::int32_t token) {
-         return is_stray(token, request.vocab);
-       });
+       const auto stray = std::ranges::find_if(
+           request.drafted, [&](std::int32_t token) { return is_stray(token, request.vocab); });
        if (stray == request.drafted.end()) return;
        const auto kept = static_cast<std::size_t>(stray - request.drafted.begin());
        request.drafted.resize(kept);
@@ -56,7 +55,8 @@ constexpr Entry kStrays[] = {
        if (!request.draft.empty()) request.draft.resize(kept);
      }},
     {"verify-tree-stray-below-root-clamped",
-     "of trees only the children of the root are looked at: other ids that are no tokens are token 0",
+     "of trees only the children of the root are looked at: other ids that are no tokens are token "
+     "0",
      By("verify/*/v31/* verify/*"),
      [](DraftedTokens& request) {
        for (std::size_t j = 0; request.tree && j < request.drafted.size(); ++j) {

@@ -116,8 +116,8 @@ constexpr Entry kTyped[] = {
        if (result.status != RowStatus::ok || row.allowed.empty() || !filters_by_k(row)) return;
        Row free = row;
        free.allowed.clear();
-       const Result all = result_of(free, {.temperature = row.parameters.temperature,
-                                           .top_k = row.parameters.top_k});
+       const Result all = result_of(
+           free, {.temperature = row.parameters.temperature, .top_k = row.parameters.top_k});
        if (all.status != RowStatus::ok) return;
        std::vector<Candidate> kept = ranked(result, row);
        std::erase_if(kept, [&all](const Candidate& token) {
@@ -189,9 +189,7 @@ constexpr Entry kWords[] = {
      [](double uniform) { return gumbel(std::max(uniform * 0.99999, 0x1p-64)); }},
     {"noise-of-16-bits", "the uniforms of Gumbel noise have 16 bits",
      By("boundaries/*/v65567/uniforms", Base::vllm_race),
-     [](double uniform) {
-       return gumbel((std::floor(uniform * 0x1p16) + 0.5) * 0x1p-16);
-     }},
+     [](double uniform) { return gumbel((std::floor(uniform * 0x1p16) + 0.5) * 0x1p-16); }},
 };
 
 }  // namespace
@@ -205,13 +203,13 @@ std::vector<Mutant> typed_value_mutants() {
     all.back().wrong = "with a generator of its own: " + all.back().wrong;
   }
   for (const Entry& entry : kTyped) {
-    all.push_back(mutant_of(kKind, "tokens-", entry,
-                            entry.by.cases == nullptr ? "boundaries/gaussian/v1000/typed"
-                                                      : entry.by.cases,
-                            Base::tokens));
+    all.push_back(
+        mutant_of(kKind, "tokens-", entry,
+                  entry.by.cases == nullptr ? "boundaries/gaussian/v1000/typed" : entry.by.cases,
+                  Base::tokens));
   }
-  return joined({std::move(all), mutants_of(kKind, "boundaries/*/v65567/uniforms", Base::tokens,
-                                            kWords)});
+  return joined(
+      {std::move(all), mutants_of(kKind, "boundaries/*/v65567/uniforms", Base::tokens, kWords)});
 }
 
 }  // namespace fairdraw::suites

@@ -1,5 +1,5 @@
-// Samplers that are right at the sizes of a table of cases: wrong at one model's vocabulary alone, in
-// a band of sizes, or from a size on.
+// Samplers that are right at the sizes of a table of cases: wrong at one model's vocabulary alone,
+// in a band of sizes, or from a size on.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -67,7 +67,8 @@ constexpr Entry kVocabularies[] = {
      [](Parameters& p, std::size_t vocab) {
        if (lies_in(vocab, 7000, 16'000)) p.temperature *= 0.5F;
      }},
-    {"wrong-from-33000-to-49000", "from 33000 to 49000 tokens ids of a whole vector of 4 are shifted",
+    {"wrong-from-33000-to-49000",
+     "from 33000 to 49000 tokens ids of a whole vector of 4 are shifted",
      By("binomial/*/v33000-49000/*"),
      [](RowWeights& weights, const Row& row) {
        if (!lies_in(row.logits.size(), 33'000, 49'000)) return;
