@@ -31,6 +31,7 @@
 #include "python/bindings/python_sampler.h"
 #include "reference/integer_model.h"
 #include "reference/semantics.h"
+#include "reports/escape.h"
 #include "reports/report.h"
 #include "reports/wording.h"
 #include "suites/command/captured_files.h"
@@ -365,7 +366,10 @@ void bind_verify(nb::module_& module) {
       .def_prop_ro("exit_code", &RunRecord::exit_code)
       .def("to_json", [](const RunRecord& record) { return reports::to_json(record); })
       .def("text", text_of)
-      .def("headline", reports::headline)
+      .def("headline",
+           [](const harness::RunRecord& record) {
+             return reports::terminal_text(reports::headline(record));
+           })
       .def("groups", groups_of)
       .def("unmet", harness::unmet_requirements)
       .def("summary", [](const RunRecord& record) { return reports::terminal_summary(record); })

@@ -129,6 +129,7 @@ RunRecord small_record() {
 
   record.samplers.back().seen = {
       "hf", {{"mass exactly at top_p", "mass_above_below_p", {"inclusive_mass_at_most_p"}}}};
+  record.samplers.back().conditions = {{"top_k", "rows with top_k"}};
   record.cases = {passed, exact, failed, underpowered, skipped, error, watched};
   for (CaseRecord& one : record.cases) {
     if (one.verdict != Verdict::skipped) one.replay = "fairdraw replay --case " + one.id;
@@ -196,6 +197,7 @@ RunRecord nasty_record() {
       sampler.seen->closest = nasty;
       sampler.seen->differences = {{nasty, nasty, {nasty}}};
     }
+    for (auto& condition : sampler.conditions) condition.subject = condition.text = nasty;
     sampler.name += nasty;
     sampler.version = nasty;
     sampler.semantics = nasty;
