@@ -111,7 +111,7 @@ TEST(Terminal, a_group_lists_some_cases_and_counts_the_others) {
 
 TEST(Terminal, quiet_leaves_out_what_is_neither_red_nor_the_summary) {
   const std::string text = to_terminal(small_record(), {.quiet = true});
-  EXPECT_TRUE(text.starts_with("1 of 1 failed case: lost lane\n")) << text;
+  EXPECT_TRUE(text.starts_with("1 of 1 failed case: Only in rows with top_k: lost lane\n")) << text;
   EXPECT_EQ(text.find("watch"), std::string::npos);
   EXPECT_EQ(text.find("note"), std::string::npos);
   EXPECT_TRUE(text.ends_with(terminal_summary(small_record()) + "\n"));
