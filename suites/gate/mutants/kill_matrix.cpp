@@ -65,7 +65,9 @@ class Judge {
       judge_further(mutant, outcome);
       note_seen_definitions([&mutant](const std::string&) { return mutant.make(); },
                             outcome.record);
-      note_conditions(plan_for(mutant.name, mutant.make).jobs, outcome.record);
+      if (options_.conditions) {
+        note_conditions(plan_for(mutant.name, mutant.make).jobs, outcome.record);
+      }
     }
     outcome.record.suite = to_string(Suite::gate);
     outcome.record.seed = options_.seed;

@@ -26,6 +26,9 @@ struct KillOptions {
   /// After the first kill some cheap cases of each check of suite smoke are judged too, so that the
   /// causes are those of a run and not of a case.
   bool causes = false;
+  /// With `causes`: failed cases are asked again for the condition that they share. Each costs some
+  /// forty runs of a case.
+  bool conditions = true;
   /// No cases but those of suite smoke and those that are expected to find a mutant, and no twins.
   bool smoke_alone = false;
   std::uint64_t seed = 0;
