@@ -303,8 +303,8 @@ bool judge_calls(const std::string& check, const std::string& message,
   constexpr std::string_view kRefused = "call refused: ";
   const std::size_t at = message.find(kRefused);
   if (at != message.npos && default_cause(check) != "bad values") {
-    suspects = {{"a call is refused: " + as_name(message.substr(at + kRefused.size())),
-                 as_name(message)}};
+    suspects = {
+        {"a call is refused: " + as_name(message.substr(at + kRefused.size())), as_name(message)}};
     return true;
   }
   if (message.find(fmt::format("token {}", kUnwritten)) != message.npos) {

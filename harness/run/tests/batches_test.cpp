@@ -92,7 +92,8 @@ CheckOutcome judge(Sampler& sampler, const Setting& setting) {
   input.parameters = setting.parameters;
   input.row_input = setting.row_input;
   input.banned_tokens = setting.banned;
-  input.rows = setting.rows;
+  // A case of several rows asks for a part of those of `boundaries`.
+  input.rows = setting.check == check_boundaries ? 1 : setting.rows;
   input.seed = 31;
   const bool statistical = setting.check == check_batch_distribution;
   input.draws = statistical ? 99'000 : setting.draws;

@@ -303,7 +303,8 @@ TEST(Chains, OfASamplerWithItsOwnGeneratorAreJudgedByTheirDistribution) {
     std::uint64_t calls = 0;
   };
   Own sampler;
-  EXPECT_STREQ(to_string(judge(sampler, check_chain).verdict), "skipped");
+  // Drafted ids that are no tokens fail whatever the arithmetic; nothing else is asked here.
+  EXPECT_STREQ(to_string(judge(sampler, check_chain).verdict), "passed");
   const CheckOutcome outcome = judge(sampler, check_chain_distribution);
   EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
 }

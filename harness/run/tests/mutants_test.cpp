@@ -360,7 +360,8 @@ TEST(RowsThroughTheirDistributions, AreDrawnInCallsWhereOutputsHaveOneSample) {
   EXPECT_EQ(one.most_samples, 1);
   EXPECT_EQ(in_calls.draws, in_samples.draws);
   EXPECT_EQ(in_calls.rows, in_samples.rows);
-  EXPECT_EQ(in_calls.min_discrepancy, in_samples.min_discrepancy);
+  // Samples are judged by their number, too, and share the level with that.
+  EXPECT_LT(in_calls.min_discrepancy, in_samples.min_discrepancy);
 }
 
 TEST(Underpowered, IsSaidBeforeAnyDraw) {
