@@ -101,6 +101,7 @@ static void penalise(struct row* row, const fairdraw_processing* p, int64_t r) {
       x = x - frequencies;
       x = x - presence;
     }
+    if (isfinite(row->logits[id]) && !isfinite(x)) row->bad = 1; /* downwards, too */
     row->logits[id] = x;
   }
 }
@@ -112,7 +113,10 @@ static void add_biases(struct row* row, const fairdraw_processing* p, int64_t r)
     int last = 1;
     for (int32_t j = i + 1; j < ids.length; ++j) last = last && ids.first[j] != ids.first[i];
     if (isnan(values[i]) || values[i] == INFINITY) row->bad = 1;
-    if (is_token(row, ids.first[i]) && last) row->logits[ids.first[i]] += values[i];
+    if (!is_token(row, ids.first[i]) || !last) continue;
+    float* const x = &row->logits[ids.first[i]];
+    if (isfinite(*x) && isfinite(values[i]) && !isfinite(*x + values[i])) row->bad = 1;
+    *x += values[i];
   }
 }
 

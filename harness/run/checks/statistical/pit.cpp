@@ -324,14 +324,13 @@ void note_dependence(const std::vector<Finding>& findings, CheckOutcome& outcome
 
 CheckOutcome check_pit(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
-  const Request one = make_request(input, 0, 1);
-  if (const Lack lacks = lack_for(sampler, one); !lacks.empty()) {
-    return skipped(lacks);
-  }
   Plan plan;
   plan.varying = varying_parameters(input);
   const auto different = static_cast<std::int64_t>(input.parameters.size());
   plan.operations = different > 1 && input.rows / different >= kRotations;
+  // Rows of operations differ in the filters that they need.
+  const Request asked = make_request(input, 0, plan.operations ? different : 1);
+  if (const Lack lacks = lack_for(sampler, asked); !lacks.empty()) return skipped(lacks);
   if (plan.operations) plan.varying.clear();
   // Captured rows are few: they are turned more often, so that the whole file is used once.
   const std::int64_t files_rows = input.logits->rows();
