@@ -75,7 +75,8 @@ std::string sha256_of(const std::string& path) {
 std::uint64_t padded(std::uint32_t size) { return (std::uint64_t{size} + 3) / 4 * 4; }
 
 std::string build_id_in(std::string_view notes) {
-  constexpr std::string_view kOwner("GNU", 4);  // and its 0
+  using std::string_view_literals::operator""sv;
+  constexpr std::string_view kOwner = "GNU\0"sv;
   while (notes.size() >= sizeof(Elf64_Nhdr)) {
     Elf64_Nhdr head;
     std::memcpy(&head, notes.data(), sizeof(head));

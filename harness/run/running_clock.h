@@ -10,11 +10,13 @@ namespace fairdraw::harness {
 /// the first question. Where the beats stopped (SIGSTOP, Ctrl-Z, a suspended machine), or came late
 /// on a machine with too much to do, little of the gap counts: who is judged has not used it up.
 struct RunningClock {
+  // NOLINTBEGIN(readability-identifier-naming): the names that std::chrono asks of a clock
   using duration = std::chrono::steady_clock::duration;
   using rep = duration::rep;
   using period = duration::period;
   using time_point = std::chrono::time_point<RunningClock>;
   static constexpr bool is_steady = true;
+  // NOLINTEND(readability-identifier-naming)
 
   static time_point now();
 

@@ -44,9 +44,10 @@ TEST(Sha256, isThatOfTheWholeWhateverThePieces) {
 }
 
 class PluginFiles : public testing::Test {
- protected:
+ public:
   ~PluginFiles() override { std::filesystem::remove(path_); }
 
+ protected:
   void write(const std::string& bytes) const {
     std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
   }
