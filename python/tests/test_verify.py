@@ -17,6 +17,9 @@ from fairdraw import _core, verification
 from samplers import EXACT, EXACT_PROBS, Proposing, Reporting, Textbook, exact, exact_probs
 
 SEED = 1  # of all runs here: what follows was seen with it, and holds for it again
+OPERATIONS = ("softmax", "log_softmax", "top_k_mask_logits", "min_p_mask_logits")
+OPERATIONS += ("top_k_renorm_probs", "top_p_renorm_probs")
+NO_OPERATIONS = {f"has no operation {name}" for name in OPERATIONS}
 
 
 def one_case(check, suite="smoke", **more):
@@ -33,10 +36,8 @@ def test_exact_callable_passes_the_smoke_suite():
     report = fairdraw.verify(exact, suite="smoke", seed=SEED, **EXACT)
     assert report.verdict == "passed", str(report.failures)
     report.raise_for_failures()
-    operations = ("softmax", "log_softmax", "top_k_mask_logits", "min_p_mask_logits")
-    operations += ("top_k_renorm_probs", "top_p_renorm_probs")
     assert reasons_for_skips(report) == {
-        *(f"has no operation {name}" for name in operations),
+        *NO_OPERATIONS,
         "keeps no requests",
         "takes no bfloat16 logits",
         "takes no logits processing",
@@ -61,6 +62,7 @@ def test_exact_callable_passes_on_torch_tensors():
     able = {**EXACT, "abilities": [*EXACT["abilities"], "bfloat16"]}
     no_probs = {"takes no probabilities"}
     no_requests = {
+        *NO_OPERATIONS,
         "keeps no requests",
         "takes no logits processing",
         "verifies no requests with drafts",
