@@ -38,7 +38,7 @@ Request four_rows() {
   Request request;
   request.rows = 4;
   request.vocab = 31;
-  request.logits.assign(4 * 31, 0);
+  request.logits.assign(std::size_t{4} * 31, 0);
   for (const std::int32_t top_k : {0, 5, 0, 5}) request.parameters.push_back({1, top_k, 1, 0});
   request.with_indices = true;
   request.indices = {3, 2, 2, 0};

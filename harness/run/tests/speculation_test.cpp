@@ -229,7 +229,8 @@ TEST(Speculation, OnlyWhatASamplerTakesIsAskedOfIt) {
 TEST(Speculation, WhatABlockLeavesMayBeTooLittleForFloat32) {
   const Distribution draft = {0.5, 0.5}, target = {0.5 - 0x1p-21, 0.5 + 0x1p-21};
   const auto judged = [&](std::size_t accepted, std::int32_t drafted) {
-    BlockAcceptance block("block", target, [&](std::size_t) { return draft; }, draft, draft);
+    BlockAcceptance block(
+        "block", target, [&](std::size_t) { return Distribution(draft); }, draft, draft);
     for (int i = 0; i < 500; ++i) {
       for (const std::int32_t token : {0, 1}) block.count(2, token);
     }
