@@ -1,6 +1,5 @@
 #include "harness/inputs/regular_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,25 +9,9 @@
 #include <cstring>
 
 #include "harness/contract/usage_error.h"
+#include "harness/inputs/open_file.h"
 
 namespace fairdraw::harness {
-namespace {
-
-// Closed whatever throws.
-struct OpenFile {
-  // A pipe that nobody writes to would keep who opens it waiting.
-  explicit OpenFile(const std::filesystem::path& path)
-      : number(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
-  ~OpenFile() {
-    if (number >= 0) close(number);
-  }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-
-  const int number;
-};
-
-}  // namespace
 
 std::string read_regular_file(const std::filesystem::path& path, std::uint64_t most) {
   const auto refuse = [&path](const std::string& why) {
@@ -36,7 +19,7 @@ std::string read_regular_file(const std::filesystem::path& path, std::uint64_t m
   };
   const OpenFile file(path);
   struct stat status {};
-  if (file.number < 0 || fstat(file.number, &status) != 0) refuse(std::strerror(errno));
+  if (file.number() < 0 || fstat(file.number(), &status) != 0) refuse(std::strerror(errno));
   if (S_ISDIR(status.st_mode)) refuse("it is a folder");
   if (!S_ISREG(status.st_mode)) refuse("it is no regular file");
   const auto refuse_size = [&](std::uint64_t size) {
@@ -48,7 +31,7 @@ std::string read_regular_file(const std::filesystem::path& path, std::uint64_t m
   text.reserve(static_cast<std::size_t>(status.st_size));
   std::array<char, 65536> block;
   for (;;) {
-    const ssize_t size = ::read(file.number, block.data(), block.size());
+    const ssize_t size = ::read(file.number(), block.data(), block.size());
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) refuse(std::strerror(errno));
     if (size <= 0) return text;

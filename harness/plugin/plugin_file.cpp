@@ -1,7 +1,6 @@
 #include "harness/plugin/plugin_file.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -14,50 +13,37 @@
 #include <string_view>
 
 #include "harness/contract/end_of_run.h"
+#include "harness/inputs/open_file.h"
 #include "harness/plugin/library.h"
 #include "harness/plugin/sha256.h"
 
 namespace fairdraw::harness::plugin {
 namespace {
 
-class OpenFile {
- public:
-  explicit OpenFile(const std::string& path)
-      : file_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
-  ~OpenFile() {
-    if (file_ >= 0) close(file_);
+// What is there of `size` bytes. It is read and not mapped: a file that is cut would end who has it
+// mapped.
+std::string bytes_at(const OpenFile& file, std::uint64_t from, std::size_t size) {
+  std::string bytes(size, '\0');
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t got =
+        pread(file.number(), bytes.data() + done, size - done, static_cast<off_t>(from + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    done += static_cast<std::size_t>(got);
   }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
+  bytes.resize(done);
+  return bytes;
+}
 
-  /// What is there of `size` bytes. It is read and not mapped: a file that is cut would end who has
-  /// it mapped.
-  std::string read(std::uint64_t from, std::size_t size) const {
-    std::string bytes(size, '\0');
-    std::size_t done = 0;
-    while (done < size) {
-      const ssize_t got =
-          pread(file_, bytes.data() + done, size - done, static_cast<off_t>(from + done));
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) break;
-      done += static_cast<std::size_t>(got);
-    }
-    bytes.resize(done);
-    return bytes;
-  }
-
-  template <class T>
-  std::optional<T> read(std::uint64_t from) const {
-    const std::string bytes = read(from, sizeof(T));
-    if (bytes.size() < sizeof(T)) return std::nullopt;
-    T value;
-    std::memcpy(&value, bytes.data(), sizeof(T));
-    return value;
-  }
-
- private:
-  int file_;
-};
+template <class T>
+std::optional<T> value_at(const OpenFile& file, std::uint64_t from) {
+  const std::string bytes = bytes_at(file, from, sizeof(T));
+  if (bytes.size() < sizeof(T)) return std::nullopt;
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  return value;
+}
 
 std::string sha256_of(const std::string& path) {
   const OpenFile file(path);
@@ -65,7 +51,7 @@ std::string sha256_of(const std::string& path) {
   constexpr std::size_t kPiece = std::size_t{1} << 20;
   std::uint64_t from = 0;
   for (;;) {
-    const std::string piece = file.read(from, kPiece);
+    const std::string piece = bytes_at(file, from, kPiece);
     if (piece.empty()) return sum.digits();
     sum.add({reinterpret_cast<const unsigned char*>(piece.data()), piece.size()});
     from += piece.size();
@@ -127,15 +113,15 @@ Known& known() {
 
 std::string build_id_of(const std::string& path) {
   const OpenFile file(path);
-  const auto head = file.read<Elf64_Ehdr>(0);
+  const auto head = value_at<Elf64_Ehdr>(file, 0);
   if (!head || std::memcmp(head->e_ident, ELFMAG, SELFMAG) != 0) return {};
   if (head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_phentsize != sizeof(Elf64_Phdr)) return {};
   for (std::uint64_t i = 0; i < head->e_phnum; ++i) {
-    const auto segment = file.read<Elf64_Phdr>(head->e_phoff + i * sizeof(Elf64_Phdr));
+    const auto segment = value_at<Elf64_Phdr>(file, head->e_phoff + i * sizeof(Elf64_Phdr));
     if (!segment || segment->p_type != PT_NOTE) continue;
     constexpr std::uint64_t kMost = 65536;  // bytes of notes
-    const std::string notes =
-        file.read(segment->p_offset, static_cast<std::size_t>(std::min(segment->p_filesz, kMost)));
+    const std::string notes = bytes_at(
+        file, segment->p_offset, static_cast<std::size_t>(std::min(segment->p_filesz, kMost)));
     if (std::string found = build_id_in(notes); !found.empty()) return found;
   }
   return {};

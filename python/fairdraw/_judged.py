@@ -274,6 +274,21 @@ def replay_call(
     return f"import {names}; fairdraw.{verb}({', '.join(arguments)}", tail + ")"
 
 
-def given(**arguments: tuple[Any, Any]) -> dict[str, Any]:
-    """Of arguments, each with what it is where nothing is said, those that say something else."""
-    return {key: value for key, (value, usual) in arguments.items() if value != usual}
+#: Values that arguments of the verbs have where nothing is said;
+#: None for all others.
+_USUAL = {
+    "abilities": [],
+    "device": "cpu",
+    "dtypes": ["float32"],
+    "exact_integer": False,
+    "keep_dtype": False,
+    "lacks": [],
+    "randomness": list(INDEPENDENCE),
+    "target": "logits",
+    "version": "",
+}
+
+
+def given(**arguments: Any) -> dict[str, Any]:
+    """Of arguments, those that say something else than _USUAL."""
+    return {key: value for key, value in arguments.items() if value != _USUAL.get(key)}

@@ -46,7 +46,9 @@ Request outputs_of_one_row(const Request& row, std::uint64_t draws, std::uint64_
   return request;
 }
 
-void add(const Response& response, Counts& counts) {
+}  // namespace
+
+void add_tokens(const Response& response, Counts& counts) {
   if (!response.ran()) {
     counts.trouble = response.trouble();
     return;
@@ -61,8 +63,6 @@ void add(const Response& response, Counts& counts) {
     }
   }
 }
-
-}  // namespace
 
 Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, std::uint64_t seed) {
   return count_draws(sampler, row, draws, seed, {});
@@ -93,12 +93,12 @@ Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, st
     if (call % part.parts != part.part - 1) continue;
     const std::uint64_t call_seed = mixed(seed, call);
     const bool scalar = !description.per_request_seeds || call % 2 == 1;
-    add(run_request(sampler,
-                    as_outputs
-                        ? outputs_of_one_row(row, of_call, call_seed, scalar, description.indices)
-                        : samples_of_one_output(row, of_call, call_seed),
-                    {}),
-        counts);
+    add_tokens(run_request(sampler,
+                           as_outputs ? outputs_of_one_row(row, of_call, call_seed, scalar,
+                                                           description.indices)
+                                      : samples_of_one_output(row, of_call, call_seed),
+                           {}),
+               counts);
   }
   return counts;
 }
@@ -110,7 +110,8 @@ Counts count_samples(Sampler& sampler, const Request& row, std::uint64_t draws,
   const std::uint64_t of_a_call = tokens_a_call(counts.of_token.size());
   for (std::uint64_t call = 0; counts.draws < draws && counts.trouble.empty(); ++call) {
     const std::uint64_t of_call = std::min(draws - counts.draws, of_a_call);
-    add(run_request(sampler, samples_of_one_output(row, of_call, mixed(seed, call)), {}), counts);
+    add_tokens(run_request(sampler, samples_of_one_output(row, of_call, mixed(seed, call)), {}),
+               counts);
   }
   return counts;
 }

@@ -12,6 +12,9 @@
 
 namespace fairdraw::harness {
 
+/// Counts the tokens of a call; where it did not run, its trouble.
+void add_tokens(const Response& response, Counts& counts);
+
 /// `draws` draws from row 0 of `row` (a request of one row). Three methods alternate, as far as the
 /// sampler has them: many samples of one output; many outputs of one row, each with its offset,
 /// as consecutive steps of serving have; one scalar seed for many outputs. Each call has a seed of

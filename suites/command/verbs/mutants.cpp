@@ -294,7 +294,7 @@ int run_conditions(const MutantOptions& options, const suites::KillOptions& kill
   }
   print("first sentences of {} mutants under conditions: {}\n", outcomes.size(), line);
   if (const OutputFile file("--json", options.json); file.wanted()) {
-    file.write(all.dump(2) + "\n");
+    file.write(reports::dump(all, 2) + "\n");
   }
   return 0;
 }

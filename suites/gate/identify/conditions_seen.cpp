@@ -250,6 +250,7 @@ class Conditions {
 }  // namespace
 
 void note_conditions(const std::vector<Job>& jobs, harness::RunRecord& record) {
+  if (std::ranges::none_of(record.cases, failed)) return;
   for (harness::SamplerRecord& sampler : record.samplers) {
     harness::RunRecord own = record;
     own.samplers = {sampler};

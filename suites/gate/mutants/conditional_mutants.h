@@ -11,8 +11,6 @@
 
 namespace fairdraw::suites {
 
-inline constexpr std::size_t kConditionalMutants = 60;
-
 /// A mutant whose mistake shows only in rows for which a condition holds.
 struct ConditionalMutant {
   const Mutant* of = nullptr;

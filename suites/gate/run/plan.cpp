@@ -362,15 +362,12 @@ void add_cases(const Plan& plan, std::vector<harness::CaseRecord> cases,
   }
 }
 
-std::string incomplete_text(const std::string& reason, std::size_t done, const Plan& plan) {
-  return fmt::format("{} after {} of {} cases", reason, done, plan.jobs.size());
-}
-
 harness::RunRecord record_of(const Plan& plan, harness::RunRecord record,
                              std::vector<harness::CaseRecord> cases, const std::string& reason) {
   add_cases(plan, std::move(cases), record);
   if (record.cases.size() < plan.jobs.size()) {
-    record.incomplete = incomplete_text(reason, record.cases.size(), plan);
+    record.incomplete =
+        fmt::format("{} after {} of {} cases", reason, record.cases.size(), plan.jobs.size());
   }
   complete_record(record);
   return record;

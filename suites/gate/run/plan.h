@@ -105,9 +105,6 @@ Plan make_plan(const PlanOptions& options);
 /// The record of a run that is planned, without its cases.
 harness::RunRecord begin_record(const Plan& plan, const PlanOptions& options);
 
-/// What a record says where `done` of the planned cases were run when `reason` ended the run.
-std::string incomplete_text(const std::string& reason, std::size_t done, const Plan& plan);
-
 /// A record that was begun, with the cases of its plan that were run; where these are not all,
 /// `reason` says why.
 harness::RunRecord record_of(const Plan& plan, harness::RunRecord begun,

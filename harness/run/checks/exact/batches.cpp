@@ -19,7 +19,6 @@ namespace {
 
 using reference::Membership;
 
-constexpr std::int64_t kMost = *std::rbegin(kBatchSizes);
 // Whole rows of probabilities are asked for up to here: 64 MiB.
 constexpr std::int64_t kMostProbabilities = std::int64_t{1} << 24;
 

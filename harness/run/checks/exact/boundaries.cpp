@@ -89,18 +89,13 @@ Counts draws_in_batches(const CheckInput& input, const Request& row, std::int64_
     for (std::int64_t i = 0; i < rows; ++i) {
       request.seed.push_back(mixed(seed + call, static_cast<std::uint64_t>(i)));
     }
-    const Response response = run_request(*input.sampler, request, {});
-    if (!response.ran()) {
-      counts.trouble = response.trouble();
-      return counts;
+    Response response = run_request(*input.sampler, request, {});
+    if (pads) {
+      std::size_t place = 0;
+      std::erase_if(response.tokens, [&place](std::int32_t) { return place++ % 2 == 0; });
     }
-    for (std::size_t i = 0; i < response.tokens.size(); ++i) {
-      if (pads && i % 2 == 0) continue;
-      const std::int32_t token = response.tokens[i];
-      ++counts.draws;
-      const bool in_range = token >= 0 && token < row.vocab;
-      ++(in_range ? counts.of_token[static_cast<std::size_t>(token)] : counts.no_token);
-    }
+    add_tokens(response, counts);
+    if (!counts.trouble.empty()) return counts;
   }
   return counts;
 }

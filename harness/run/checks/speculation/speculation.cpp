@@ -41,14 +41,6 @@ std::string name_of(const SpeculationShape& shape) {
                      shape.packed ? "packed" : "padded");
 }
 
-// The part of request b in an array of `width` values a request.
-std::vector<std::int32_t> part(const std::vector<std::int32_t>& values, std::int64_t b,
-                               std::int64_t width) {
-  if (values.empty()) return {};
-  const auto first = values.begin() + b * width;
-  return {first, first + width};
-}
-
 std::vector<std::int32_t> padded(std::vector<std::int32_t> values, std::int64_t width) {
   values.resize(static_cast<std::size_t>(width), -1);
   return values;
@@ -122,8 +114,8 @@ void compare_with_model(const Run& run) {
           fmt::format("{}: request {} with {} drafts: {} {}, the integer model says {}", run.name,
                       b, taken.drafted.size(), what, got, right));
     };
-    const std::vector<std::int32_t> tokens = part(response->tokens, b, width + 1);
-    const std::vector<std::int32_t> nodes = part(response->nodes, b, width);
+    const std::vector<std::int32_t> tokens = part_of(response->tokens, b, width + 1);
+    const std::vector<std::int32_t> nodes = part_of(response->nodes, b, width);
     const auto right_tokens = padded(expected.tokens, width + 1);
     if (!response->statuses.empty() &&
         response->statuses[at] != static_cast<std::int32_t>(expected.status)) {
@@ -171,7 +163,7 @@ void compare_greedy(const Run& run) {
         });
     if (tied) continue;
     ++run.outcome.draws;
-    const std::vector<std::int32_t> tokens = part(response->tokens, b, width + 1);
+    const std::vector<std::int32_t> tokens = part_of(response->tokens, b, width + 1);
     const auto right = padded(expected.tokens, width + 1);
     if (tokens == right) continue;
     run.outcome.fail(fmt::format("{}: greedy request {}: tokens {}, the largest logits are {}",
@@ -201,7 +193,7 @@ Reached reached_rows(const Run& run, const SpeculationResponse& response, Counts
     const DraftedTokens taken = split_request(asked, b);
     if (!counts(taken)) continue;
     const auto at = static_cast<std::size_t>(b);
-    const std::vector<std::int32_t> tokens = part(response.tokens, b, asked.width() + 1);
+    const std::vector<std::int32_t> tokens = part_of(response.tokens, b, asked.width() + 1);
     std::size_t row = 0;
     std::vector<std::int32_t> history;
     for (std::int64_t i = 0; i <= asked.width(); ++i) {
@@ -226,8 +218,8 @@ Reached reached_rows(const Run& run, const SpeculationResponse& response, Counts
       ++rows.rows;
       const std::int32_t node =
           i == asked.width() ? -1
-          : asked.trees      ? part(response.nodes, b, asked.width())[static_cast<std::size_t>(i)]
-                             : static_cast<std::int32_t>(i);
+          : asked.trees ? part_of(response.nodes, b, asked.width())[static_cast<std::size_t>(i)]
+                        : static_cast<std::int32_t>(i);
       row = static_cast<std::size_t>(node) + 1;
     }
   }
@@ -307,8 +299,8 @@ void compare_batches(const Run& run) {
     ++run.outcome.measures["relations"];
     for (std::int64_t i = 0; i < asked.batch; ++i) {
       const std::int64_t b = picks[static_cast<std::size_t>(i)];
-      const std::vector<std::int32_t> before = part(whole->tokens, b, width + 1);
-      const std::vector<std::int32_t> after = part(response->tokens, i, width + 1);
+      const std::vector<std::int32_t> before = part_of(whole->tokens, b, width + 1);
+      const std::vector<std::int32_t> after = part_of(response->tokens, i, width + 1);
       if (before == after) continue;
       run.outcome.fail(fmt::format("{}, {}: request {} gives {}, and {} in the whole batch",
                                    run.name, what, b, fmt::join(after, " "),

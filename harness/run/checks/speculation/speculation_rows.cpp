@@ -364,4 +364,11 @@ SpeculationRequest pick_requests(const SpeculationRequest& request,
   return picked;
 }
 
+std::vector<std::int32_t> part_of(const std::vector<std::int32_t>& values, std::int64_t b,
+                                  std::int64_t width) {
+  if (values.empty()) return {};
+  const auto first = values.begin() + b * width;
+  return {first, first + width};
+}
+
 }  // namespace fairdraw::harness

@@ -38,4 +38,8 @@ void grow_histories(SpeculationRequest& request);
 SpeculationRequest pick_requests(const SpeculationRequest& request,
                                  const std::vector<std::int64_t>& picks);
 
+/// The part of request b in an array of `width` values per request; none in an array of none.
+std::vector<std::int32_t> part_of(const std::vector<std::int32_t>& values, std::int64_t b,
+                                  std::int64_t width);
+
 }  // namespace fairdraw::harness

@@ -98,23 +98,20 @@ void judge(const CheckInput& input, const char* what, const Request& right, std:
   }
 }
 
-std::vector<std::int32_t> part(const std::vector<std::int32_t>& values, std::size_t at) {
-  if (values.empty()) return {};
-  const std::size_t width = values.size() / static_cast<std::size_t>(kTrio);
-  const auto begin = values.begin() + static_cast<std::ptrdiff_t>(at * width);
-  return {begin, begin + static_cast<std::ptrdiff_t>(width)};
-}
-
 // Results of a call by its arrays of tokens, statuses and all others.
 std::vector<Result> results_of(const std::vector<std::int32_t>& tokens,
                                const std::vector<std::int32_t>& statuses,
                                std::span<const std::vector<std::int32_t>* const> others) {
   std::vector<Result> results(static_cast<std::size_t>(kTrio));
+  const auto part = [](const std::vector<std::int32_t>& values, std::int64_t at) {
+    return part_of(values, at, std::ssize(values) / kTrio);
+  };
   for (std::size_t k = 0; k < results.size(); ++k) {
-    results[k].tokens = part(tokens, k);
+    const auto at = static_cast<std::int64_t>(k);
+    results[k].tokens = part(tokens, at);
     if (!statuses.empty()) results[k].status = statuses[k];
     for (const std::vector<std::int32_t>* const values : others) {
-      const std::vector<std::int32_t> more = part(*values, k);
+      const std::vector<std::int32_t> more = part(*values, at);
       results[k].others.insert(results[k].others.end(), more.begin(), more.end());
     }
   }
