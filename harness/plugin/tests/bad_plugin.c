@@ -121,12 +121,22 @@ static void hold_the_pipe(void) {
   if (write(there, "x", 1) != 1) abort();
 }
 
-/* A daemon: no longer a child of this process, nor of its session or group. */
+/* Starts a daemon: no longer a child of this process, nor of its session or group. Returns when the
+ * daemon holds the pipe, because the judge may end it at any time after that. */
 static void start_a_daemon(void) {
-  if (fork() != 0) return;
+  int ready[2];
+  char byte = 0;
+  if (pipe(ready) != 0) abort();
+  if (fork() != 0) {
+    close(ready[1]);
+    if (read(ready[0], &byte, 1) != 1) abort();
+    close(ready[0]);
+    return;
+  }
   setsid();
   if (fork() != 0) _exit(0);
   hold_the_pipe();
+  if (write(ready[1], "x", 1) != 1) abort();
   sleep(60); /* longer than the test looks for it */
   _exit(0);
 }
