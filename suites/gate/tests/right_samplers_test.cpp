@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,11 @@
 #include "suites/gate/run/plan.h"
 
 namespace fairdraw::suites {
+
+// Names of tests hold these, not the bytes of an object.
+void PrintTo(const Twin& twin, std::ostream* out) { *out << twin.name; }
+void PrintTo(const RightWay& way, std::ostream* out) { *out << way.name; }
+
 namespace {
 
 class RightSampler : public testing::TestWithParam<Twin> {};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <tuple>
 
@@ -14,6 +15,12 @@
 #include "suites/gate/run/plan.h"
 
 namespace fairdraw::suites {
+
+// Names of tests hold this, not the bytes of an object.
+void PrintTo(ProfileSampler::Failing failing, std::ostream* out) {
+  *out << (failing == ProfileSampler::Failing::rows ? "rows" : "calls");
+}
+
 namespace {
 
 using harness::CaseRecord;
