@@ -31,10 +31,11 @@ import include_boundaries  # noqa: E402  (the line above says where it is)
 
 COMMITS = 40  # on the main branch itself
 PER_CLASS = 4  # mutants of each class, where all classes are affected
+WHOLE_CLASSES = 4  # that a change runs; of a change of more, the night does
 
 # What a change has time for. Minutes of two cores that a folder's tests take under sanitizers, their
 # build included; clang-tidy reads some twenty sources a minute.
-SANITIZER_MINUTES = {"kernels": 20, "reference": 5, "harness": 15, "reports": 10, "suites": 20}
+SANITIZER_MINUTES = {"kernels": 20, "reference": 5, "harness": 15, "reports": 10, "suites": 25}
 SANITIZER_BUDGET = 20
 MAX_SOURCES = 150
 
@@ -147,7 +148,8 @@ def sources(root: Path, changed: set[str] | None) -> list[str]:
 
 
 def folders(root: Path, changed: set[str] | None) -> list[str]:
-    """Top-level folders, by what is compiled into their tests, or read by them."""
+    """Top-level folders, by what is compiled into their tests, or read by them. Some folder is taken
+    whatever it costs, unless the change is wide: then there are others that the budget allows."""
     if changed is None:
         return list(SANITIZED)
     affected = {
@@ -161,10 +163,11 @@ def folders(root: Path, changed: set[str] | None) -> list[str]:
         folder: sum(path.startswith(folder + "/") and is_source(path) for path in changed)
         for folder in SANITIZED
     }
+    is_wide = affected >= set(SANITIZED)
     chosen, left, minutes = [], [], 0
     for folder in sorted(affected & set(SANITIZED), key=lambda name: (-changes[name], name)):
         cost = SANITIZER_MINUTES[folder]
-        if chosen and minutes + cost > SANITIZER_BUDGET:
+        if minutes + cost > SANITIZER_BUDGET and (chosen or is_wide):
             left.append(folder)
         else:
             chosen.append(folder)
@@ -179,7 +182,7 @@ def mutants(root: Path, changed: set[str] | None) -> list[str]:
     if changed is None:
         return [everything]
     known = CLASS.findall((root / CLASSES).read_text(encoding="utf-8"))
-    options = set()
+    options, whole = set(), set()
     for path in changed:
         if not path.startswith(GATE) or not is_source(path) or "/tests/" in path:
             continue
@@ -189,8 +192,13 @@ def mutants(root: Path, changed: set[str] | None) -> list[str]:
         if path.startswith(MUTANTS) and file.is_file() and not file.with_suffix(".h").is_file():
             text = file.read_text(encoding="utf-8")
             classes = [name for name in known if f'"{name}"' in text]
-        options |= {f"--class={name}" for name in classes} or {everything}
-    return sorted(options)
+        whole |= set(classes)
+        if not classes:
+            options.add(everything)
+    if len(whole) > WHOLE_CLASSES:
+        left_to_the_night("the rest of classes of mutants", sorted(whole))
+        return [everything]
+    return sorted(options | {f"--class={name}" for name in whole})
 
 
 def cuda(root: Path, changed: set[str] | None) -> str:

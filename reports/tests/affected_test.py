@@ -48,6 +48,9 @@ ALL_CLASSES = ["--per-class=4"]
 
 
 class AffectedCase(unittest.TestCase):
+    def keep(self, name):
+        self.addCleanup(setattr, affected, name, getattr(affected, name))
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -108,6 +111,14 @@ class Files(AffectedCase):
                 self.root, {"suites/gate/mutants/classes/mask.cpp", "reference/filters.cpp"}),
             ["--class=mask", *ALL_CLASSES])
 
+    def test_a_change_of_many_classes_affects_some_of_each_class(self):
+        self.keep("WHOLE_CLASSES")
+        affected.WHOLE_CLASSES = 1
+        self.assertEqual(
+            affected.mutants(self.root, {"suites/gate/mutants/classes/both.cpp"}), ALL_CLASSES)
+        self.assertEqual(
+            affected.mutants(self.root, {"suites/gate/mutants/classes/mask.cpp"}), ["--class=mask"])
+
     def test_cuda_is_built_for_its_sources_and_what_they_include(self):
         for path in ["kernels/cuda/draw.cu", "kernels/common/words.h", "cmake/cuda.cmake"]:
             self.assertEqual(affected.cuda(self.root, {path}), "AUTO", path)
@@ -139,6 +150,8 @@ class Files(AffectedCase):
             self.expect(path, [], ["harness", "reference"][::-1], [])  # 15 and 5 of 20 minutes
             self.expect({path, "kernels/common/words.cpp"}, ["kernels/common/words.cpp"],
                         ["kernels"], [])
+            self.expect({path, "suites/command/verbs/verify.cpp"},  # 25 minutes are too many
+                        ["suites/command/verbs/verify.cpp"], ["reference", "harness"], [])
 
     def test_the_folder_that_changed_most_comes_first(self):
         self.assertEqual(affected.folders(
@@ -148,8 +161,7 @@ class Files(AffectedCase):
             self.root, {"reports/junit.cpp", "reference/filters.cpp"}), ["reference", "reports"])
 
     def test_clang_tidy_reads_changed_sources_before_those_that_include_changed_headers(self):
-        kept = affected.MAX_SOURCES
-        self.addCleanup(setattr, affected, "MAX_SOURCES", kept)
+        self.keep("MAX_SOURCES")
         affected.MAX_SOURCES = 2
         self.assertEqual(
             affected.sources(
@@ -232,7 +244,7 @@ class Base(AffectedCase):
             {"reports/junit.cpp", "reports/names.cpp", "reference/a file.cpp"})
 
 
-class Tree(unittest.TestCase):
+class Tree(AffectedCase):
     """What affected.py says of this tree without looking at it."""
 
     def test_every_folder_with_compiled_tests_is_sanitized(self):
@@ -251,6 +263,8 @@ class Tree(unittest.TestCase):
     def test_every_class_has_a_file_of_mutants(self):
         known = affected.CLASS.findall((ROOT / affected.CLASSES).read_text(encoding="utf-8"))
         self.assertGreater(len(known), 30)
+        self.keep("WHOLE_CLASSES")
+        affected.WHOLE_CLASSES = len(known)
         named = {
             option
             for path in (ROOT / affected.MUTANTS).rglob("*.cpp")
