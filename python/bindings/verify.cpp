@@ -39,6 +39,7 @@
 #include "suites/command/run_options.h"
 #include "suites/command/samplers.h"
 #include "suites/command/seed.h"
+#include "suites/gate/identify/conditions_seen.h"
 #include "suites/gate/run/complete_record.h"
 #include "suites/gate/run/plan.h"
 
@@ -183,7 +184,12 @@ harness::RunRecord run_interruptibly(const suites::Plan& plan, suites::PlanOptio
     }
   };
   std::future<harness::RunRecord> future = std::async(std::launch::async, [&] {
-    return suites::run_plan(plan, options, harness::threads_of(jobs), report);
+    harness::RunRecord run = suites::run_plan(plan, options, harness::threads_of(jobs), report);
+    // Not of one case alone: each item of pytest is one, and would wait for seconds.
+    if (plan.jobs.size() > 1 && !cancelled) {
+      suites::ask_failed_samplers(plan.jobs, options.make_sampler, run);
+    }
+    return run;
   });
   interruptible.wait(future);
   harness::RunRecord record = future.get();

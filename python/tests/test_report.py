@@ -69,6 +69,43 @@ def test_the_text_is_what_the_terminal_prints(tmp_path):
     assert str(report) in shown.stdout, shown.stdout + shown.stderr
 
 
+def test_causes_are_those_that_the_command_line_names(tmp_path):
+    how = ["--semantics", "fairdraw", "--suite", "smoke", "--seed", str(SEED)]
+    subprocess.run(
+        [sys.executable, "-m", "fairdraw", "verify", "--sampler", "profile:hf", *how, "--case",
+         "mask/*", "--report", str(tmp_path)], capture_output=True, check=False,
+    )  # fmt: skip
+    told = json.loads((tmp_path / "report.json").read_text())["causes"]
+    report = fairdraw.verify(
+        "profile:hf", semantics="fairdraw", suite="smoke", case="mask/*", seed=SEED
+    )
+    assert [cause.sentence for cause in report.causes] == [one["sentence"] for one in told]
+    assert report.raw["samplers"][0]["seen"]["differences"]
+
+
+class Altered:
+    """A batch, but for some of its arrays."""
+
+    def __init__(self, batch, **others):
+        self._batch, self._others = batch, others
+
+    def __getattr__(self, name):
+        return self._others[name] if name in self._others else getattr(self._batch, name)
+
+
+def forgets_temperature_with_top_k(batch):
+    if batch.temperature is None or batch.top_k is None:
+        return exact(batch)
+    filtered = (batch.top_k > 0) & (batch.top_k < batch.vocab)
+    return exact(Altered(batch, temperature=np.where(filtered, np.float32(1), batch.temperature)))
+
+
+def test_the_first_sentence_says_in_which_rows():
+    report = failing(forgets_temperature_with_top_k, case="*/v1000/*", **EXACT)
+    assert report.raw["samplers"][0]["conditions"][0]["text"] == "rows with top_k"
+    assert "Only in rows with top_k" in report.causes[0].sentence
+
+
 def passed_and_message(report):
     (case,) = report.cases
     return case.verdict, case.message

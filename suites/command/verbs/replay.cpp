@@ -14,7 +14,6 @@
 #include "suites/gate/fuzz/capsule_files.h"
 #include "suites/gate/identify/conditions_seen.h"
 #include "suites/gate/identify/profile_sampler.h"
-#include "suites/gate/identify/seen_definitions.h"
 
 namespace fairdraw::cli {
 namespace {
@@ -70,10 +69,7 @@ int replay(const ReplayOptions& options) {
   if (!options.sampled.empty()) planned.sampled = options.sampled;
   const suites::Plan plan = suites::make_plan(planned);
   harness::RunRecord record = suites::run_plan(plan, planned, 1, {});
-  if (!planned.against) {
-    suites::note_seen_definitions(planned.make_sampler, record);
-    suites::note_conditions(plan.jobs, record);
-  }
+  if (!planned.against) suites::ask_failed_samplers(plan.jobs, planned.make_sampler, record);
   for (const harness::CaseRecord& result : record.cases) {
     if (result.verdict == harness::Verdict::passed) {
       print("{}: {}\n", result.id, result.message);

@@ -23,7 +23,6 @@
 #include "suites/command/stoppable_run.h"
 #include "suites/command/verbs/verbs.h"
 #include "suites/gate/identify/conditions_seen.h"
-#include "suites/gate/identify/seen_definitions.h"
 #include "suites/gate/run/complete_record.h"
 
 namespace fairdraw::cli {
@@ -162,8 +161,7 @@ int verify(const VerifyOptions& options) {
   if (!options.run_id.empty()) run.record.environment[suites::kRunId] = options.run_id;
   if (!run.threads_left) {
     if (stop_reason().empty() && !planned.against) {
-      suites::note_seen_definitions(planned.make_sampler, run.record);
-      suites::note_conditions(plan.jobs, run.record);
+      suites::ask_failed_samplers(plan.jobs, planned.make_sampler, run.record);
     }
     publish(options, run.record, plan, extras);
     return run.record.exit_code();

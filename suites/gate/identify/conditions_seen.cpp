@@ -12,6 +12,7 @@
 #include "harness/run/calls/conditions.h"
 #include "harness/run/evidence/causes.h"
 #include "suites/gate/identify/profile_sampler.h"
+#include "suites/gate/identify/seen_definitions.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -260,6 +261,12 @@ void note_conditions(const std::vector<Job>& jobs, harness::RunRecord& record) {
     const std::vector<Question> asked = questions(jobs, own, sampler, causes.front().cases);
     if (!asked.empty()) Conditions(asked, own, sampler).find();
   }
+}
+
+void ask_failed_samplers(const std::vector<Job>& jobs, const SamplerMaker& make,
+                         harness::RunRecord& record) {
+  note_seen_definitions(make, record);
+  note_conditions(jobs, record);
 }
 
 }  // namespace fairdraw::suites

@@ -1,11 +1,13 @@
-// Under which condition a mistake shows: a red run asks its failed cases again, of a sampler whose
-// rows with the condition are answered by a right one.
+// What a red run asks its samplers again, so that whoever tells of it names the same first cause:
+// which definitions they follow, and under which condition a mistake shows. For the second, failed
+// cases are asked of a sampler whose rows with the condition are answered by a right one.
 #pragma once
 
 #include <vector>
 
 #include "harness/run/evidence/record.h"
 #include "harness/run/runner.h"
+#include "suites/gate/run/plan.h"
 
 namespace fairdraw::suites {
 
@@ -16,5 +18,9 @@ namespace fairdraw::suites {
 /// the failed ones, cheap and of different checks, are asked: some seconds. Where that takes
 /// five minutes there are no conditions.
 void note_conditions(const std::vector<harness::Job>& jobs, harness::RunRecord& record);
+
+/// Fills in the definitions (seen_definitions.h) and then the conditions.
+void ask_failed_samplers(const std::vector<harness::Job>& jobs, const SamplerMaker& make,
+                         harness::RunRecord& record);
 
 }  // namespace fairdraw::suites

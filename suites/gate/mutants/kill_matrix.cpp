@@ -63,10 +63,11 @@ class Judge {
     outcome.record.samplers = plan_for(mutant.name, mutant.make).samplers;
     if (outcome.killed && options_.causes) {
       judge_further(mutant, outcome);
-      note_seen_definitions([&mutant](const std::string&) { return mutant.make(); },
-                            outcome.record);
+      const auto make = [&mutant](const std::string&) { return mutant.make(); };
       if (options_.conditions) {
-        note_conditions(plan_for(mutant.name, mutant.make).jobs, outcome.record);
+        ask_failed_samplers(plan_for(mutant.name, mutant.make).jobs, make, outcome.record);
+      } else {
+        note_seen_definitions(make, outcome.record);
       }
     }
     outcome.record.suite = to_string(Suite::gate);
