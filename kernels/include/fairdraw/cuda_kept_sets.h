@@ -27,12 +27,14 @@ Error sample_with_kept_sets(const SampleRequest& request, const SampleResult& re
 /// Of calls that verify drafts: a bit for each value of the target, and 4 bytes a place of a token
 /// more than without sets.
 std::int64_t workspace_bytes(const VerifyChainRequest& request, const KeptSets& kept) noexcept;
+/// As for chains.
 std::int64_t workspace_bytes(const VerifyTreeRequest& request, const KeptSets& kept) noexcept;
 
 /// See fairdraw/kept_sets.h: the CPU's sets, and what verify_chain and verify_tree write.
 Error verify_chain_with_kept_sets(const VerifyChainRequest& request,
                                   const VerifyChainResult& result, const KeptSets& kept,
                                   const Execution& execution);
+/// See fairdraw/kept_sets.h: the CPU's sets, and what verify_tree writes.
 Error verify_tree_with_kept_sets(const VerifyTreeRequest& request, const VerifyTreeResult& result,
                                  const KeptSets& kept, const Execution& execution);
 

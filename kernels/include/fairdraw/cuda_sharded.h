@@ -69,12 +69,13 @@ namespace fairdraw::cuda {
 /// Most shards of a call on GPUs: what is linked to each other in one machine.
 inline constexpr std::int32_t kMaxDeviceShards = 8;
 
+/// Exchanges of a call, in their order; the head of this file says which rows need each.
 enum class ShardedExchange : std::uint32_t {
-  summary = 0,
-  tokens = 1,
-  sums = 2,
-  gather = 3,
-  ranks = 4
+  summary = 0,  ///< what a shard says of its rows
+  tokens = 1,   ///< tokens of rows without filters, and of proposals
+  sums = 2,     ///< sums of rows whose proposals reach beyond the candidates
+  gather = 3,   ///< columns of undecided rows
+  ranks = 4,    ///< ranks of tokens
 };
 
 /// Bytes of workspace: blocks of all exchanges, the index of the shard's rows (14 to 54 bytes a
@@ -98,6 +99,7 @@ struct ShardedPlan;
 /// A call that has been checked, and where its exchanges lie in the workspace.
 class ShardedCall {
  public:
+  /// No call yet: make_sharded_call() fills it.
   ShardedCall();
   ~ShardedCall();
   ShardedCall(ShardedCall&&) noexcept;
