@@ -76,7 +76,7 @@ class Name:
             or (bool(copies) and self.name in (own, "operator=")))
 
     def lacks(self):
-        """What its comment does not say."""
+        """Lists what its comment does not say."""
         if self.is_implied():
             return []
         where = f"{self.file}:{self.line}: {self.kind} {self.qualified}"
@@ -146,7 +146,7 @@ def read(root, files):
 
 
 def lacks(names):
-    """What the comments of names and of their members do not say."""
+    """Lists what the comments of names and of their members do not say."""
     found = []
     for name in names:
         found += name.lacks()
@@ -222,7 +222,7 @@ def bare(comment):
 
 
 def is_set(text):
-    """Whether a comment has lines that are set by themselves: lists, formulas, tables."""
+    """Says whether a comment has lines that are set by themselves: lists, formulas, tables."""
     return re.search(r"^(?:[ ]|- )", text, re.MULTILINE) is not None
 
 
@@ -273,7 +273,7 @@ def anchor(name):
 
 
 def unique_anchors(names):
-    """By identifier, the anchor of a name; of overloads the first has the plain one."""
+    """Gives each identifier the anchor of its name; of overloads the first has the plain one."""
     found, taken = {}, {}
     for name in names:
         number = taken[anchor(name)] = taken.get(anchor(name), 0) + 1

@@ -26,7 +26,7 @@ SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(\[])")
 
 class Block(NamedTuple):
     line: int  # its first, from 1 on
-    kind: str  # comment, trailing, docstring or page
+    kind: str  # comment, reference (of the name after it), trailing, docstring or page
     text: str
     follows: str = ""  # the line of code after a comment; the line that has a docstring
     last: int = 0  # its last line
@@ -52,22 +52,20 @@ def is_python(name, text):
     return name.endswith(".py") or bool(re.match(r"#!.*\bpython3?\b", text))
 
 
-def joined(found, lines, before_code=lambda line: True):
-    """Blocks from single lines of comment: (line, column, text, whether code stands before it)."""
+def joined(found, lines):
+    """Blocks from single comments: (line, column, text, kind). Those of one column are one block."""
     blocks = []
-    for line, column, text, is_trailing in found:
+    for line, column, text, kind in found:
         parts = text.splitlines() or [""]
-        if blocks and blocks[-1][1] == line - 1 and blocks[-1][2] == column and not is_trailing:
-            blocks[-1][1] = line + len(parts) - 1
-            blocks[-1][4] += parts
+        begun = blocks[-1] if blocks else None
+        if begun and begun[1:3] == [line - 1, column] and kind in (begun[3], "comment"):
+            begun[1] = line + len(parts) - 1
+            begun[4] += parts
         else:
-            blocks.append([line, line + len(parts) - 1, column, is_trailing, parts])
-    for first, last, _, is_trailing, parts in blocks:
-        following = lines[last] if last < len(lines) else ""
-        if before_code(following) and not is_trailing:
-            following = next((each for each in lines[last:last + 2]
-                              if each.strip() and not each.lstrip().startswith("template")), "")
-        yield Block(first, "trailing" if is_trailing else "comment", "\n".join(parts), following, last)
+            blocks.append([line, line + len(parts) - 1, column, kind, parts])
+    for first, last, _, kind, parts in blocks:
+        follows = next((line for line in lines[last:last + 2] if not line.lstrip().startswith("template")), "")
+        yield Block(first, kind, "\n".join(parts), follows, last)
 
 
 def cpp_blocks(text):
@@ -79,7 +77,9 @@ def cpp_blocks(text):
             bare = re.sub(r"^\s*(?://[/!]?<?|/\*\*?<?|\*(?!/)|\*/)[ ]?|\s*\*/$|\s*\\$", "", match["comment"],
                           flags=re.MULTILINE)
             before = text[start:match.start()].strip()
-            found.append((line + 1, match.start() - start, bare, bool(before)))
+            is_reference = re.match(r"//[/!]|/\*\*", match["comment"]) is not None
+            found.append((line + 1, match.start() - start, bare,
+                          "trailing" if before else "reference" if is_reference else "comment"))
     yield from joined(found, lines)
 
 
@@ -98,7 +98,7 @@ def python_blocks(text):
                 above = "" if isinstance(node, ast.Module) else lines[node.lineno - 1]
                 yield Block(begin, "docstring", docstring, above, end)
     found = [(token.start[0], token.start[1], re.sub(r"^#:? ?", "", token.string),
-              bool(token.line[:token.start[1]].strip()))
+              "trailing" if token.line[:token.start[1]].strip() else "comment")
              for token in tokens if token.type == tokenize.COMMENT and not token.string.startswith("#!")]
     yield from joined(found, lines)
 
@@ -108,7 +108,7 @@ def shell_blocks(text):
     for number, line in enumerate(lines, 1):
         match = re.match(r"^(\s*)#(?!!) ?(.*)$", line) or re.match(r"^(.*\S)  # (.*)$", line)
         if match:
-            found.append((number, len(match[1]), match[2], bool(match[1].strip())))
+            found.append((number, len(match[1]), match[2], "trailing" if match[1].strip() else "comment"))
     yield from joined(found, lines)
 
 

@@ -123,7 +123,7 @@ class Sample(unittest.TestCase):
     def test_a_comment_knows_the_code_after_it(self):
         blocks = list(prose.cpp_blocks("/// A list.\ntemplate <class T>\nstruct List {\n  int size;  // of it\n};\n"))
         self.assertEqual([(block.line, block.kind, block.follows) for block in blocks],
-                         [(1, "comment", "struct List {"), (4, "trailing", "};")])
+                         [(1, "reference", "struct List {"), (4, "trailing", "};")])
 
     def test_the_tree_has_sentences_of_every_kind(self):
         kinds = {kind for kind, _, _ in sentence_sample.all_sentences(ROOT)}

@@ -22,7 +22,7 @@ typedef struct fairdraw_token_lists {
   const int32_t* lengths; /**< [rows]; NULL: no lists */
 } fairdraw_token_lists;
 
-/** What happens to the logits x of a row before temperature and filters, in this order:
+/** Changes of the logits x of a row before temperature and filters, in this order:
  *   1. repetition penalty r, of tokens in prompt or output:  x > 0 ? x / r : x * r
  *   2. frequency penalty f, of tokens in the output:         x - (f * count)
  *      presence penalty p, of tokens in the output:          x - p

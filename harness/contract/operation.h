@@ -19,7 +19,7 @@ extern "C" {
 #define FAIRDRAW_OPERATION_TOP_K_RENORM_PROBS 4u /**< top_k_renorm_probs */
 #define FAIRDRAW_OPERATION_TOP_P_RENORM_PROBS 5u /**< top_p_renorm_probs */
 
-/** What is computed of a row x, in fairdraw_operation.kind, and the parameter that it takes:
+/** An operation on a row x, in fairdraw_operation.kind, and the parameter that it takes:
  *   softmax             temperature  exp((x_i - max) / T) over their sum. T = 0 is 1 at the largest
  *                                    logit, lowest id, and 0 elsewhere
  *   log_softmax         none         (x_i - max) - ln sum exp(x_j - max), natural
@@ -54,7 +54,8 @@ typedef struct fairdraw_operation {
   /** rows x vocab values of dtype, row_stride values apart, aligned to a value. Not to be changed,
      unless the result is the same memory */
   uint32_t dtype; /**< 0 float32, 1 float16, 2 bfloat16 */
-  /** Of the result: float32, or dtype of samplers that declare it; masked logits have dtype. */
+  /** dtype of the result: float32, or dtype of samplers that declare it; masked logits have dtype.
+   */
   uint32_t result_dtype;
   int64_t rows;       /**< number of rows */
   int64_t vocab;      /**< values of a row */

@@ -61,8 +61,8 @@ extern "C" {
 #define FAIRDRAW_CAN_DRAFT_TREE_LAWS (UINT64_C(1) << 26)
 /** there, processing; host memory */
 #define FAIRDRAW_CAN_VERIFY_PROCESSING (UINT64_C(1) << 27)
-/** By which rule drafts are accepted: at most one of these. Token-wise: each draft by a test of its
-   own, min(1, p / q). Block: a chain as a whole (Sun et al. 2024, Algorithm 2). Without either,
+/** The rule by which drafts are accepted: at most one of these. Token-wise: each draft by a test of
+   its own, min(1, p / q). Block: a chain as a whole (Sun et al. 2024, Algorithm 2). Without either,
    what is emitted must have the target's distribution, whichever drafts are accepted. */
 #define FAIRDRAW_ACCEPTS_TOKEN_WISE (UINT64_C(1) << 28)
 #define FAIRDRAW_ACCEPTS_BLOCK (UINT64_C(1) << 29) /**< a chain as a whole */
@@ -144,7 +144,7 @@ enum fairdraw_row_status {
   FAIRDRAW_ROW_INVALID_TOP_N_SIGMA = 23 /**< NaN, or below 0 and not -1 */
 };
 
-/** Where the arrays of a call lie: in host memory, or on CUDA device 0, and then the call returns
+/** Place of the arrays of a call: in host memory, or on CUDA device 0, and then the call returns
    when its results are there. The structs themselves are host memory. */
 #define FAIRDRAW_HOST_POINTERS 0u
 #define FAIRDRAW_DEVICE_POINTERS 1u /**< CUDA device 0 */

@@ -20,7 +20,7 @@ extern "C" {
 #define FAIRDRAW_EVENT_RESTORE 4u /**< an evicted request goes on */
 #define FAIRDRAW_EVENT_END 5u     /**< a request is over */
 
-/** What happens, in fairdraw_event.kind:
+/** An event, in fairdraw_event.kind:
  *   begin    a new batch, all of whose slots are free: whatever was in an earlier one is gone
  *   add      a request begins in a free slot
  *   step     some requests, at least one, get a row of logits each and draw one token each

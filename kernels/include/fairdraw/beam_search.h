@@ -46,7 +46,7 @@ namespace fairdraw {
 /// Largest beam width, TensorRT-LLM's (kMaxBeamWidth).
 inline constexpr std::int32_t kMaxBeamWidth = 1024;
 
-/// What rows hold.
+/// Contents of rows.
 enum class BeamInput : std::uint32_t {
   logits = 0,    ///< raw logits
   logprobs = 1,  ///< log-probabilities, natural
@@ -65,7 +65,7 @@ struct BeamParameters {
   TokenLists end_ids;  ///< optional
 };
 
-/// Whether a request goes on.
+/// State of a request.
 enum class BeamState : std::int32_t {
   live = 0,         ///< it goes on
   pool_done = 1,    ///< its pool is what it returns
@@ -83,7 +83,7 @@ struct BeamPool {
   View<std::int32_t> tokens;   ///< [requests, max_width]; its end id
 };
 
-/// What live beams were: [requests, max_steps, max_width]; entry (r, s, b) is beam b after s + 1
+/// Past live beams: [requests, max_steps, max_width]; entry (r, s, b) is beam b after s + 1
 /// tokens: its last token and its parent among the beams after s tokens. Optional for a step, and
 /// written by it at s = generated.
 struct BeamHistory {

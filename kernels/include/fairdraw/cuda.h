@@ -56,10 +56,10 @@ std::int64_t workspace_bytes(const SampleRequest& request) noexcept;
 /// The same where the call reports log-probabilities: 12 bytes for every 256 values of a row more.
 std::int64_t workspace_bytes(const SampleRequest& request, const LogprobsResult& logprobs) noexcept;
 
-/// Of process_logits: as for a `sample` that reports.
+/// Bytes for process_logits: as for a `sample` that reports.
 std::int64_t workspace_bytes(const ProcessLogitsRequest& request) noexcept;
 
-/// Where and how a call runs.
+/// Stream, workspace and path of a call.
 struct Execution {
   void* stream = nullptr;     ///< a cudaStream_t of the current device; null: the default one
   void* workspace = nullptr;  ///< device memory, aligned to 256 bytes

@@ -34,7 +34,7 @@
 
 namespace fairdraw::cuda {
 
-/// What a processor has memory for. Nothing of it changes while it lives.
+/// Room and abilities of a processor. Nothing of it changes while it lives.
 struct FusedSamplingOptions {
   void* stream = nullptr;  ///< a cudaStream_t of the current device; null: the default one
   Path path = Path::best;  ///< how rows are spread over the GPU

@@ -86,8 +86,8 @@ std::int64_t workspace_bytes(const ShardedRequest& request, const SampleResult& 
 
 /// Memory of all ranks of a machine, through which their kernels exchange blocks.
 struct ShardedPeers {
-  /// Of each shard's rank, as this rank addresses it, at a multiple of 16 bytes. Filled with zeros
-  /// by each rank before any rank's first call, and left alone after that.
+  /// Memory of each shard's rank, as this rank addresses it, at a multiple of 16 bytes. Filled with
+  /// zeros by each rank before any rank's first call, and left alone after that.
   std::byte* memory[kMaxDeviceShards] = {};
   std::int64_t bytes = 0;      ///< of each
   std::int64_t most_rows = 0;  ///< of the calls that use it
@@ -168,8 +168,8 @@ Error sharded_send(const ShardedCall& call, ShardedExchange exchange);
 /// Enqueues what is made of the blocks of all ranks, and the results of rows that it decides.
 Error sharded_receive(const ShardedCall& call, ShardedExchange exchange);
 
-/// What `undecided` rows need that are left, and their ranks, of a call through peers whose summary
-/// has been received: the number that undecided() points to. Error: peers is not set.
+/// Enqueues what `undecided` rows need that are left, and their ranks, of a call through peers
+/// whose summary has been received: the number that undecided() points to. Error: peers is not set.
 Error continue_sharded(const ShardedCall& call, std::int32_t undecided);
 
 /// A call through peers: its summary, and what the plan says. Tokens that a row asks one shard for

@@ -18,7 +18,8 @@
 
 namespace fairdraw {
 
-/// Where kept sets go. A greedy output keeps its token alone; one whose status is not ok, none.
+/// Destination of kept sets. A greedy output keeps its token alone; one whose status is not ok,
+/// none.
 struct KeptSets {
   View<std::int32_t> token_ids;  ///< [places]; room for the ids of all outputs together
   View<std::int64_t> offsets;    ///< [outputs + 1]: output i has the ids from offsets[i] on, up to

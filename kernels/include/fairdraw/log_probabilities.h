@@ -47,7 +47,7 @@ enum class LogprobsMode : std::uint32_t {
   processed_logprobs = 3,  ///< ln of the distribution that `sample` draws from
 };
 
-/// What a rank counts. position: the place in the order, from 1 on; no two tokens share one.
+/// Meaning of a rank. position: the place in the order, from 1 on; no two tokens share one.
 /// at_least: how many values are >= the token's own (vLLM); tokens that tie share the last place.
 enum class RankRule : std::uint32_t {
   position = 0,  ///< the place in the order, from 1 on
@@ -59,7 +59,7 @@ const char* to_string(LogprobsMode mode) noexcept;
 /// Name of a rule, as in the enum.
 const char* to_string(RankRule rule) noexcept;
 
-/// What to report, and where to. All arrays are optional. An output whose status is not ok, or
+/// Choice and destination of reports. All arrays are optional. An output whose status is not ok, or
 /// that is inactive, gets values -inf, ids -1 and ranks 0.
 struct LogprobsResult {
   LogprobsMode mode = LogprobsMode::raw_logprobs;  ///< which value a token has

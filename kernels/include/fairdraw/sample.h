@@ -39,8 +39,9 @@
 
 namespace fairdraw {
 
-/// What to sample. Temperature, top_k, top_p, min_p, `allowed` and `active` belong to the row of
-/// logits; seed and offset belong to the output. Without `indices` output i is row i.
+/// Rows to sample, and their parameters. Temperature, top_k, top_p, min_p, `allowed` and `active`
+/// belong to the row of logits; seed and offset belong to the output. Without `indices` output i is
+/// row i.
 struct SampleRequest {
   RowsView logits;                       ///< [rows, vocab], any dtype
   PerRequest<float> temperature = 1.0F;  ///< 0 (greedy) or in [2^-126, 2^64]; length 1 or rows
@@ -60,7 +61,7 @@ struct SampleRequest {
   Purpose purpose = Purpose::draw;       ///< kind of the random words
 };
 
-/// Where results go. `tokens` is needed, the rest is optional.
+/// Destination of results. `tokens` is needed, the rest is optional.
 ///
 /// Random bits: Philox4x32-10, key = seed, counter = {offset low, offset high, purpose + 256
 /// attempt, index}, attempt 0 where a row has no attempts, and 64 where none was accepted. With an

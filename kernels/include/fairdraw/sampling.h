@@ -14,8 +14,8 @@
 
 namespace fairdraw {
 
-/// What draws need: seeds and offsets (scalar, or one an output), `indices` (output i samples row
-/// indices[i]; optional) and the number of tokens an output.
+/// Parameters of draws: seeds and offsets (scalar, or one an output), `indices` (output i samples
+/// row indices[i]; optional) and the number of tokens an output.
 struct DrawOptions {
   /// scalar or [outputs]; a fresh one is here, as in SampleRequest
   PerRequest<std::uint64_t> seed = fresh_seed();

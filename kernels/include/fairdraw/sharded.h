@@ -94,7 +94,7 @@ struct ShardedRequest {
                        ///< which may be 0 (then logits.data may be null)
   View<const std::int64_t> boundaries;  ///< [shards + 1]: 0, then not falling, then the vocabulary
   std::int32_t shard = 0;               ///< this rank's
-  /// What rows.logits holds. Probabilities are those of sampling.h: finite and >= 0, in any scale.
+  /// Contents of rows.logits. Probabilities are those of sampling.h: finite and >= 0, in any scale.
   /// They have every filter, and `allowed`; the temperature is 1, and there is no processing and no
   /// log-probability of them.
   TileInput input = TileInput::logits;

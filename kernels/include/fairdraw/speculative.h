@@ -102,7 +102,7 @@ struct TargetRows {
   PerRequest<std::uint64_t> offset = std::uint64_t{0};  ///< scalar or [batch]; of a request's row 0
 };
 
-/// What is known of the distribution that drafted tokens were drawn from.
+/// Knowledge of the distribution that drafted tokens were drawn from.
 enum class DraftLaw : std::uint32_t {
   none = 0,   ///< they are given, or a function of the prefix
   probs = 1,  ///< probabilities, in any scale
@@ -120,7 +120,7 @@ struct VerifyChainRequest {
   LawFilters draft_filters;  ///< of the draft's logits
 };
 
-/// Where results of a chain go.
+/// Destination of the results of chains.
 struct VerifyChainResult {
   View<std::int32_t> tokens;    ///< [batch, max_draft + 1]; -1 after the last
   View<std::int32_t> accepted;  ///< [batch], optional: accepted drafted tokens; 0 on failure

@@ -47,7 +47,8 @@ inline constexpr int kFinishReasons = 5;
 /// Name of a reason, as in the enum.
 const char* to_string(FinishReason reason) noexcept;
 
-/// What an API that knows "stop" and "length" alone calls it (OpenAI, vLLM, SGLang); null for none.
+/// Name of a reason in an API that knows "stop" and "length" alone (OpenAI, vLLM, SGLang); null for
+/// none.
 const char* finish_reason_name(FinishReason reason) noexcept;
 
 /// A request's `max_tokens` where the output may have any length.

@@ -54,13 +54,13 @@ struct TileRows {
   constexpr bool given() const { return data != nullptr; }
 };
 
-/// What the values of a row are.
+/// Contents of a row.
 enum class TileInput : std::uint32_t {
   logits = 0,  ///< raw logits
   probs = 1,   ///< probabilities, finite and >= 0, in any scale
 };
 
-/// What to index.
+/// Rows to index.
 struct TileIndexRequest {
   RowsView rows;                         ///< [rows, vocab], any dtype
   TileInput input = TileInput::logits;   ///< meaning of the values
@@ -70,8 +70,8 @@ struct TileIndexRequest {
   View<const std::uint8_t> active;       ///< [rows]; optional; 0: padding
 };
 
-/// Where the index goes. A row whose status is not ok has nothing but empty tiles, an inactive one
-/// is left untouched.
+/// Destination of the index. A row whose status is not ok has nothing but empty tiles, an inactive
+/// one is left untouched.
 struct TileIndexResult {
   TileRows<std::int32_t> keys;   ///< [rows, tiles_of(vocab)], needed
   TileRows<std::uint64_t> sums;  ///< [rows, tiles_of(vocab)], needed
@@ -105,7 +105,7 @@ struct TileIndexPart {
   View<const std::uint64_t> sums;  ///< [tiles of the part]
 };
 
-/// What a whole row sums to: sum 2^(x c) (of exp(x / T): see above), or sum p, is
+/// Sum of a whole row: sum 2^(x c) (of exp(x / T): see above), or sum p, is
 /// total * 2^(octave - 103).
 struct TileIndexTotal {
   double octave = -std::numeric_limits<double>::infinity();  ///< E; -inf: no allowed token

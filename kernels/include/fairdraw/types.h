@@ -19,15 +19,15 @@ enum class DType : std::uint32_t {
   bfloat16 = 2,  ///< the upper half of a binary32
 };
 
-/// What happens to tokens that tie with the k-th largest logit.
+/// Rule for tokens that tie with the k-th largest logit.
 /// keep_all: all of them stay. lowest_id: exactly k stay, the lowest token ids among the tied.
 enum class TieRule : std::uint32_t {
   keep_all = 0,   ///< all of them stay
   lowest_id = 1,  ///< exactly k tokens stay
 };
 
-/// What top_p is measured on. top_k_first: the mass that survived top_k. joint: the mass before
-/// top_k; the support is then the intersection (flashinfer.sampling, filter_apply_order).
+/// Mass that top_p is measured on. top_k_first: the mass that survived top_k. joint: the mass
+/// before top_k; the support is then the intersection (flashinfer.sampling, filter_apply_order).
 enum class FilterOrder : std::uint32_t {
   top_k_first = 0,  ///< mass of what top_k left
   joint = 1,        ///< mass of the row before top_k
