@@ -53,6 +53,7 @@ PLACES: list[tuple[str, str, Callable[[str], str]]] = [
     ("CITATION.cff", r"(?<=^version: )\S+$", str),
     ("python/*/pyproject.toml", r'(?<=^version = ")[^"]+', str),
     ("python/*/pyproject.toml", r'(?<=^dependencies = \["fairdraw)[^"]+', satellites_range),
+    ("kernels/example/CMakeLists.txt", r"(?<=^find_package\(fairdraw )[^ )]+", minor),
     ("python/wheels/README.md", r"(?<=dist/fairdraw-)[^-]+(?=-)", str),
 ]
 

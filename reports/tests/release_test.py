@@ -29,6 +29,7 @@ FILES = {
     "python/audit/pyproject.toml": SATELLITE,
     "python/cluster/pyproject.toml": SATELLITE.replace("audit", "ray"),
     "python/wheels/README.md": "python/wheels/try python3.11 dist/fairdraw-0.1.0-cp311-*.whl\n",
+    "kernels/example/CMakeLists.txt": "find_package(fairdraw 0.1 REQUIRED)\n",
     ".gitignore": "/build/\n",
 }
 BUILDER = """#!/bin/sh
@@ -107,6 +108,7 @@ class Set(ReleaseCase):
                              else 0, path)
         self.assertIn("project(fairdraw VERSION 0.2.0 LANGUAGES", self.read("CMakeLists.txt"))
         self.assertIn('"fairdraw>=0.2,<0.3", "numpy"', self.read("python/audit/pyproject.toml"))
+        self.assertEqual(self.read("kernels/example/CMakeLists.txt"), "find_package(fairdraw 0.2 REQUIRED)\n")
         self.assertIn(f"## 0.2.0 ({DATE})\n\n- It draws.", self.read("CHANGELOG.md"))
         self.assertIn("## 0.1.0 (2026-01-31)", self.read("CHANGELOG.md"))
         self.assertEqual(self.read("CITATION.cff"), "cff-version: 1.2.0\nversion: 0.2.0\n")
@@ -204,6 +206,18 @@ class Tree(unittest.TestCase):
     def test_it_has_every_place_and_they_agree(self):
         version = re.search(r"^project\(fairdraw VERSION (\S+)", self.read("CMakeLists.txt"), re.MULTILINE)[1]
         self.assertEqual(release.disagreements(ROOT, version), [])
+
+    def test_no_other_file_of_the_build_has_the_version(self):
+        """A place that release.py does not know would break at the next version."""
+        known = {str(path.relative_to(ROOT)) for path, _, _ in release.places(ROOT)}
+        version = re.search(r"^project\(fairdraw VERSION (\S+)", self.read("CMakeLists.txt"), re.MULTILINE)[1]
+        wanted = re.compile(rf"fairdraw[^\n]{{0,3}}\b{re.escape(release.minor(version))}\b|\bv?{re.escape(version)}\b")
+        files = [path for name in ["*.cmake", "CMakeLists.txt", "pyproject.toml"] for path in ROOT.rglob(name)
+                 if not {"build", ".git"} & set(path.relative_to(ROOT).parts)]
+        self.assertGreater(len(files), len(known))
+        found = {str(path.relative_to(ROOT)) for path in files if wanted.search(path.read_text(encoding="utf-8"))}
+        self.assertEqual(found - known, set())
+        self.assertIn("kernels/example/CMakeLists.txt", found)
 
     def test_the_page_of_versions_has_what_the_build_accepts_and_ci_installs(self):
         page, project, launcher = (self.read(path) for path in ["docs/versions.md", "pyproject.toml", "fairdraw"])
