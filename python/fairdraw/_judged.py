@@ -108,7 +108,7 @@ def gpu_of(device: Any) -> Any:
 
 
 def expect_arrays(arrays: Any, gpu: Any, device: Any) -> Any:
-    """What the arrays are: torch's on a GPU, which `device` names in an error."""
+    """Returns the kind of arrays: torch's on a GPU, which `device` names in an error."""
     if arrays is None:
         arrays = "numpy" if gpu is None else "torch"
     expect_name("arrays", arrays, ["numpy", "torch"])
