@@ -121,7 +121,7 @@ def run_python(found):
 
 
 def run_shell(found):
-    """What is wrong. The folder looks like the repository after a build, and ./fairdraw is the
+    """Lists what is wrong. The folder looks like the repository after a build, and ./fairdraw is the
     program itself: verbs of the launcher would build."""
     wrong = []
     with tempfile.TemporaryDirectory() as name:

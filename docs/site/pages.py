@@ -1,4 +1,4 @@
-"""What the site and the tests of the documentation read of Markdown: headings, links and code."""
+"""Reads Markdown for the site and the tests of the documentation: headings, links and code."""
 
 import html
 import re

@@ -1,7 +1,8 @@
 """Copies the repository's pages, and the files that they link to, to where MkDocs reads them.
 
 Pages lie next to what they describe, and MkDocs reads one folder: paths stay as they are in the
-repository, so that links do too. Markdown that is no page is data of a test.
+repository, so that links do too. Markdown that is no page is data of a test. Pages that list headers
+get what these declare.
 
 Usage: stage.py REPOSITORY FOLDER
 """
@@ -11,6 +12,7 @@ import shutil
 import sys
 import urllib.parse
 
+import c_reference
 import pages
 
 
@@ -43,6 +45,17 @@ def staged_files(root):
     return staged
 
 
+def expand_headers(root, folder):
+    pages_of_headers = {f"docs/api/{path.name}": path.read_text(encoding="utf-8")
+                        for path in sorted((folder / "docs" / "api").glob("*.md"))}
+    for name, text in c_reference.expand(root, pages_of_headers).items():
+        (folder / name).write_text(text, encoding="utf-8")
+        for file in c_reference.DIRECTIVE.findall(pages_of_headers[name]):
+            copy = folder / file
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(root / file, copy)
+
+
 def main():
     root, folder = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
     shutil.rmtree(folder, ignore_errors=True)
@@ -50,6 +63,7 @@ def main():
         copy = folder / path.relative_to(root)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
+    expand_headers(root, folder)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@
 extern "C" {
 #endif
 
-/* Chains of drafted tokens, verified against the target's distribution: n drafted tokens a request,
- * n + 1 rows of the target. Rows are probabilities in any scale. With P and Q the rows of target
- * and draft at position i, each divided by its sum, drafted token x passes its test with
+/** Chains of drafted tokens, verified against the target's distribution: n drafted tokens a
+ * request, n + 1 rows of the target. Rows are probabilities in any scale. With P and Q the rows of
+ * target and draft at position i, each divided by its sum, drafted token x passes its test with
  * probability min(1, P(x) / Q(x)), and never where P(x) is 0. The drafted tokens before the first
  * that does not pass are emitted; in its place comes a token drawn from max(P - Q, 0); where all
  * pass, a bonus token drawn from row n of the target. So there are emitted + 1 tokens.
@@ -28,31 +28,31 @@ extern "C" {
  * first bad row, position by position, the draft's before the target's, rows after a rejection
  * included. Then all its tokens are -1, and both counts 0. */
 typedef struct fairdraw_chain {
-  uint32_t struct_size; /* sizeof(fairdraw_chain) of the caller */
-  uint32_t dtype;       /* of both matrices of probabilities */
-  int64_t batch;
-  int64_t num_draft_tokens; /* n >= 0 */
-  int64_t vocab;
-  const void* draft_probs;     /* [batch * n, vocab]: row b * n + i is position i */
-  const int32_t* draft_tokens; /* [batch, n] */
-  const void* target_probs;    /* [batch * (n + 1), vocab] */
-  int32_t seed_is_scalar;
-  const uint64_t* seed;   /* [batch], or [1] */
-  const uint64_t* offset; /* as seed; position i uses offset + i */
-  /* random words instead of those of the seeds: NULL, or all three */
-  const uint64_t* accept_words;  /* [batch, n] */
-  const uint64_t* recover_words; /* [batch, n] */
-  const uint64_t* bonus_words;   /* [batch] */
+  uint32_t struct_size;        /**< sizeof(fairdraw_chain) of the caller */
+  uint32_t dtype;              /**< of both matrices of probabilities */
+  int64_t batch;               /**< number of chains */
+  int64_t num_draft_tokens;    /**< n >= 0 */
+  int64_t vocab;               /**< values of a row */
+  const void* draft_probs;     /**< [batch * n, vocab]: row b * n + i is position i */
+  const int32_t* draft_tokens; /**< [batch, n] */
+  const void* target_probs;    /**< [batch * (n + 1), vocab] */
+  int32_t seed_is_scalar;      /**< 1: one seed and one offset for the call */
+  const uint64_t* seed;        /**< [batch], or [1] */
+  const uint64_t* offset;      /**< [batch], or [1]; position i uses offset + i */
+  /** random words instead of those of the seeds: NULL, or all three */
+  const uint64_t* accept_words;  /**< [batch, n] */
+  const uint64_t* recover_words; /**< [batch, n] */
+  const uint64_t* bonus_words;   /**< [batch] */
 
-  int32_t* tokens;   /* [batch, n + 1], -1 after the last emitted one */
-  int32_t* accepted; /* [batch]: positions that pass their own test, those after a rejection too,
+  int32_t* tokens;   /**< [batch, n + 1], -1 after the last emitted one */
+  int32_t* accepted; /**< [batch]: positions that pass their own test, those after a rejection too,
                         where positions have one: not looked at unless the rule is token-wise;
                         optional */
-  int32_t* emitted;  /* [batch]: drafted tokens that were emitted; optional */
-  int32_t* statuses; /* [batch], as of fairdraw_batch; optional */
+  int32_t* emitted;  /**< [batch]: drafted tokens that were emitted; optional */
+  int32_t* statuses; /**< [batch], as of fairdraw_batch; optional */
 } fairdraw_chain;
 
-/* Requests with drafted tokens, verified against the target's logits. Request b has drafts and one
+/** Requests with drafted tokens, verified against the target's logits. Request b has drafts and one
  * row more: row 0 follows its history, row i + 1 its draft i. Its rows are row_begins[b] to
  * row_begins[b + 1], exclusive, and its drafts start at place row_begins[b] - b. Without
  * row_begins it has max_draft + 1 rows and max_draft places. draft_lengths may say that fewer
@@ -83,50 +83,53 @@ typedef struct fairdraw_chain {
  * that its own distribution never gives). A failed request has tokens and nodes -1, and accepted 0.
  */
 typedef struct fairdraw_verification {
-  uint32_t struct_size; /* sizeof(fairdraw_verification) of the caller */
-  uint32_t dtype;       /* of both matrices */
-  int64_t batch;        /* requests */
-  int64_t max_draft;    /* most drafts of a request */
-  int64_t max_depth;    /* most drafts on a path of a tree */
-  int64_t rows;
-  int64_t places; /* for drafts */
-  int64_t vocab;
+  uint32_t struct_size; /**< sizeof(fairdraw_verification) of the caller */
+  uint32_t dtype;       /**< of both matrices */
+  int64_t batch;        /**< requests */
+  int64_t max_draft;    /**< most drafts of a request */
+  int64_t max_depth;    /**< most drafts on a path of a tree */
+  int64_t rows;         /**< number of rows of the target */
+  int64_t places;       /**< for drafts */
+  int64_t vocab;        /**< values of a row */
 
-  const void* target; /* logits, [rows, vocab] */
-  /* filters of the target, one value a request; never NULL */
+  const void* target; /**< logits, [rows, vocab] */
+  /** [batch]: filters of the target, one value a request; never NULL */
   const float* temperature;
-  const int32_t* top_k;
-  const float* top_p;
-  const float* min_p;
-  uint32_t tie_rule, filter_order; /* of both distributions */
-  const uint32_t* allowed;         /* [rows, ceil(vocab / 32)] packed bits; optional */
-  const int64_t* row_begins;       /* [batch + 1]; optional */
-  const uint8_t* active;           /* [batch], 0: padding; optional */
-  int32_t seed_is_scalar;
-  const uint64_t* seed;   /* [batch], or [1] */
-  const uint64_t* offset; /* as seed; position i uses offset + i */
+  const int32_t* top_k;      /**< [batch] */
+  const float* top_p;        /**< [batch] */
+  const float* min_p;        /**< [batch] */
+  uint32_t tie_rule;         /**< of both distributions, as in fairdraw_batch */
+  uint32_t filter_order;     /**< likewise */
+  const uint32_t* allowed;   /**< [rows, ceil(vocab / 32)] packed bits; optional */
+  const int64_t* row_begins; /**< [batch + 1]; optional */
+  const uint8_t* active;     /**< [batch], 0: padding; optional */
+  int32_t seed_is_scalar;    /**< 1: one seed and one offset for the call */
+  const uint64_t* seed;      /**< [batch], or [1] */
+  const uint64_t* offset;    /**< [batch], or [1]; position i uses offset + i */
 
-  const int32_t* draft_tokens;  /* [places] */
-  const int32_t* draft_lengths; /* [batch]; optional */
-  const int32_t* parents;       /* [places]: trees; NULL: chains */
-  uint32_t draft_law;           /* 0 none, 1 probabilities, 2 logits */
-  const void*
-      draft; /* [places, vocab]; of trees [rows, vocab]; NULL where the distribution is none */
-  /* filters of the draft's logits, one value a request; NULL where the distribution is another */
+  const int32_t* draft_tokens;  /**< [places] */
+  const int32_t* draft_lengths; /**< [batch]; optional */
+  const int32_t* parents;       /**< [places]: trees; NULL: chains */
+  uint32_t draft_law;           /**< 0 none, 1 probabilities, 2 logits */
+  /** [places, vocab]; of trees [rows, vocab]; NULL where the distribution is none */
+  const void* draft;
+  /** [batch]: filters of the draft's logits, one value a request; NULL where the distribution is
+   * another */
   const float* draft_temperature;
-  const int32_t* draft_top_k;
-  const float* draft_top_p;
-  const float* draft_min_p;
+  const int32_t* draft_top_k; /**< [batch] */
+  const float* draft_top_p;   /**< [batch] */
+  const float* draft_min_p;   /**< [batch] */
 
-  int32_t* tokens; /* [batch, max_draft + 1], of trees [batch, max_depth + 1]; -1 after the last */
-  int32_t* nodes;  /* [batch, max_depth] of trees: which drafts were accepted; optional */
-  int32_t* accepted; /* [batch]: how many drafts were accepted; optional */
-  int32_t* statuses; /* [batch], as of fairdraw_batch; optional */
+  /** [batch, max_draft + 1], of trees [batch, max_depth + 1]; -1 after the last */
+  int32_t* tokens;
+  int32_t* nodes;    /**< [batch, max_depth] of trees: which drafts were accepted; optional */
+  int32_t* accepted; /**< [batch]: how many drafts were accepted; optional */
+  int32_t* statuses; /**< [batch], as of fairdraw_batch; optional */
 
-  /* of trees whose draft_law is not 0: children of a node drawn 0 with replacement, 1 without. Only
-     for samplers that declare distributions of trees */
+  /** of trees whose draft_law is not 0: children of a node drawn 0 with replacement, 1 without.
+     Only for samplers that declare distributions of trees */
   uint32_t siblings;
-  /* only for samplers that declare it: of rows of the target, as [rows] and not [batch] there are;
+  /** only for samplers that declare it: of rows of the target, as [rows] and not [batch] there are;
      lists of a request's rows may share memory, each history being that of the row before and one
      token more. Rows that hold padding have any values, which are not to be read */
   fairdraw_processing processing;

@@ -12,7 +12,14 @@
 extern "C" {
 #endif
 
-/* What is computed of a row x, in fairdraw_operation.kind, and the parameter that it takes:
+#define FAIRDRAW_OPERATION_SOFTMAX 0u            /**< softmax */
+#define FAIRDRAW_OPERATION_LOG_SOFTMAX 1u        /**< log_softmax */
+#define FAIRDRAW_OPERATION_TOP_K_MASK_LOGITS 2u  /**< top_k_mask_logits */
+#define FAIRDRAW_OPERATION_MIN_P_MASK_LOGITS 3u  /**< min_p_mask_logits */
+#define FAIRDRAW_OPERATION_TOP_K_RENORM_PROBS 4u /**< top_k_renorm_probs */
+#define FAIRDRAW_OPERATION_TOP_P_RENORM_PROBS 5u /**< top_p_renorm_probs */
+
+/** An operation on a row x, in fairdraw_operation.kind, and the parameter that it takes:
  *   softmax             temperature  exp((x_i - max) / T) over their sum. T = 0 is 1 at the largest
  *                                    logit, lowest id, and 0 elsewhere
  *   log_softmax         none         (x_i - max) - ln sum exp(x_j - max), natural
@@ -40,41 +47,35 @@ extern "C" {
  * status of plugin.h that is not 0, and its result is 0 for probabilities and -inf for logits and
  * log-probabilities, throughout. It hurts no other row. Without statuses such rows are not judged.
  */
-#define FAIRDRAW_OPERATION_SOFTMAX 0u
-#define FAIRDRAW_OPERATION_LOG_SOFTMAX 1u
-#define FAIRDRAW_OPERATION_TOP_K_MASK_LOGITS 2u
-#define FAIRDRAW_OPERATION_MIN_P_MASK_LOGITS 3u
-#define FAIRDRAW_OPERATION_TOP_K_RENORM_PROBS 4u
-#define FAIRDRAW_OPERATION_TOP_P_RENORM_PROBS 5u
-
 typedef struct fairdraw_operation {
-  uint32_t struct_size; /* sizeof(fairdraw_operation) of the caller */
-  uint32_t kind;
+  uint32_t struct_size; /**< sizeof(fairdraw_operation) of the caller */
+  uint32_t kind;        /**< FAIRDRAW_OPERATION_SOFTMAX and its neighbours */
 
-  /* rows x vocab values of dtype, row_stride values apart, aligned to a value. Not to be changed,
+  /** rows x vocab values of dtype, row_stride values apart, aligned to a value. Not to be changed,
      unless the result is the same memory */
-  uint32_t dtype; /* 0 float32, 1 float16, 2 bfloat16 */
-  /* Of the result: float32, or dtype of samplers that declare it; masked logits have dtype. */
+  uint32_t dtype; /**< 0 float32, 1 float16, 2 bfloat16 */
+  /** dtype of the result: float32, or dtype of samplers that declare it; masked logits have dtype.
+   */
   uint32_t result_dtype;
-  int64_t rows;
-  int64_t vocab;
-  int64_t row_stride;
-  const void* values;
+  int64_t rows;       /**< number of rows */
+  int64_t vocab;      /**< values of a row */
+  int64_t row_stride; /**< in values, >= vocab */
+  const void* values; /**< [rows, row_stride] */
 
-  /* The parameter of the kind, one value a row, or one for the call where parameter_is_scalar is 1;
-     the others are NULL. */
+  /** The parameter of the kind, one value a row, or one for the call where parameter_is_scalar is
+     1; the others are NULL. */
   int32_t parameter_is_scalar;
-  const float* temperature;
-  const int32_t* top_k;
-  const float* top_p;
-  const float* min_p;
+  const float* temperature; /**< of softmax; [rows] or [1], as the next three */
+  const int32_t* top_k;     /**< [rows] or [1]; of top_k_mask_logits and top_k_renorm_probs */
+  const float* top_p;       /**< [rows] or [1]; of top_p_renorm_probs */
+  const float* min_p;       /**< [rows] or [1]; of min_p_mask_logits */
 
-  /* rows x vocab values, result_stride values apart: what lies between rows is not to be written.
+  /** rows x vocab values, result_stride values apart: what lies between rows is not to be written.
      The same memory as `values`, with the same stride and dtype, only of samplers that declare
      FAIRDRAW_MASKS_IN_PLACE or FAIRDRAW_OPERATES_IN_PLACE. */
   int64_t result_stride;
-  void* result;
-  int32_t* statuses; /* [rows], enum fairdraw_row_status; optional */
+  void* result;      /**< [rows, result_stride] */
+  int32_t* statuses; /**< [rows], enum fairdraw_row_status; optional */
 } fairdraw_operation;
 
 #ifdef __cplusplus

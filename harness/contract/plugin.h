@@ -29,15 +29,15 @@
 extern "C" {
 #endif
 
-/* Verifies drafted chains. Only with FAIRDRAW_CAN_CHAINS. */
+/** Verifies drafted chains. Only with FAIRDRAW_CAN_CHAINS. */
 FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_chain(const fairdraw_chain* chain, char* message,
                                                          size_t message_size);
 
-/* Verifies requests with drafted tokens. Only with FAIRDRAW_CAN_VERIFY. */
+/** Verifies requests with drafted tokens. Only with FAIRDRAW_CAN_VERIFY. */
 FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_verification(
     const fairdraw_verification* speculation, char* message, size_t message_size);
 
-/* Is told what happens to the requests of a running batch. Only with FAIRDRAW_KEEPS_STATE. */
+/** Is told what happens to the requests of a running batch. Only with FAIRDRAW_KEEPS_STATE. */
 FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_event(const fairdraw_event* event, char* message,
                                                          size_t message_size);
 

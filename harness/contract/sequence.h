@@ -13,7 +13,14 @@
 extern "C" {
 #endif
 
-/* What happens, in fairdraw_event.kind:
+#define FAIRDRAW_EVENT_BEGIN 0u   /**< a new batch begins */
+#define FAIRDRAW_EVENT_ADD 1u     /**< a request begins */
+#define FAIRDRAW_EVENT_STEP 2u    /**< requests draw a token each */
+#define FAIRDRAW_EVENT_EVICT 3u   /**< a request is preempted */
+#define FAIRDRAW_EVENT_RESTORE 4u /**< an evicted request goes on */
+#define FAIRDRAW_EVENT_END 5u     /**< a request is over */
+
+/** An event, in fairdraw_event.kind:
  *   begin    a new batch, all of whose slots are free: whatever was in an earlier one is gone
  *   add      a request begins in a free slot
  *   step     some requests, at least one, get a row of logits each and draw one token each
@@ -35,46 +42,40 @@ extern "C" {
  *
  * Events come one at a time and in an order that makes sense: every batch begins with `begin`; a
  * slot that is added or restored to is free, and one that steps, is evicted or ends is not. */
-#define FAIRDRAW_EVENT_BEGIN 0u
-#define FAIRDRAW_EVENT_ADD 1u
-#define FAIRDRAW_EVENT_STEP 2u
-#define FAIRDRAW_EVENT_EVICT 3u
-#define FAIRDRAW_EVENT_RESTORE 4u
-#define FAIRDRAW_EVENT_END 5u
-
 typedef struct fairdraw_event {
-  uint32_t struct_size; /* sizeof(fairdraw_event) of the caller */
-  uint32_t kind;
+  uint32_t struct_size; /**< sizeof(fairdraw_event) of the caller */
+  uint32_t kind;        /**< FAIRDRAW_EVENT_BEGIN and its neighbours */
 
-  /* of the batch: the same in all of its events */
+  /** of the batch: the same in all of its events */
   int64_t slots;
-  int64_t vocab;
-  uint32_t dtype;        /* of logits, as in fairdraw_batch; the next two likewise */
-  uint32_t tie_rule;     /* 0 keep_all, 1 lowest_id */
-  uint32_t filter_order; /* 0 top_k_first, 1 joint */
+  int64_t vocab;         /**< values of a row of logits */
+  uint32_t dtype;        /**< of logits, as in fairdraw_batch; the next two likewise */
+  uint32_t tie_rule;     /**< 0 keep_all, 1 lowest_id */
+  uint32_t filter_order; /**< 0 top_k_first, 1 joint */
 
-  /* requests that the event is about: 0 for begin, the number of rows for a step, else 1 */
+  /** requests that the event is about: 0 for begin, the number of rows for a step, else 1 */
   int64_t rows;
-  const int32_t* slot; /* [rows], all different, in [0, slots), in any order; NULL for begin */
+  const int32_t* slot; /**< [rows], all different, in [0, slots), in any order; NULL for begin */
 
-  /* add and restore; NULL in all other events */
-  const float* temperature; /* [rows] */
-  const int32_t* top_k;
-  const float* top_p;
-  const float* min_p;
-  const uint64_t* seed;
-  const uint64_t* offset; /* of the next token: 0 for add, the tokens drawn so far for restore */
-  /* The request's processing as fairdraw_batch has that of a row; histories are lists, prompt_mask
+  /** add and restore; NULL in all other events */
+  const float* temperature; /**< [rows] */
+  const int32_t* top_k;     /**< [rows] */
+  const float* top_p;       /**< [rows] */
+  const float* min_p;       /**< [rows] */
+  const uint64_t* seed;     /**< [rows] */
+  const uint64_t*
+      offset; /**< [rows]; of the next token: 0 for add, the tokens drawn so far for restore */
+  /** The request's processing as fairdraw_batch has that of a row; histories are lists, prompt_mask
      and output_counts are NULL. The output is empty for add, and all tokens so far for restore.
      Without repetition_penalty the request has no processing, and its history does not matter. Only
      for samplers that declare processing. */
   fairdraw_processing processing;
 
-  /* step; NULL in all other events. Row i is that of the request in slot[i] */
-  const void* logits;      /* [rows, vocab] */
-  const uint32_t* allowed; /* [rows, ceil(vocab / 32)], the packed mask of this step; optional */
-  int32_t* tokens;         /* [rows] */
-  int32_t* statuses;       /* [rows], enum fairdraw_row_status; optional */
+  /** step; NULL in all other events. Row i is that of the request in slot[i] */
+  const void* logits;      /**< [rows, vocab] */
+  const uint32_t* allowed; /**< [rows, ceil(vocab / 32)], the packed mask of this step; optional */
+  int32_t* tokens;         /**< [rows] */
+  int32_t* statuses;       /**< [rows], enum fairdraw_row_status; optional */
 } fairdraw_event;
 
 #ifdef __cplusplus

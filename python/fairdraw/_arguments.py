@@ -1,4 +1,4 @@
-"""What arguments of several operations have in common: names, seeds, axes in front of the vocabulary."""
+"""Reads what arguments of several operations have in common: names, seeds, axes in front of the vocabulary."""
 
 from __future__ import annotations
 

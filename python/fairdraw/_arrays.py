@@ -1,4 +1,4 @@
-"""What differs between NumPy and torch: new arrays, devices, streams, fresh seeds.
+"""Differences between NumPy and torch: new arrays, devices, streams, fresh seeds.
 
 torch is never imported here: whoever passes a tensor has done so.
 """
@@ -174,7 +174,7 @@ class TorchBackend:
         return int(self._device.index)
 
     def is_captured(self) -> bool:
-        """Whether the current stream is captured into a CUDA graph."""
+        """Says whether the current stream is captured into a CUDA graph."""
         if not self._cuda:
             return False
         with self._torch.cuda.device(self._device):  # whose current stream is asked for

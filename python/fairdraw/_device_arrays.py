@@ -21,7 +21,7 @@ from ._host_arrays import TokenLists, expect_axes, expect_kind, expect_one_each,
 
 
 class SmallArrays(Protocol):
-    """What _host_arrays.py and DeviceArrays have alike."""
+    """Functions that _host_arrays.py and DeviceArrays have alike."""
 
     def array(
         self, name: str, value: Any, dtype: str, axes: Sequence[int] | None = None
@@ -54,7 +54,7 @@ def small_arrays(backend: Backend) -> SmallArrays:
 
 
 def _is_array(value: Any) -> bool:
-    """Whether something is memory that lies somewhere; a NumPy array of one number is that number."""
+    """Says whether something is memory that lies somewhere; a NumPy array of one number is that number."""
     return hasattr(value, "__dlpack__") and not (
         isinstance(value, np.ndarray | np.generic) and value.ndim == 0
     )
@@ -70,7 +70,7 @@ def _kind_of(tensor: Any) -> str:
 
 
 def _holds_gpu_tensors(value: Any) -> bool:
-    """Whether a sequence has tensors with an axis on a GPU: lists of ids."""
+    """Says whether a sequence has tensors with an axis on a GPU: lists of ids."""
     return any(getattr(part, "is_cuda", False) and part.dim() > 0 for part in value)
 
 

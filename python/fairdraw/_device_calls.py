@@ -117,7 +117,7 @@ class _DeviceRunningBatch(_OnDevice):
 
 
 def device_running_batch(make: Callable[[], Any], device: Any) -> Callable[[], Any]:
-    """What makes running batches, for a device."""
+    """Returns what makes running batches, for a device."""
 
     def made() -> Any:
         found = make()

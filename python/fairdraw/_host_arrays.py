@@ -145,7 +145,7 @@ def ids_of(name: str, values: Iterable[Any]) -> list[int]:
 
 
 def _is_flat(value: Any) -> bool:
-    """Whether a sequence holds numbers, or nothing, and not sequences."""
+    """Says whether a sequence holds numbers, or nothing, and not sequences."""
     return len(value) == 0 or np.ndim(value[0]) == 0
 
 

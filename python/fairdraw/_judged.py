@@ -1,5 +1,5 @@
-"""What `verify` and `fuzz` are given to judge: the arguments that they share, their checks, and the
-calls as text: what a report says to repeat a case, which runs where it is pasted into Python."""
+"""Arguments that `verify` and `fuzz` share, their checks, and the calls as text: what a report
+says to repeat a case, which runs where it is pasted into Python."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def gpu_of(device: Any) -> Any:
 
 
 def expect_arrays(arrays: Any, gpu: Any, device: Any) -> Any:
-    """What the arrays are: torch's on a GPU, which `device` names in an error."""
+    """Returns the kind of arrays: torch's on a GPU, which `device` names in an error."""
     if arrays is None:
         arrays = "numpy" if gpu is None else "torch"
     expect_name("arrays", arrays, ["numpy", "torch"])
@@ -246,7 +246,7 @@ def _global_name(thing: Any) -> str | None:
 
 
 def expression(thing: Any, name: str | None, modules: list[str]) -> str:
-    """What gives `thing` where it is evaluated: a name of the session, or of a module, which joins
+    """Writes what gives `thing` where it is evaluated: a name of the session, or of a module, which joins
     `modules`. What has neither (a lambda, something local) goes by a name that the reader knows."""
     if isinstance(thing, str):
         return literal(thing)
@@ -290,5 +290,5 @@ _USUAL = {
 
 
 def given(**arguments: Any) -> dict[str, Any]:
-    """Of arguments, those that say something else than _USUAL."""
+    """Picks the arguments that say something else than _USUAL."""
     return {key: value for key, value in arguments.items() if value != _USUAL.get(key)}

@@ -36,7 +36,7 @@ _Lend = Callable[[Backend, str, Any, "int | None"], Any]
 
 
 class Kind(NamedTuple):
-    """What an argument's annotation says."""
+    """Meaning of an argument's annotation."""
 
     schema: str  #: its type in the schema of an operator of torch
     lend: _Lend | None = None  #: makes what the compiled module takes; None: it takes no such thing

@@ -45,7 +45,7 @@ class BeamResult(NamedTuple):
 
 
 class _Memory(NamedTuple):
-    """What a search works on, by name: in host memory, or all of it on a GPU."""
+    """Arrays that a search works on, by name: in host memory, or all of it on a GPU."""
 
     parameters: dict[str, Any]
     live: dict[str, Any]
@@ -120,7 +120,7 @@ class BeamSearch:
         self._is_placed = False
 
     def _memory_of(self, name: str, backend: Backend) -> _Memory:
-        """What a step over rows of this backend works on: of the first one, a copy that is there.
+        """Returns what a step over rows of this backend works on: of the first one, a copy that is there.
         Later rows elsewhere are refused."""
         where, here = (
             b.device if isinstance(b, TorchBackend) else "cpu" for b in (backend, self._backend)
@@ -147,7 +147,7 @@ class BeamSearch:
 
     @property
     def done(self) -> bool:
-        """Whether no request has a live beam that goes on."""
+        """Says whether no request has a live beam that goes on."""
         return not bool((_rows_each(self._memory) > 0).any())
 
     @property
@@ -239,7 +239,7 @@ def _rows_each(memory: _Memory) -> Any:
 
 
 def _begins(name: str, rows: Any, memory: _Memory) -> Any:
-    """Where the rows of each request begin, of one row a live beam."""
+    """Returns the begin of each request's rows, one row per live beam."""
     counts = _rows_each(memory)
     if isinstance(counts, np.ndarray):
         wanted = int(counts.sum())

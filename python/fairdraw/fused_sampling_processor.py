@@ -263,7 +263,7 @@ class FusedSamplingProcessor:
 
 
 class _Gpu:
-    """Where a processor is: a device, and the stream that was current when it was made."""
+    """Place of a processor: a device, and the stream that was current when it was made."""
 
     def __init__(self, device: Any) -> None:
         torch = sys.modules.get("torch")

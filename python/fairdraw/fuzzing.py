@@ -42,7 +42,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class FuzzReport:
-    """What a search found. `judged` properties held or failed, `skipped` ones said nothing about their
+    """Result of a search. `judged` properties held or failed, `skipped` ones said nothing about their
     case; `unconfirmed` distributions looked wrong once, and not on fresh draws. `incomplete`: what
     ended the search early, Ctrl-C; else empty."""
 

@@ -21,7 +21,7 @@ from ._judged import (
 
 @dataclass(frozen=True)
 class Identification:
-    """What was found; `str` of it is what `python -m fairdraw identify` prints.
+    """Result of an identification; `str` of it is what `python -m fairdraw identify` prints.
 
     profiles: names of profiles, the closest first. choices: of each choice on which engines differ,
     by its name, the value that the sampler follows; None where none explains what it did, or none can

@@ -55,7 +55,7 @@ class KeptSets(NamedTuple):
     def from_sampling_mask(
         cls, token_ids: Sequence[int], offsets: Sequence[int], device: Any = None
     ) -> KeptSets:
-        """Of the lists that a SamplingMask of vLLM has. ValueError where they are no sets.
+        """Makes sets of the lists that a SamplingMask of vLLM has. ValueError where they are no sets.
 
         NumPy's arrays, or tensors on a `device` of torch.
         """

@@ -1,4 +1,4 @@
-"""What an engine does to the logits of a request before temperature and filters
+"""Processing of the logits of a request before temperature and filters
 (fairdraw/logits_processing.h has the order and the arithmetic)."""
 
 from __future__ import annotations

@@ -487,7 +487,7 @@ def from_llama_cpp(request: LlamaCppRequest, vocab: int) -> RequestParameters:
 
 
 class _Chain:
-    """What a walk over llama.cpp's samplers has come by; a method for each of them."""
+    """State of a walk over llama.cpp's samplers; a method for each of them."""
 
     def __init__(self, given: LlamaCppRequest, top_k: int) -> None:
         self.given = given
@@ -497,7 +497,7 @@ class _Chain:
         self.differences: list[str] = []
 
     def _temperature_follows(self) -> bool:
-        """Whether the logits that a filter sees are divided by a temperature later."""
+        """Says whether the logits that a filter sees are divided by a temperature later."""
         follows = "temperature" in self.given.samplers and "temperature" not in self.values
         return follows and self.given.temp > 0 and self.given.temp != 1
 

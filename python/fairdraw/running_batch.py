@@ -1,4 +1,4 @@
-"""What `verify` asks of a sampler that keeps the requests of a running batch: `RunningBatch`."""
+"""Interface of a sampler that keeps the requests of a running batch: `RunningBatch`."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ _NO_RESULTS = dict.fromkeys((*DETAILS, "reports"))
 
 
 def drawing(backend: Backend, given: Mapping[str, Any], outputs: int) -> tuple[dict[str, Any], Any]:
-    """What the compiled module takes of `sample`'s arguments, with no results yet; and what a result
+    """Returns what the compiled module takes of `sample`'s arguments, with no results yet; and what a result
     says that it was drawn with: the seed as it was given, or the fresh one."""
     call = {**_NO_RESULTS, **lent(sample, backend, given)}
     call["processing"] = processing_of_rows(

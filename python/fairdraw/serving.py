@@ -237,7 +237,7 @@ class BatchState:
         return self._core.output(self._known(id))
 
     def offset(self, id: int) -> int:
-        """Where the random bits of its next token are: first_offset plus the tokens drawn."""
+        """Returns the offset of the random bits of its next token: first_offset plus the tokens drawn."""
         return self._core.offset(self._known(id))
 
     def _known(self, id: int) -> int:

@@ -192,7 +192,7 @@ class ShardedSampler:
         return self._boundaries
 
     def _backend_for(self, rows: Any, name: str) -> Backend:
-        """Of an operation, which is there in host memory alone."""
+        """Returns the backend of an operation, which is there in host memory alone."""
         _expect_columns(rows, name)
         backend = _ColumnsBackend(self, rows)
         if backend.on_gpu:

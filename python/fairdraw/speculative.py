@@ -58,7 +58,7 @@ _UNPROCESSED = "calls with processing cannot be captured"
 
 
 class VerifiedChains(NamedTuple):
-    """What `verify_chain` found."""
+    """Results of `verify_chain`."""
 
     tokens: Any  #: [batch, n + 1] int32; -1 after the last
     accepted: Any  #: [batch] int32: accepted drafted tokens; 0 on failure
@@ -66,7 +66,7 @@ class VerifiedChains(NamedTuple):
 
 
 class VerifiedTrees(NamedTuple):
-    """What `verify_tree` found."""
+    """Results of `verify_tree`."""
 
     tokens: Any  #: [batch, max_depth + 1] int32; -1 after the last
     nodes: Any  #: [batch, max_depth] int32: the accepted drafted tokens, by number
@@ -141,7 +141,7 @@ class _Drafted:
         self.logits = logits
 
     def begins(self, instead: str) -> Any:
-        """Where the rows of each request begin, [batch + 1], in host memory."""
+        """Returns the begin of each request's rows, [batch + 1], in host memory."""
         if self.row_begins is None:
             return np.arange(self.batch + 1, dtype=np.int64) * (self.max_draft + 1)
         return self.small.on_host("row_begins", self.row_begins, instead)

@@ -26,14 +26,14 @@ class FinishReason(enum.IntEnum):
 
     @property
     def api_name(self) -> str | None:
-        """What an API that knows "stop" and "length" alone calls it (OpenAI, vLLM, SGLang)."""
+        """Name in an API that knows "stop" and "length" alone (OpenAI, vLLM, SGLang)."""
         if self is FinishReason.NONE:
             return None
         return "length" if self is FinishReason.LENGTH else "stop"
 
 
 class StopStep(NamedTuple):
-    """What a step's tokens did to each request. All [requests] int32."""
+    """Effect of a step's tokens on each request. All [requests] int32."""
 
     reasons: Any  #: FinishReason
     kept: Any  #: tokens of this step that belong to the output, the stop included

@@ -264,7 +264,7 @@ class SglangSampler:
 
     @classmethod
     def to_str(cls) -> str:
-        """What a request's custom_logit_processor is."""
+        """Returns a request's custom_logit_processor."""
         return json.dumps({"callable": pickle.dumps(cls).hex()})
 
     @staticmethod
@@ -275,7 +275,7 @@ class SglangSampler:
         top_p: float = 1.0,
         min_p: float = 0.0,
     ) -> dict[str, int | float]:
-        """What a request's custom_params are. ValueError as by `sample`."""
+        """Returns a request's custom_params. ValueError as by `sample`."""
         sample(torch.zeros(1, 1), temperature, top_k, top_p, min_p, seed=seed)
         return {
             "seed": int(seed),

@@ -141,7 +141,7 @@ _RESULTS = {
 
 
 def substitute(row: Operation) -> Any:
-    """What a compiled function calls instead of an operation: a function of the same signature."""
+    """Returns what a compiled function calls instead of an operation: a function of the same signature."""
     for operator in row.operators:
         _OPERANDS[operator.name] = tuple(
             (each.name, each.kind, each.group, each.field) for each in row.operands(operator)

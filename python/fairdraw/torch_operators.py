@@ -41,7 +41,7 @@ def _empty(rows: Any, result: tuple[str, ...], row: Operation, given: Mapping[st
 
 
 def _parts(found: Any, results: Results) -> Iterator[tuple[str, Any]]:
-    """What a function of the table gives, by the names of an operator's results."""
+    """Yields what a function of the table gives, by the names of an operator's results."""
     if not isinstance(found, tuple):
         found = (found,)
     names = getattr(found, "_fields", None)

@@ -96,7 +96,7 @@ class Cause:
 
 
 class Report:
-    """What a run found. The files that `write` makes are those of the command line's verify."""
+    """Result of a run. The files that `write` makes are those of the command line's verify."""
 
     def __init__(self, record: _core.RunRecord) -> None:
         self._record = record
@@ -120,7 +120,7 @@ class Report:
 
     @property
     def causes(self) -> list[Cause]:
-        """What explains the failed cases, that which explains most first; each case is in one."""
+        """Causes of the failed cases, that which explains most first; each case is in one."""
         return [Cause(**cause) for cause in self.raw.get("causes", [])]
 
     @property
@@ -130,7 +130,7 @@ class Report:
 
     @property
     def unmet(self) -> list[str]:
-        """What the run requires and did not judge, in sentences."""
+        """Lists what the run requires and did not judge, in sentences."""
         return self._record.unmet()
 
     @property
@@ -141,7 +141,7 @@ class Report:
 
     @property
     def coverage(self) -> dict[str, Any]:
-        """What was judged: `cases`, `ran`, `features` and, in `undeclared`, what to declare next, as in
+        """Coverage of the run: `cases`, `ran`, `features` and, in `undeclared`, what to declare next, as in
         report.json. Empty where no case says what it exercises."""
         found: list[dict[str, Any]] = self.raw.get("coverage", [])
         return found[0] if found else {}
@@ -176,7 +176,7 @@ class Report:
         raise VerificationFailed(str(self))
 
     def __str__(self) -> str:
-        """What a terminal prints of such a run: the causes, with cases of each and a call that repeats
+        """Returns what a terminal prints of such a run: the causes, with cases of each and a call that repeats
         one; what was not judged; and how many cases ended how."""
         return self._record.text()
 
@@ -199,7 +199,7 @@ def merged(records: list[str], require: list[str], max_skipped: float | None) ->
 
 
 def data_folder() -> Path:
-    """Where the captured logits are that ship with the package, or those that FAIRDRAW_DATA names."""
+    """Returns the folder of the captured logits that ship with the package, or the one in FAIRDRAW_DATA."""
     chosen = os.environ.get("FAIRDRAW_DATA")
     return Path(chosen) if chosen else Path(__file__).parent / "data"
 

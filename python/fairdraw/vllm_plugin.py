@@ -30,7 +30,7 @@ RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
 
 
 def register() -> None:
-    """What vLLM calls, once or several times a process."""
+    """Replaces vLLM's draws; vLLM calls it, once or several times a process."""
     chosen = os.environ.get(SWITCH, "")
     if chosen in ("", "0"):
         return
@@ -58,7 +58,7 @@ def register() -> None:
 
 
 def _draw_of_runner_v2(failed_token: int) -> Callable[..., tuple[Any, Any]]:
-    """What Sampler._sample_random of vllm/v1/worker/gpu/sample/sampler.py is replaced by."""
+    """Makes the replacement of Sampler._sample_random of vllm/v1/worker/gpu/sample/sampler.py."""
     from .torch import draw_and_mask
 
     def sample_random(

@@ -66,7 +66,7 @@ CLASS = re.compile(r'^ {6}\{"([a-z-]+)",', re.MULTILINE)
 
 
 def git(root: Path, *words: str) -> str | None:
-    """What git prints; None where it fails."""
+    """Runs git and returns what it prints; None where it fails."""
     try:
         result = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True)
     except OSError:
@@ -177,7 +177,7 @@ def folders(root: Path, changed: set[str] | None) -> list[str]:
 
 
 def mutants(root: Path, changed: set[str] | None) -> list[str]:
-    """Of a file of mutants their classes; of all else that judges mutants some of each class."""
+    """Chooses the classes of a file of mutants; some of each class for all else that judges mutants."""
     everything = f"--per-class={PER_CLASS}"
     if changed is None:
         return [everything]
@@ -202,7 +202,7 @@ def mutants(root: Path, changed: set[str] | None) -> list[str]:
 
 
 def cuda(root: Path, changed: set[str] | None) -> str:
-    """Whether the CUDA part is built, which takes minutes."""
+    """Says whether the CUDA part is built, which takes minutes."""
     if changed is None or any(is_of_the_build(path) for path in changed):
         return "AUTO"
     affected = with_includers(root, changed)

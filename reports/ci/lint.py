@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads the tree with clang-format, clang-tidy, shellcheck, ruff and mypy.
+"""Reads the tree with clang-format, clang-tidy, shellcheck, ruff and mypy, and how sentences begin.
 
 Usage: lint.py [--jobs N] [--changed | --format | FILE...]
 
@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import affected
+import openings
 
 ROOT = affected.ROOT
 CPP = (".h", ".cpp", ".cuh", ".cu")
@@ -53,7 +54,7 @@ def is_shell_script(path: Path) -> bool:
 
 
 def commands(entries: list[dict]) -> dict[str, dict]:
-    """By source, how it is compiled. A source of several targets is read once, as the last of them
+    """Maps a source to how it is compiled. A source of several targets is read once, as the last of them
     compiles it: where targets differ in what is defined, that is the one that defines more. Without
     precompiled headers: they are g++'s, and would hide an include that is missing."""
     found = {}
@@ -110,6 +111,12 @@ class Linter:
         if files:
             say(f"clang-format: {len(files)} files")
             self.run(self.lint_bin / "clang-format", "--dry-run", "--Werror", *files)
+
+    def openings(self, files: list[str]) -> None:
+        say("openings: pages, public headers, and lines that a change adds")
+        found = openings.findings(self.root, files)
+        print("".join(f"{line}: begins with what a reader cannot use\n" for line in found), end="")
+        self.clean = self.clean and not found
 
     def clang_tidy(self, files: list[str]) -> None:
         """Reads headers through the sources that include them. It does not know nvcc's flags."""
@@ -168,6 +175,7 @@ def main(arguments: list[str], root: Path = ROOT) -> int:
     if options.changed:
         sources = affected.sources(root, affected.changed_files(root))
     linter.shell(files)
+    linter.openings(files)
     if any(file.endswith((".py", ".pyi")) for file in files):
         linter.python()
     linter.clang_format(files)

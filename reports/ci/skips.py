@@ -40,7 +40,7 @@ class Skip(NamedTuple):
 
 
 def read_lines(text: str) -> list[Line]:
-    """Of skips.txt: GLOB | WHEN | REASON. ValueError names a line that is none."""
+    """Reads skips.txt: GLOB | WHEN | REASON. ValueError names a line that is none."""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line or line.startswith("#"):

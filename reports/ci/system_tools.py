@@ -19,8 +19,8 @@ from pathlib import Path
 # Who has a clone has these.
 OF_EVERY_CLONE = {"git", "ca-certificates"}
 # What scripts and tests call by name, besides CMake's own entries.
-PROGRAMS = ("awk", "bash", "chromium", "cmake", "ctest", "flock", "g++", "git", "grep", "ninja", "python3",
-            "sed", "shellcheck", "xz")
+PROGRAMS = ("awk", "bash", "chromium", "cmake", "ctest", "doxygen", "flock", "g++", "git", "grep", "ninja",
+            "python3", "sed", "shellcheck", "xz")
 
 ENTRY = re.compile(r"^([\w-]+):\w+=(/.*)$", re.MULTILINE)
 LAUNCHER = re.compile(r"^(CMAKE_\w+_COMPILER_LAUNCHER):\w+=(.+)$", re.MULTILINE)

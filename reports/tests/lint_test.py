@@ -4,6 +4,8 @@ what any of the tools finds is found, in a small tree with tools that write down
 Usage: lint_test.py REPOSITORY
 """
 
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -100,6 +102,45 @@ class Lint(LintCase):
             self.assertEqual(self.lint(), 1, tool)
             self.stand_in("build/" + tool)
         self.assertEqual(self.lint(), 0)
+
+    def openings(self, *words):
+        """Returns what is printed of how sentences begin, which decides the code."""
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            code = self.lint(*words)
+        self.assertEqual(code, 1 if output.getvalue() else 0)
+        return [line.rpartition(": ")[0] for line in output.getvalue().splitlines()]
+
+    def test_pages_and_public_headers_are_read_whole(self):
+        self.write("docs/page.md", "# Of pages\n\nA sentence. What it says\nis bad. Where to?\n\n"
+                                   "- item\n- Whether it is one\n\n```sh\nWhat\n```\n")
+        self.write("kernels/include/fairdraw/sample.h", "// What is this\n/// Of a type.\nstruct A;\n")
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", "more")
+        self.assertEqual(self.openings(), [
+            "docs/page.md:3: 'What it says is bad.'", "docs/page.md:7: 'Whether it is one'",
+            "kernels/include/fairdraw/sample.h:2: 'Of a type.'"])
+
+    def test_elsewhere_lines_that_a_change_adds_are_read(self):
+        old = "/// What is old.\nint old();\n\n/// Says by what.\nint new_();\n"
+        self.write("harness/run/plan.h", old)
+        self.write("python/fairdraw/audit.py", '"""What is old."""\n')
+        self.git("commit", "--quiet", "--all", "--message", "old")
+        os.environ["FAIRDRAW_BASE"] = "HEAD"
+        self.addCleanup(os.environ.pop, "FAIRDRAW_BASE")
+        self.assertEqual(self.openings(), [])
+        self.write("harness/run/plan.h", old.replace("/// Says by what.", "/// By what.\n/// Of it."))
+        self.write("harness/run/new.h", "/// Whether it is new.\nbool is_new();\n")
+        self.write("python/fairdraw/audit.py", '"""What is old."""\n\n\ndef f():\n    """Of it."""\n')
+        self.assertEqual(self.openings(), [
+            "harness/run/new.h:1: 'Whether it is new.'", "harness/run/plan.h:4: 'By what.'",
+            "python/fairdraw/audit.py:5: 'Of it.'"])
+        self.assertEqual(self.openings(str(self.root / "harness/run/plan.h")),
+                         ["harness/run/plan.h:4: 'By what.'"])
+
+    def test_comments_inside_of_functions_and_words_like_these_may_begin_so(self):
+        self.write("harness/run/new.h", "void f() {\n  // What follows is slow.\n}\n/// Offers it.\nint g;\n"
+                                        "int h;  ///< Of g.\n/// Bytes of it. What it is.\nint i;\n")
+        self.assertEqual(self.openings(), [])
 
     def test_of_a_change_clang_tidy_reads_what_it_affects(self):
         self.git("commit", "--quiet", "--allow-empty", "--message", "later")

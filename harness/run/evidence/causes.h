@@ -36,8 +36,8 @@ std::vector<Cause> ranked_causes(const RunRecord& record);
 /// Whether a hint is about which tokens stay: temperature, filters, bitmask.
 bool is_of_filters(std::string_view hint);
 
-/// Whether a cause says by its name that it needs the condition: top_p cannot be misread in rows
-/// without top_p.
+/// Says whether a cause tells by its name that it needs the condition: top_p cannot be misread in
+/// rows without top_p.
 bool is_said_by(std::string_view cause, const SharedCondition& condition);
 
 /// The name of the cause that a sampler has which follows another value of a choice than the

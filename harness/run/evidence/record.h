@@ -124,7 +124,7 @@ struct SeenDefinitions {
   std::vector<SeenDefinition> differences;  ///< from the profile that it is judged by
 };
 
-/// What all rows have in common that a mistake shows in.
+/// A property that all rows have in common that a mistake shows in.
 struct SharedCondition {
   std::string subject;  ///< the parameter that it is about: "top_k"
   std::string text;     ///< "rows with top_k"

@@ -38,7 +38,10 @@ using RequestId = std::uint64_t;
 /// dense: a bitmask of the prompt and counts of the output, kept from token to token. A call reads
 /// them whole, whatever the length, so that on a CPU they pay for histories about as long as the
 /// vocabulary alone; they take capacity * vocab * 4 1/8 bytes.
-enum class HistoryForm : std::uint32_t { lists = 0, dense = 1 };
+enum class HistoryForm : std::uint32_t {
+  lists = 0,  ///< the output as it is, and the different ids of the prompt
+  dense = 1,  ///< a bitmask of the prompt, and counts of the output
+};
 
 /// Sizes of a state. None changes while it lives.
 struct BatchStateOptions {
@@ -48,17 +51,17 @@ struct BatchStateOptions {
   std::int32_t max_bias = 1024;      ///< most entries of a request's bias, >= 0
   std::int32_t max_stop_ids = 128;   ///< most ids that min_tokens bans, >= 0
   std::int32_t max_bad_words = 128;  ///< most bad words, >= 0
-  std::int32_t max_bad_word_tokens = 1024;  ///< most tokens of all of them together, >= 0
-  std::int32_t max_allowed_ids = 1024;      ///< most allowed ids, >= 0
-  HistoryForm history = HistoryForm::lists;
-  TieRule tie_rule = TieRule::keep_all;  ///< of every call, as is the next one
-  FilterOrder filter_order = FilterOrder::top_k_first;
+  std::int32_t max_bad_word_tokens = 1024;   ///< most tokens of all of them together, >= 0
+  std::int32_t max_allowed_ids = 1024;       ///< most allowed ids, >= 0
+  HistoryForm history = HistoryForm::lists;  ///< form of the histories that calls read
+  TieRule tie_rule = TieRule::keep_all;      ///< of every call, as is the next one
+  FilterOrder filter_order = FilterOrder::top_k_first;  ///< of every call
 };
 
 /// A token and what is added to its logit. -inf bans it.
 struct TokenBias {
-  std::int32_t token = 0;
-  float bias = 0.0F;
+  std::int32_t token = 0;  ///< token id, in [0, vocab)
+  float bias = 0.0F;       ///< added to its logit: -inf, or in [-2^64, 2^64]
 };
 
 /// A request as it enters a batch. Ranges and meanings: sample.h and logits_processing.h.
@@ -88,22 +91,23 @@ struct BatchRequest {
 
 /// Everything a request needs to continue elsewhere. A value: it may be kept, copied, sent.
 struct RequestSnapshot {
-  RequestId id = 0;
-  BatchRequest request;
+  RequestId id = 0;                    ///< the caller's name of the request
+  BatchRequest request;                ///< its parameters and prompt, as add() took them
   std::vector<std::int32_t> output;    ///< drawn so far, oldest first
   std::vector<std::uint32_t> allowed;  ///< its row of the bitmask; empty: all are allowed
 };
 
 /// A request that compact() has moved.
 struct SlotMove {
-  std::int32_t from = 0;
-  std::int32_t to = 0;
+  std::int32_t from = 0;  ///< slot that the request left
+  std::int32_t to = 0;    ///< slot that it has now
 };
 
 /// Every call that returns an Error with a code changes nothing; the message names the field, its
 /// value and the allowed range.
 class BatchState {
  public:
+  /// Slot that add() and restore() choose themselves: the lowest free one.
   static constexpr std::int32_t kAnySlot = -1;
 
   /// The only way to make a state. invalid_argument where an option is out of its range,
@@ -118,6 +122,7 @@ class BatchState {
 
   /// Into the lowest free slot, or into the one that is named, which must be free.
   Error add(RequestId id, const BatchRequest& request, std::int32_t slot = kAnySlot);
+  /// Removes a request; its slot is free. invalid_argument where no request has this id.
   Error remove(RequestId id);
   /// Exchanges what is in two slots. One of them may be empty: that is a move. Both may be.
   Error swap(std::int32_t first, std::int32_t second);
@@ -138,27 +143,33 @@ class BatchState {
 
   /// The allowed tokens of the request in each of the first packed.rows slots, from now on until
   /// they are set again or the request leaves. Rows of empty slots are ignored.
+  /// `packed`: [slots, ceil(vocab / 32)] words.
   Error set_allowed(const BitRows<const std::uint32_t>& packed);
   /// All tokens are allowed again, for every request.
   void clear_allowed();
 
   // What is there.
 
+  /// Options that the state was made with.
   const BatchStateOptions& options() const noexcept;
   std::int32_t size() const noexcept;                 ///< requests
   std::int32_t slots() const noexcept;                ///< one more than the highest occupied slot
   std::int32_t slot_of(RequestId id) const noexcept;  ///< -1: no such request
+  /// false, too, of a slot outside [0, capacity)
   bool is_occupied(std::int32_t slot) const noexcept;
   RequestId id_at(std::int32_t slot) const noexcept;  ///< 0 where the slot is empty
   /// Tokens of the request of a slot; empty where there is none.
   View<const std::int32_t> prompt(std::int32_t slot) const noexcept;
+  /// Tokens that the request of a slot has drawn, oldest first; empty where there is none.
   View<const std::int32_t> output(std::int32_t slot) const noexcept;
+  /// Offset of the next token of the request of a slot; 0 where there is none.
   std::uint64_t offset(std::int32_t slot) const noexcept;
   /// Outputs of the first `rows` slots as lists.
   TokenLists outputs(std::int32_t rows) const noexcept;
 
   /// The call for one step: row i of `logits` belongs to slot i; empty slots are inactive.
   /// `allowed` is there once set_allowed() has been called. Rows: slots() to capacity.
+  /// `logits`: [rows, vocab].
   Error sample_request(const RowsView& logits, SampleRequest& request) const;
 
  private:

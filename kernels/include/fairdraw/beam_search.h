@@ -46,22 +46,28 @@ namespace fairdraw {
 /// Largest beam width, TensorRT-LLM's (kMaxBeamWidth).
 inline constexpr std::int32_t kMaxBeamWidth = 1024;
 
-/// What rows hold.
-enum class BeamInput : std::uint32_t { logits = 0, logprobs = 1 };
+/// Contents of rows.
+enum class BeamInput : std::uint32_t {
+  logits = 0,    ///< raw logits
+  logprobs = 1,  ///< log-probabilities, natural
+};
 
 /// Parameters of requests.
 struct BeamParameters {
-  PerRequest<std::int32_t> width = 1;           ///< 1 to max_width, the same in all steps
-  PerRequest<float> length_penalty = 0.0F;      ///< finite; TensorRT-LLM's default is 0, HF's 1
-  PerRequest<std::int32_t> early_stopping = 1;  ///< 0, 1 or 2
-  PerRequest<float> diversity_rate = 0.0F;      ///< 0; any other value is refused
-  PerRequest<std::int32_t> max_tokens = 1;      ///< generated tokens, the end id included; >= 1
-  TokenLists end_ids;                           ///< optional
+  /// scalar or [requests]; 1 to max_width, the same in all steps
+  PerRequest<std::int32_t> width = 1;
+  /// scalar or [requests]; finite; TensorRT-LLM's default is 0, HF's 1
+  PerRequest<float> length_penalty = 0.0F;
+  PerRequest<std::int32_t> early_stopping = 1;  ///< scalar or [requests]; 0, 1 or 2
+  PerRequest<float> diversity_rate = 0.0F;  ///< scalar or [requests]; 0; any other value is refused
+  /// scalar or [requests]; generated tokens, the end id included; >= 1
+  PerRequest<std::int32_t> max_tokens = 1;
+  TokenLists end_ids;  ///< optional
 };
 
-/// Whether a request goes on.
+/// State of a request.
 enum class BeamState : std::int32_t {
-  live = 0,
+  live = 0,         ///< it goes on
   pool_done = 1,    ///< its pool is what it returns
   length_done = 2,  ///< its live beams count too
 };
@@ -69,35 +75,35 @@ enum class BeamState : std::int32_t {
 /// Finished sequences of each request, best first. A sequence is its last token and the live beam
 /// that it grew from, one step earlier. All [requests, max_width] but `counts`.
 struct BeamPool {
-  View<std::int32_t> counts;  ///< [requests]; 0 at the start
-  View<float> scores;         ///< normalised
-  View<float> cumulative;
-  View<std::int32_t> lengths;  ///< generated tokens, the end id included
-  View<std::int32_t> beams;    ///< which live beam it grew from
-  View<std::int32_t> tokens;   ///< its end id
+  View<std::int32_t> counts;   ///< [requests]; 0 at the start
+  View<float> scores;          ///< [requests, max_width]; normalised
+  View<float> cumulative;      ///< [requests, max_width]; scores before normalisation
+  View<std::int32_t> lengths;  ///< [requests, max_width]; generated tokens, the end id included
+  View<std::int32_t> beams;    ///< [requests, max_width]; which live beam it grew from
+  View<std::int32_t> tokens;   ///< [requests, max_width]; its end id
 };
 
-/// What live beams were: [requests, max_steps, max_width]; entry (r, s, b) is beam b after s + 1
+/// Past live beams: [requests, max_steps, max_width]; entry (r, s, b) is beam b after s + 1
 /// tokens: its last token and its parent among the beams after s tokens. Optional for a step, and
 /// written by it at s = generated.
 struct BeamHistory {
-  View<std::int32_t> tokens;
-  View<std::int32_t> parents;
-  std::int32_t max_steps = 0;
+  View<std::int32_t> tokens;   ///< [requests, max_steps, max_width]
+  View<std::int32_t> parents;  ///< [requests, max_steps, max_width]
+  std::int32_t max_steps = 0;  ///< steps that the arrays have room for
 };
 
 /// One step. Row `row_begins[r] + b` is live beam b of request r.
 struct BeamStepRequest {
-  RowsView rows;
-  BeamInput input = BeamInput::logits;
-  std::int64_t requests = 0;
+  RowsView rows;                        ///< [rows, vocab], any dtype
+  BeamInput input = BeamInput::logits;  ///< meaning of the rows
+  std::int64_t requests = 0;            ///< number of requests, >= 0
   std::int32_t max_width = 1;           ///< places for beams a request, 1 to kMaxBeamWidth
   View<const std::int64_t> row_begins;  ///< [requests]
   View<const std::int32_t> live_beams;  ///< [requests], 0 to max_width; 1 in the first step
   View<const float> scores;             ///< [requests, max_width], of live beams; 0 in the first
   View<const std::int32_t> generated;   ///< [requests], tokens of live beams before this step
   View<const BeamState> states;         ///< [requests]; requests that are done do nothing
-  BeamParameters parameters;
+  BeamParameters parameters;            ///< one value for the call, or [requests]
 };
 
 /// Results of a step, [requests, max_width] where not said otherwise. Places after the last live
@@ -111,9 +117,9 @@ struct BeamStepRequest {
 /// (length_penalty, or length^length_penalty is no positive float32). A failed request has no next
 /// beams, and keeps its pool, its state and its length.
 struct BeamStepResult {
-  View<std::int32_t> parents;  ///< which live beam a next beam grew from
-  View<std::int32_t> tokens;
-  View<float> scores;             ///< cumulative
+  View<std::int32_t> parents;     ///< [requests, max_width]; which live beam a next beam grew from
+  View<std::int32_t> tokens;      ///< [requests, max_width]; the last token of a next beam
+  View<float> scores;             ///< [requests, max_width]; cumulative
   View<std::int32_t> live_beams;  ///< [requests]
   View<std::int32_t> generated;   ///< [requests], optional: tokens of live beams after this step
   View<BeamState> states;         ///< [requests]
@@ -130,16 +136,16 @@ Error beam_search_step(const BeamStepRequest& request, const BeamStepResult& res
 /// The end: the best sequences of each request, of its pool and, unless it is pool_done, of its
 /// live beams (lengths are then `generated`; beams without a token do not count).
 struct BeamResultRequest {
-  std::int64_t requests = 0;
-  std::int32_t max_width = 1;
-  std::int32_t best = 1;  ///< how many, 1 to max_width
-  BeamPool pool;
-  BeamHistory history;
-  View<const std::int32_t> live_beams;  ///< [requests], after the last step
-  View<const float> scores;             ///< [requests, max_width], cumulative, of live beams
-  View<const std::int32_t> generated;   ///< [requests], tokens of live beams
-  View<const BeamState> states;         ///< [requests]
-  PerRequest<float> length_penalty = 0.0F;
+  std::int64_t requests = 0;                ///< number of requests, >= 0
+  std::int32_t max_width = 1;               ///< as in the steps
+  std::int32_t best = 1;                    ///< how many, 1 to max_width
+  BeamPool pool;                            ///< as the last step left it
+  BeamHistory history;                      ///< as the steps wrote it
+  View<const std::int32_t> live_beams;      ///< [requests], after the last step
+  View<const float> scores;                 ///< [requests, max_width], cumulative, of live beams
+  View<const std::int32_t> generated;       ///< [requests], tokens of live beams
+  View<const BeamState> states;             ///< [requests]
+  PerRequest<float> length_penalty = 0.0F;  ///< as in the steps; scalar or [requests]
 };
 
 /// Statuses: index_out_of_range (live_beams), invalid_history (a parent, a length or a count out of

@@ -31,8 +31,13 @@ namespace fairdraw::cuda {
 /// cluster: up to 16 thread blocks a row, exchanging through distributed shared memory (compute
 /// capability 9.0 and newer). block: one thread block a row (8.0 and newer). best: by the device,
 /// the number of rows and the vocabulary.
-enum class Path : std::uint32_t { best = 0, cluster = 1, block = 2 };
+enum class Path : std::uint32_t {
+  best = 0,     ///< cluster or block: by the device, the number of rows and the vocabulary
+  cluster = 1,  ///< up to 16 thread blocks per row; compute capability 9.0 and newer
+  block = 2,    ///< one thread block per row; compute capability 8.0 and newer
+};
 
+/// Name of a path, as in the enum.
 const char* to_string(Path path) noexcept;
 
 /// True where this build has CUDA kernels and the current device can run `path`.
@@ -51,15 +56,15 @@ std::int64_t workspace_bytes(const SampleRequest& request) noexcept;
 /// The same where the call reports log-probabilities: 12 bytes for every 256 values of a row more.
 std::int64_t workspace_bytes(const SampleRequest& request, const LogprobsResult& logprobs) noexcept;
 
-/// Of process_logits: as for a `sample` that reports.
+/// Bytes for process_logits: as for a `sample` that reports.
 std::int64_t workspace_bytes(const ProcessLogitsRequest& request) noexcept;
 
-/// Where and how a call runs.
+/// Stream, workspace and path of a call.
 struct Execution {
   void* stream = nullptr;     ///< a cudaStream_t of the current device; null: the default one
   void* workspace = nullptr;  ///< device memory, aligned to 256 bytes
   std::int64_t workspace_bytes = 0;  ///< at least what cuda::workspace_bytes says of the call
-  Path path = Path::best;
+  Path path = Path::best;  ///< how rows are spread over the GPU; results do not depend on it
 };
 
 /// See fairdraw/sample.h. Less than 2^22 rows and as many outputs as tokens have room.
@@ -67,6 +72,7 @@ Error sample(const SampleRequest& request, const SampleResult& result, const Exe
 
 /// See fairdraw/log_probabilities.h. Values may differ from the CPU's by one unit in the last
 /// place; ids, ranks and statuses are the same. The workspace is that of a `sample` that reports.
+/// `token_ids` [outputs, num_samples]; `statuses` [outputs], optional.
 Error log_probabilities(const SampleRequest& request, View<const std::int32_t> token_ids,
                         const LogprobsResult& result, View<RowStatus> statuses,
                         const Execution& execution);
@@ -77,46 +83,66 @@ Error process_logits(const ProcessLogitsRequest& request, const ProcessLogitsRes
 
 // See fairdraw/sampling.h for each of these.
 
+/// Computes what fairdraw::softmax does, with the same bits. `logits` [rows, vocab]; `temperature`
+/// scalar or [rows]; `probs` [rows, vocab]; `statuses` [rows], optional.
 Error softmax(const RowsView& logits, const PerRequest<float>& temperature, const FloatRows& probs,
               View<RowStatus> statuses, const Execution& execution);
 
+/// Draws what fairdraw::sampling_from_logits does. `logits` [rows, vocab].
 Error sampling_from_logits(const RowsView& logits, const DrawOptions& options,
                            const DrawResult& result, const Execution& execution);
 
+/// Draws what fairdraw::sampling_from_probs does. `probs` [rows, vocab].
 Error sampling_from_probs(const RowsView& probs, const DrawOptions& options,
                           const DrawResult& result, const Execution& execution);
 
+/// Draws what fairdraw::top_k_sampling_from_probs does. `probs` [rows, vocab]; `top_k` scalar or
+/// [rows].
 Error top_k_sampling_from_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
                                 const DrawOptions& options, const DrawResult& result,
                                 const Execution& execution);
 
+/// Draws what fairdraw::top_p_sampling_from_probs does. `probs` [rows, vocab]; `top_p` scalar or
+/// [rows].
 Error top_p_sampling_from_probs(const RowsView& probs, const PerRequest<float>& top_p,
                                 const DrawOptions& options, const DrawResult& result,
                                 const Execution& execution);
 
+/// Draws what fairdraw::min_p_sampling_from_probs does. `probs` [rows, vocab]; `min_p` scalar or
+/// [rows].
 Error min_p_sampling_from_probs(const RowsView& probs, const PerRequest<float>& min_p,
                                 const DrawOptions& options, const DrawResult& result,
                                 const Execution& execution);
 
+/// Draws what fairdraw::top_k_top_p_sampling_from_logits does. `logits` [rows, vocab]; `top_k` and
+/// `top_p` scalar or [rows].
 Error top_k_top_p_sampling_from_logits(const RowsView& logits,
                                        const PerRequest<std::int32_t>& top_k,
                                        const PerRequest<float>& top_p, FilterOrder filter_order,
                                        const DrawOptions& options, const DrawResult& result,
                                        const Execution& execution);
 
+/// Draws what fairdraw::top_k_top_p_sampling_from_probs does. `probs` [rows, vocab]; `top_k` and
+/// `top_p` scalar or [rows].
 Error top_k_top_p_sampling_from_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
                                       const PerRequest<float>& top_p, FilterOrder filter_order,
                                       const DrawOptions& options, const DrawResult& result,
                                       const Execution& execution);
 
+/// Writes what fairdraw::top_k_mask_logits does. `logits` and `masked` [rows, vocab]; `top_k`
+/// scalar or [rows]; `statuses` [rows], optional.
 Error top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& top_k, void* masked,
                         std::int64_t masked_row_stride, View<RowStatus> statuses,
                         const Execution& execution);
 
+/// Writes what fairdraw::top_k_renorm_probs does. `probs` and `renormalised` [rows, vocab]; `top_k`
+/// scalar or [rows]; `statuses` [rows], optional.
 Error top_k_renorm_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
                          const FloatRows& renormalised, View<RowStatus> statuses,
                          const Execution& execution);
 
+/// Writes what fairdraw::top_p_renorm_probs does. `probs` and `renormalised` [rows, vocab]; `top_p`
+/// scalar or [rows]; `statuses` [rows], optional.
 Error top_p_renorm_probs(const RowsView& probs, const PerRequest<float>& top_p,
                          const FloatRows& renormalised, View<RowStatus> statuses,
                          const Execution& execution);

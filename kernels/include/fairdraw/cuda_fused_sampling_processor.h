@@ -34,10 +34,10 @@
 
 namespace fairdraw::cuda {
 
-/// What a processor has memory for. Nothing of it changes while it lives.
+/// Room and abilities of a processor. Nothing of it changes while it lives.
 struct FusedSamplingOptions {
   void* stream = nullptr;  ///< a cudaStream_t of the current device; null: the default one
-  Path path = Path::best;
+  Path path = Path::best;  ///< how rows are spread over the GPU
   /// Penalties, biases and bans of requests. A captured step pays for them whether a request has
   /// some or not, another one only where a request has. false: a request that has some is an error
   /// of the next step.
@@ -53,11 +53,12 @@ struct FusedSamplingOptions {
 /// A step as the host has it after wait_for_tokens(): in slot order of that step, n entries. Valid
 /// until the next wait.
 struct CopiedStep {
-  View<const std::int32_t> tokens;  ///< the last token of the step; -1: none
-  View<const std::int32_t> counts;  ///< tokens that each request got
-  View<const RowStatus> statuses;
+  View<const std::int32_t> tokens;  ///< [n]; the last token of the step; -1: none
+  View<const std::int32_t> counts;  ///< [n]; tokens that each request got
+  View<const RowStatus> statuses;   ///< [n]; as statuses() of that step
 };
 
+/// Steps of generation over a BatchState, on the GPU.
 class FusedSamplingProcessor {
  public:
   /// The only way to make a processor, on the current device. The state must live at least as long,
@@ -80,8 +81,10 @@ class FusedSamplingProcessor {
   ///
   /// most_rows: of offsets in device memory with StepRows::all, the most rows that a request is
   /// sampled at; further ones are ignored. The step is as many calls. Else not read.
+  /// `logits`: [rows, vocab].
   Error step(const RowsView& logits, View<const std::int64_t> logit_offsets,
              StepRows rows = StepRows::last, std::int32_t most_rows = 1);
+  /// As the step before, with offsets of 32 bits: `logits` [rows, vocab], `logit_offsets` [n + 1].
   Error step(const RowsView& logits, View<const std::uint32_t> logit_offsets,
              StepRows rows = StepRows::last, std::int32_t most_rows = 1);
 
@@ -91,8 +94,11 @@ class FusedSamplingProcessor {
   // Results of the last step, in device memory: in slot order, n entries, at the same address for
   // ever. Until the stream has run they are those of an earlier step.
 
+  /// The last token of the last step; -1: none.
   View<const std::int32_t> new_tokens() const noexcept;
+  /// Tokens that each request got in the last step.
   View<const std::int32_t> new_token_counts() const noexcept;
+  /// ok, inactive (empty slot, or no rows), or what was wrong with a row.
   View<const RowStatus> statuses() const noexcept;
 
   /// Tokens of the requests as the host has them: the outputs of the state.
@@ -103,6 +109,7 @@ class FusedSamplingProcessor {
   /// must stay as it is until the stream has passed. May be captured; a replay reads it again.
   /// state.slots() <= packed.rows <= capacity. The host's state does not learn of it: a snapshot
   /// has the bitmask that was set through the state.
+  /// `packed`: [rows, ceil(vocab / 32)] words.
   Error update_bitmask(const BitRows<const std::uint32_t>& packed);
   /// All tokens are allowed again, for every request.
   Error clear_bitmask();

@@ -24,19 +24,21 @@ std::int64_t workspace_bytes(const SampleRequest& request, const LogprobsResult&
 Error sample_with_kept_sets(const SampleRequest& request, const SampleResult& result,
                             const KeptSets& kept, const Execution& execution);
 
-/// Of calls that verify drafts: a bit for each value of the target, and 4 bytes a place of a token
-/// more than without sets.
+/// Bytes for calls that verify drafts: a bit for each value of the target, and 4 bytes a place of a
+/// token more than without sets.
 std::int64_t workspace_bytes(const VerifyChainRequest& request, const KeptSets& kept) noexcept;
+/// As for chains.
 std::int64_t workspace_bytes(const VerifyTreeRequest& request, const KeptSets& kept) noexcept;
 
 /// See fairdraw/kept_sets.h: the CPU's sets, and what verify_chain and verify_tree write.
 Error verify_chain_with_kept_sets(const VerifyChainRequest& request,
                                   const VerifyChainResult& result, const KeptSets& kept,
                                   const Execution& execution);
+/// See fairdraw/kept_sets.h: the CPU's sets, and what verify_tree writes.
 Error verify_tree_with_kept_sets(const VerifyTreeRequest& request, const VerifyTreeResult& result,
                                  const KeptSets& kept, const Execution& execution);
 
-/// Of kept_sets_of_mask: at most 4 bytes a row, but for few rows 2 KB.
+/// Bytes for kept_sets_of_mask: at most 4 bytes a row, but for few rows 2 KB.
 std::int64_t workspace_bytes(const KeptMask& rows) noexcept;
 
 /// See fairdraw/kept_sets.h. At most 2^22 - 1 rows. Behind a sharded call (fairdraw/cuda_sharded.h)

@@ -51,8 +51,11 @@ class DeviceBuffer {
   /// call waits for the device.
   Error reserve(std::int64_t bytes);
 
+  /// Copies `bytes` bytes of host memory to `offset` of the block.
   Error upload(std::int64_t offset, const void* source, std::int64_t bytes, const Stream& stream);
+  /// Copies `bytes` bytes from `offset` of the block to host memory.
   Error download(void* target, std::int64_t offset, std::int64_t bytes, const Stream& stream) const;
+  /// Sets `bytes` bytes from `offset` of the block on to `value`.
   Error fill(std::int64_t offset, std::uint8_t value, std::int64_t bytes, const Stream& stream);
 
   void* data() const noexcept { return data_; }          ///< null where nothing was reserved

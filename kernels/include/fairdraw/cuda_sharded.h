@@ -69,12 +69,13 @@ namespace fairdraw::cuda {
 /// Most shards of a call on GPUs: what is linked to each other in one machine.
 inline constexpr std::int32_t kMaxDeviceShards = 8;
 
+/// Exchanges of a call, in their order; the head of this file says which rows need each.
 enum class ShardedExchange : std::uint32_t {
-  summary = 0,
-  tokens = 1,
-  sums = 2,
-  gather = 3,
-  ranks = 4
+  summary = 0,  ///< what a shard says of its rows
+  tokens = 1,   ///< tokens of rows without filters, and of proposals
+  sums = 2,     ///< sums of rows whose proposals reach beyond the candidates
+  gather = 3,   ///< columns of undecided rows
+  ranks = 4,    ///< ranks of tokens
 };
 
 /// Bytes of workspace: blocks of all exchanges, the index of the shard's rows (14 to 54 bytes a
@@ -85,8 +86,8 @@ std::int64_t workspace_bytes(const ShardedRequest& request, const SampleResult& 
 
 /// Memory of all ranks of a machine, through which their kernels exchange blocks.
 struct ShardedPeers {
-  /// Of each shard's rank, as this rank addresses it, at a multiple of 16 bytes. Filled with zeros
-  /// by each rank before any rank's first call, and left alone after that.
+  /// Memory of each shard's rank, as this rank addresses it, at a multiple of 16 bytes. Filled with
+  /// zeros by each rank before any rank's first call, and left alone after that.
   std::byte* memory[kMaxDeviceShards] = {};
   std::int64_t bytes = 0;      ///< of each
   std::int64_t most_rows = 0;  ///< of the calls that use it
@@ -98,6 +99,7 @@ struct ShardedPlan;
 /// A call that has been checked, and where its exchanges lie in the workspace.
 class ShardedCall {
  public:
+  /// No call yet: make_sharded_call() fills it.
   ShardedCall();
   ~ShardedCall();
   ShardedCall(ShardedCall&&) noexcept;
@@ -166,8 +168,8 @@ Error sharded_send(const ShardedCall& call, ShardedExchange exchange);
 /// Enqueues what is made of the blocks of all ranks, and the results of rows that it decides.
 Error sharded_receive(const ShardedCall& call, ShardedExchange exchange);
 
-/// What `undecided` rows need that are left, and their ranks, of a call through peers whose summary
-/// has been received: the number that undecided() points to. Error: peers is not set.
+/// Enqueues what `undecided` rows need that are left, and their ranks, of a call through peers
+/// whose summary has been received: the number that undecided() points to. Error: peers is not set.
 Error continue_sharded(const ShardedCall& call, std::int32_t undecided);
 
 /// A call through peers: its summary, and what the plan says. Tokens that a row asks one shard for

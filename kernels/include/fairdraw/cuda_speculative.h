@@ -9,17 +9,20 @@
 
 namespace fairdraw::cuda {
 
-/// Of a call that verifies drafts: up to 142 bytes a row, and what processing takes.
+/// Bytes for a call that verifies drafts: up to 142 bytes a row, and what processing takes.
 std::int64_t workspace_bytes(const VerifyChainRequest& request) noexcept;
+/// As for chains.
 std::int64_t workspace_bytes(const VerifyTreeRequest& request) noexcept;
 
 // See fairdraw/speculative.h. Arrays of requests lie in device memory too, so that a replayed graph
 // reads other drafts. Requests whose rows overlap (row_begins that fall) get some tokens or some
 // status, unspecified which, and nothing but their own results is written.
 
+/// Verifies chains; see fairdraw/speculative.h.
 Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
                    const Execution& execution);
 
+/// Verifies trees; see fairdraw/speculative.h.
 Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
                   const Execution& execution);
 

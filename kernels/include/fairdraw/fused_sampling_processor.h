@@ -26,8 +26,12 @@ namespace fairdraw {
 
 /// Which rows of a request are sampled. last: the last one. all: each, in order, and row j sees
 /// the token of row j - 1 in its history, as that many steps would.
-enum class StepRows : std::uint32_t { last = 0, all = 1 };
+enum class StepRows : std::uint32_t {
+  last = 0,  ///< the last row of a request
+  all = 1,   ///< each row, in order
+};
 
+/// Steps of generation over a BatchState, on the CPU.
 class FusedSamplingProcessor {
  public:
   /// The state must live at least as long. Several processors may share one, one at a time.
@@ -44,8 +48,10 @@ class FusedSamplingProcessor {
   /// full fails with invalid_history. On an Error nothing has happened.
   Error step(const RowsView& logits, View<const std::int64_t> logit_offsets = {},
              StepRows rows = StepRows::last);
+  /// As the step before, with offsets of 32 bits: `logits` [rows, vocab], `logit_offsets` [n + 1].
   Error step(const RowsView& logits, View<const std::uint32_t> logit_offsets,
              StepRows rows = StepRows::last);
+  /// As step(): `logits` [rows, vocab], `logit_offsets` [n + 1].
   Error operator()(const RowsView& logits, View<const std::int64_t> logit_offsets = {}) {
     return step(logits, logit_offsets);
   }
@@ -55,10 +61,12 @@ class FusedSamplingProcessor {
   /// The rows that a step draws from, before temperature and filters: row i of `logits` with the
   /// processing and the bitmask of slot i. Banned tokens are -inf, and rows of empty slots are left
   /// untouched. Draws nothing. `statuses`, [rows], is optional.
+  /// `logits` and `processed`: [rows, vocab].
   Error logits_for_sampling(const RowsView& logits, const FloatRows& processed,
                             View<RowStatus> statuses = {});
   /// As step() without offsets, over rows of logits_for_sampling(), changed or not: they are not
   /// processed again.
+  /// `processed`: [rows, vocab].
   Error step_processed(const RowsView& processed);
 
   // Results. Their arrays are in slot order, have n entries of the last step, and never move.
@@ -74,7 +82,9 @@ class FusedSamplingProcessor {
 
   /// Row i of `packed` are the tokens that the request of slot i may draw, in this step and later
   /// ones until they are updated. 32 to a word (uint32 or int32), bit 1: allowed.
+  /// `packed`: [rows, ceil(vocab / 32)] words.
   Error update_bitmask(const BitRows<const std::uint32_t>& packed);
+  /// Allows all tokens again, for every request.
   void clear_bitmask();
 
   /// Copies new_tokens() to memory of the host that later steps leave alone. Where sampling runs

@@ -18,9 +18,10 @@
 
 namespace fairdraw {
 
-/// Where kept sets go. A greedy output keeps its token alone; one whose status is not ok, none.
+/// Destination of kept sets. A greedy output keeps its token alone; one whose status is not ok,
+/// none.
 struct KeptSets {
-  View<std::int32_t> token_ids;  ///< room for the ids of all outputs together
+  View<std::int32_t> token_ids;  ///< [places]; room for the ids of all outputs together
   View<std::int64_t> offsets;    ///< [outputs + 1]: output i has the ids from offsets[i] on, up to
                                  ///< offsets[i + 1], exclusive, ascending
   View<std::uint8_t> overflow;   ///< [outputs], optional; 1: the set did not fit in what was left
@@ -39,21 +40,23 @@ Error sample_with_kept_sets(const SampleRequest& request, const SampleResult& re
 // distribution that emitted tokens have, whatever the draft. Places behind the last token of a
 // request have none, nor has a request whose status is not ok.
 
+/// As `verify_chain`, with the kept sets: one for each of [batch, max_draft + 1] places.
 Error verify_chain_with_kept_sets(const VerifyChainRequest& request,
                                   const VerifyChainResult& result, const KeptSets& kept,
                                   const Execution& execution = {});
 
+/// As `verify_tree`, with the kept sets: one for each of [batch, max_depth + 1] places.
 Error verify_tree_with_kept_sets(const VerifyTreeRequest& request, const VerifyTreeResult& result,
                                  const KeptSets& kept, const Execution& execution = {});
 
 /// Rows of bits, as `sample` and its relatives write them to SampleResult::mask.
 struct KeptMask {
-  BitRows<const std::uint32_t> mask;
-  std::int64_t vocab = 0;            ///< bits of a row, 0 to 2^20
-  std::int32_t first_id = 0;         ///< of a row's first column
-  View<const std::int32_t> indices;  ///< optional: output i is of row indices[i], else of row i
-  View<const RowStatus> statuses;    ///< optional, [outputs]: there is no set where it is not ok;
-                                     ///< the mask of a row that is padding has not been written
+  BitRows<const std::uint32_t> mask;  ///< [rows, ceil(vocab / 32)] words: bit 1: the token survived
+  std::int64_t vocab = 0;             ///< bits of a row, 0 to 2^20
+  std::int32_t first_id = 0;          ///< of a row's first column
+  View<const std::int32_t> indices;   ///< optional: output i is of row indices[i], else of row i
+  View<const RowStatus> statuses;     ///< optional, [outputs]: there is no set where it is not ok;
+                                      ///< the mask of a row that is padding has not been written
 };
 
 /// Kept sets of a call that wrote a mask. So each rank of a sharded call (fairdraw/sharded.h) has

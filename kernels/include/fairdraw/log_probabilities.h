@@ -41,24 +41,29 @@ inline constexpr std::int32_t kLargestTopN = 128;
 
 /// Which value of a token is reported.
 enum class LogprobsMode : std::uint32_t {
-  raw_logits = 0,
-  raw_logprobs = 1,
-  processed_logits = 2,
-  processed_logprobs = 3,
+  raw_logits = 0,          ///< the caller's logit
+  raw_logprobs = 1,        ///< ln of softmax of the caller's logits, at temperature 1
+  processed_logits = 2,    ///< the processed logit over the temperature
+  processed_logprobs = 3,  ///< ln of the distribution that `sample` draws from
 };
 
-/// What a rank counts. position: the place in the order, from 1 on; no two tokens share one.
+/// Meaning of a rank. position: the place in the order, from 1 on; no two tokens share one.
 /// at_least: how many values are >= the token's own (vLLM); tokens that tie share the last place.
-enum class RankRule : std::uint32_t { position = 0, at_least = 1 };
+enum class RankRule : std::uint32_t {
+  position = 0,  ///< the place in the order, from 1 on
+  at_least = 1,  ///< how many values are >= the token's own
+};
 
+/// Name of a mode, as in the enum.
 const char* to_string(LogprobsMode mode) noexcept;
+/// Name of a rule, as in the enum.
 const char* to_string(RankRule rule) noexcept;
 
-/// What to report, and where to. All arrays are optional. An output whose status is not ok, or
+/// Choice and destination of reports. All arrays are optional. An output whose status is not ok, or
 /// that is inactive, gets values -inf, ids -1 and ranks 0.
 struct LogprobsResult {
-  LogprobsMode mode = LogprobsMode::raw_logprobs;
-  RankRule rank_rule = RankRule::position;
+  LogprobsMode mode = LogprobsMode::raw_logprobs;  ///< which value a token has
+  RankRule rank_rule = RankRule::position;         ///< meaning of `ranks`
   std::int32_t top_n = 0;      ///< 0 to kLargestTopN: how many of the largest values
   View<float> values;          ///< [outputs, num_samples]: of the token
   View<std::int32_t> ranks;    ///< [outputs, num_samples]: of the token; 0: its value is -inf
@@ -68,6 +73,7 @@ struct LogprobsResult {
   FloatRows all;               ///< one row a row of logits: every token's value. Failed rows:
                                ///< -inf; inactive ones are left untouched
 
+  /// True where some array is asked for.
   constexpr bool given() const {
     return values.given() || ranks.given() || top_ids.given() || top_values.given() || all.given();
   }

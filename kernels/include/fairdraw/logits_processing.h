@@ -43,14 +43,16 @@ namespace fairdraw {
 /// A repetition penalty lies in [2^-64, 2^64]; frequency and presence penalties, and biases but
 /// -inf, in [-2^64, 2^64]. Engines allow less; within these no step can make a NaN.
 inline constexpr float kSmallestRepetitionPenalty = 0x1p-64F;
+/// Largest absolute value of penalties and biases.
 inline constexpr float kLargestPenalty = 0x1p64F;
 
 /// Counts of all tokens of the vocabulary: row r's count of token t is data[r * row_stride + t].
 struct TokenCounts {
-  const std::int32_t* data = nullptr;
-  std::int64_t rows = 0;
-  std::int64_t row_stride = 0;  ///< in elements, >= vocab
+  const std::int32_t* data = nullptr;  ///< [rows, row_stride]; null: not given
+  std::int64_t rows = 0;               ///< as many as rows of logits
+  std::int64_t row_stride = 0;         ///< in elements, >= vocab
 
+  /// True where there are counts.
   constexpr bool given() const { return data != nullptr; }
 };
 
@@ -77,7 +79,7 @@ struct LogitsProcessing {
   TokenLists bad_words;         ///< the words of a row, one after the other
   TokenLists bad_word_lengths;  ///< of each word, >= 1; their sum is the row's list's length
 
-  TokenLists allowed_ids;
+  TokenLists allowed_ids;  ///< all other ids are banned; an empty list allows all
 
   PerRequest<float> top_n_sigma = 0.0F;  ///< scalar or [rows], >= 0, or -1; -1, 0 and +inf: off
 

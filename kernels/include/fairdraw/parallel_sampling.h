@@ -30,15 +30,16 @@ std::uint64_t child_seed(std::uint64_t seed, std::uint64_t child,
                          ChildSeedRule rule = ChildSeedRule::threefry) noexcept;
 
 /// Seeds of the first n outputs of each prompt: `children` is [prompts, n], n >= 1.
+/// `seeds`: [prompts].
 Error child_seeds(View<const std::uint64_t> seeds, std::int32_t n, View<std::uint64_t> children,
                   ChildSeedRule rule = ChildSeedRule::threefry);
 
 /// Log-probabilities of one step, to be added to those of the steps before.
 struct LogprobStep {
-  View<const float> logprobs;  ///< [outputs, tokens_per_step], of the sampled tokens
-  std::int64_t tokens_per_step = 1;
-  View<const std::int32_t> kept;  ///< [outputs], optional: how many of them count
-                                  ///< (StopResult::kept); without it all do
+  View<const float> logprobs;        ///< [outputs, tokens_per_step], of the sampled tokens
+  std::int64_t tokens_per_step = 1;  ///< places of each output, >= 1
+  View<const std::int32_t> kept;     ///< [outputs], optional: how many of them count
+                                     ///< (StopResult::kept); without it all do
 };
 
 /// cumulative[i] += the log-probabilities that count, one after another from the left, each
@@ -46,11 +47,12 @@ struct LogprobStep {
 /// so that one token a step and several give the same bits. -inf stays -inf. A NaN or +inf fails
 /// the output (nan_input, infinite_input in `statuses`) and leaves its sum as it was; `kept`
 /// outside [0, tokens_per_step] does so with invalid_history.
+/// `cumulative` and `statuses`: [outputs]; `statuses` is optional.
 Error add_logprobs(const LogprobStep& step, View<double> cumulative, View<RowStatus> statuses = {});
 
 /// Candidates of prompts, `candidates` of each: candidate j of prompt p is at p * candidates + j.
 struct BestOfRequest {
-  std::int64_t prompts = 0;
+  std::int64_t prompts = 0;               ///< number of prompts, >= 0
   std::int32_t candidates = 1;            ///< best_of, >= 1
   std::int32_t n = 1;                     ///< how many are wanted, 1 to `candidates`
   View<const double> cumulative;          ///< [prompts, candidates], cumulative log-probabilities

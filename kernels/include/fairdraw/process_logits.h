@@ -11,13 +11,15 @@
 
 namespace fairdraw {
 
+/// Rows of logits, and what is done to them.
 struct ProcessLogitsRequest {
-  RowsView logits;
-  LogitsProcessing processing;
+  RowsView logits;                       ///< [rows, vocab]
+  LogitsProcessing processing;           ///< penalties, bias and bans
   BitRows<const std::uint32_t> allowed;  ///< optional, one row a row of logits; bit 1: allowed
-  View<const std::uint8_t> active;       ///< optional, one a row of logits; 0: padding
+  View<const std::uint8_t> active;       ///< [rows]; optional; 0: padding
 };
 
+/// Destination of processed rows.
 struct ProcessLogitsResult {
   /// One row a row of logits; banned tokens are -inf. A failed row is all -inf, an inactive one is
   /// left untouched. May be the logits themselves, where those are float32 and the strides equal.

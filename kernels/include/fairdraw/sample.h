@@ -39,28 +39,29 @@
 
 namespace fairdraw {
 
-/// What to sample. Temperature, top_k, top_p, min_p, `allowed` and `active` belong to the row of
-/// logits; seed and offset belong to the output. Without `indices` output i is row i.
+/// Rows to sample, and their parameters. Temperature, top_k, top_p, min_p, `allowed` and `active`
+/// belong to the row of logits; seed and offset belong to the output. Without `indices` output i is
+/// row i.
 struct SampleRequest {
-  RowsView logits;
+  RowsView logits;                       ///< [rows, vocab], any dtype
   PerRequest<float> temperature = 1.0F;  ///< 0 (greedy) or in [2^-126, 2^64]; length 1 or rows
-  PerRequest<std::int32_t> top_k = 0;    ///< >= -1; 0, -1 and >= vocab are off
+  PerRequest<std::int32_t> top_k = 0;    ///< scalar or [rows]; >= -1; 0, -1 and >= vocab are off
   PerRequest<float> top_p = 1.0F;        ///< in [0, 1]; 0 is greedy, 1 is off
   PerRequest<float> min_p = 0.0F;        ///< in [0, 1]; 0 is off
-  PerRequest<std::uint64_t> seed = fresh_seed();  ///< scalar, or one an output; without one of its
+  PerRequest<std::uint64_t> seed = fresh_seed();  ///< scalar or [outputs]; without one of its
                                                   ///< own a request has a fresh one, which is here
-  PerRequest<std::uint64_t> offset = std::uint64_t{0};  ///< scalar, or one an output
-  TieRule tie_rule = TieRule::keep_all;
-  FilterOrder filter_order = FilterOrder::top_k_first;
+  PerRequest<std::uint64_t> offset = std::uint64_t{0};  ///< scalar or [outputs]
+  TieRule tie_rule = TieRule::keep_all;                 ///< for the k-th largest logit
+  FilterOrder filter_order = FilterOrder::top_k_first;  ///< mass that top_p is measured on
   BitRows<const std::uint32_t> allowed;  ///< optional, one row a row of logits; bit 1: allowed
   LogitsProcessing processing;           ///< penalties, bias and bans, before the temperature
-  View<const std::uint8_t> active;       ///< optional, one a row of logits; 0: padding
+  View<const std::uint8_t> active;       ///< [rows]; optional; 0: padding
   View<const std::int32_t> indices;      ///< optional: output i samples row indices[i]
   std::int32_t num_samples = 1;          ///< tokens an output, >= 1, drawn with replacement
-  Purpose purpose = Purpose::draw;
+  Purpose purpose = Purpose::draw;       ///< kind of the random words
 };
 
-/// Where results go. `tokens` is needed, the rest is optional.
+/// Destination of results. `tokens` is needed, the rest is optional.
 ///
 /// Random bits: Philox4x32-10, key = seed, counter = {offset low, offset high, purpose + 256
 /// attempt, index}, attempt 0 where a row has no attempts, and 64 where none was accepted. With an

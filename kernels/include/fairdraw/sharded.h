@@ -94,7 +94,7 @@ struct ShardedRequest {
                        ///< which may be 0 (then logits.data may be null)
   View<const std::int64_t> boundaries;  ///< [shards + 1]: 0, then not falling, then the vocabulary
   std::int32_t shard = 0;               ///< this rank's
-  /// What rows.logits holds. Probabilities are those of sampling.h: finite and >= 0, in any scale.
+  /// Contents of rows.logits. Probabilities are those of sampling.h: finite and >= 0, in any scale.
   /// They have every filter, and `allowed`; the temperature is 1, and there is no processing and no
   /// log-probability of them.
   TileInput input = TileInput::logits;
@@ -111,6 +111,7 @@ std::int64_t sharded_block_bytes(const ShardedRequest& request, const SampleResu
 /// A call in progress. Not for several threads at a time.
 class ShardedSample {
  public:
+  /// No call yet: begin() starts one.
   ShardedSample();
   ~ShardedSample();
   ShardedSample(ShardedSample&&) noexcept;
@@ -125,6 +126,8 @@ class ShardedSample {
   /// Bytes of this rank's block of the next exchange, the same on all ranks; 0: the call is done,
   /// and results are written.
   std::int64_t block_bytes() const;
+  /// This rank's block of the next exchange, block_bytes() long, valid until receive(); null
+  /// without a call.
   const std::byte* block() const;
 
   /// Takes the blocks of all ranks, [shards, block_bytes()], and makes the next one or writes the

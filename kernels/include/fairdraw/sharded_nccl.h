@@ -42,8 +42,8 @@ inline Error exchange_tokens(const ShardedCall& call, ncclComm_t communicator,
   return exchange_sharded(call, ShardedExchange::sums, communicator, stream);
 }
 
-/// What `undecided` rows need that are left, and their ranks, of a call whose summary has been
-/// received: the number that ShardedCall::undecided points to, the same on all ranks.
+/// Enqueues what `undecided` rows need that are left, and their ranks, of a call whose summary has
+/// been received: the number that ShardedCall::undecided points to, the same on all ranks.
 inline Error continue_sharded(const ShardedCall& call, std::int32_t undecided,
                               ncclComm_t communicator, cudaStream_t stream) {
   if (Error error = exchange_tokens(call, communicator, stream)) return error;

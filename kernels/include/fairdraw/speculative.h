@@ -77,29 +77,32 @@ namespace fairdraw {
 
 /// Filters of a distribution, as in SampleRequest: one value for the call, or one a request.
 struct LawFilters {
+  /// 0 (greedy) or in [2^-126, 2^64]; scalar, or one per request, as the next three
   PerRequest<float> temperature = 1.0F;
-  PerRequest<std::int32_t> top_k = 0;
-  PerRequest<float> top_p = 1.0F;
-  PerRequest<float> min_p = 0.0F;
-  TieRule tie_rule = TieRule::keep_all;
-  FilterOrder filter_order = FilterOrder::top_k_first;
+  PerRequest<std::int32_t> top_k = 0;    ///< scalar or [batch]; >= -1; 0, -1 and >= vocab are off
+  PerRequest<float> top_p = 1.0F;        ///< in [0, 1]; 0 is greedy, 1 is off
+  PerRequest<float> min_p = 0.0F;        ///< in [0, 1]; 0 is off
+  TieRule tie_rule = TieRule::keep_all;  ///< for the k-th largest logit
+  FilterOrder filter_order = FilterOrder::top_k_first;  ///< mass that top_p is measured on
 };
 
 /// The target's side of a call.
 struct TargetRows {
-  RowsView logits;
-  LawFilters filters;
+  RowsView logits;                       ///< [rows, vocab], any dtype: the rows of all requests
+  LawFilters filters;                    ///< scalar or [batch]
   BitRows<const std::uint32_t> allowed;  ///< optional, one row a row of logits
-  LogitsProcessing processing;  ///< of rows of logits; the lists of a request's rows may overlap,
-                                ///< each row's history being that of the row before and one more
-  std::int64_t batch = 0;       ///< requests
+  /// of rows of logits; the lists of a request's rows may overlap, each row's history being that of
+  /// the row before and one more
+  LogitsProcessing processing;
+  std::int64_t batch = 0;               ///< requests
   View<const std::int64_t> row_begins;  ///< optional, [batch + 1]
   View<const std::uint8_t> active;      ///< optional, [batch]; 0: padding, status inactive
-  PerRequest<std::uint64_t> seed = fresh_seed();        ///< scalar, or one a request; or fresh
-  PerRequest<std::uint64_t> offset = std::uint64_t{0};  ///< of a request's row 0
+  /// scalar or [batch]; fresh without one of its own
+  PerRequest<std::uint64_t> seed = fresh_seed();
+  PerRequest<std::uint64_t> offset = std::uint64_t{0};  ///< scalar or [batch]; of a request's row 0
 };
 
-/// What is known of the distribution that drafted tokens were drawn from.
+/// Knowledge of the distribution that drafted tokens were drawn from.
 enum class DraftLaw : std::uint32_t {
   none = 0,   ///< they are given, or a function of the prefix
   probs = 1,  ///< probabilities, in any scale
@@ -108,16 +111,16 @@ enum class DraftLaw : std::uint32_t {
 
 /// Chains: drafted token i follows drafted token i - 1.
 struct VerifyChainRequest {
-  TargetRows target;
+  TargetRows target;                       ///< the rows that drafted tokens are verified against
   std::int64_t max_draft = 0;              ///< most drafted tokens of a request, >= 0
-  View<const std::int32_t> draft_tokens;   ///< one a place for a draft
+  View<const std::int32_t> draft_tokens;   ///< [places]
   View<const std::int32_t> draft_lengths;  ///< optional, [batch]
-  DraftLaw draft_law = DraftLaw::none;
+  DraftLaw draft_law = DraftLaw::none;     ///< meaning of `draft`
   RowsView draft;            ///< one row a place for a draft; not read where draft_law is none
   LawFilters draft_filters;  ///< of the draft's logits
 };
 
-/// Where results of a chain go.
+/// Destination of the results of chains.
 struct VerifyChainResult {
   View<std::int32_t> tokens;    ///< [batch, max_draft + 1]; -1 after the last
   View<std::int32_t> accepted;  ///< [batch], optional: accepted drafted tokens; 0 on failure
@@ -143,24 +146,28 @@ inline constexpr std::int32_t kMaxSiblings = 1024;
 /// Trees: several drafted tokens may follow one. Row 0 of a request is the root, row j + 1 follows
 /// drafted token j.
 struct VerifyTreeRequest {
-  TargetRows target;
-  std::int64_t max_draft = 0;              ///< most drafted tokens of a request, >= 0
-  std::int64_t max_depth = 0;              ///< most drafted tokens on a path, >= 0
-  View<const std::int32_t> draft_tokens;   ///< one a place for a draft
-  View<const std::int32_t> parents;        ///< as draft_tokens: the drafted token that it follows,
-                                           ///< counted in its request, before it; -1: the root
-  View<const std::int32_t> draft_lengths;  ///< optional, [batch]
-  DraftLaw draft_law = DraftLaw::none;
+  TargetRows target;                      ///< the rows that drafted tokens are verified against
+  std::int64_t max_draft = 0;             ///< most drafted tokens of a request, >= 0
+  std::int64_t max_depth = 0;             ///< most drafted tokens on a path, >= 0
+  View<const std::int32_t> draft_tokens;  ///< [places]
+  /// [places]; as draft_tokens: the drafted token that it follows, counted in its request and
+  /// before it; -1: the root
+  View<const std::int32_t> parents;
+  View<const std::int32_t> draft_lengths;                        ///< optional, [batch]
+  DraftLaw draft_law = DraftLaw::none;                           ///< meaning of `draft`
   SiblingSampling siblings = SiblingSampling::with_replacement;  ///< where there is a distribution
-  RowsView draft;  ///< one row for each of the target's: the distribution of the children of
-                   ///< that node; not read where draft_law is none, nor of a node without children
+  /// one row for each of the target's: the distribution of the children of that node; not read
+  /// where draft_law is none, nor of a node without children
+  RowsView draft;
   LawFilters draft_filters;  ///< of the draft's logits, before any token is taken out
 };
 
+/// Destination of the results of a tree.
 struct VerifyTreeResult {
-  View<std::int32_t> tokens;    ///< [batch, max_depth + 1]; -1 after the last
-  View<std::int32_t> nodes;     ///< [batch, max_depth], optional: the accepted drafted tokens, by
-                                ///< their number in the request; -1 after the last
+  View<std::int32_t> tokens;  ///< [batch, max_depth + 1]; -1 after the last
+  /// [batch, max_depth], optional: the accepted drafted tokens, by their number in the request; -1
+  /// after the last
+  View<std::int32_t> nodes;
   View<std::int32_t> accepted;  ///< [batch], optional: how many are accepted
   View<RowStatus> statuses;     ///< [batch], optional
 };
@@ -179,6 +186,7 @@ Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& resu
 /// [batch, nodes - 1]. A node that no link reaches, or two do, or whose own goes down in number or
 /// out of the tree, gets a parent below -1, which verify_tree answers with invalid_draft_tree.
 /// Errors: sizes that do not fit.
+/// `next_token` and `next_sibling` [batch, nodes]; `parents` [batch, nodes - 1].
 Error parents_from_links(View<const std::int32_t> next_token, View<const std::int32_t> next_sibling,
                          std::int64_t batch, std::int64_t nodes, View<std::int32_t> parents);
 
@@ -189,12 +197,15 @@ struct ChainSpeculativeRequest {
   RowsView draft_probs;                   ///< [batch * n, vocab]: row b * n + i is position i
   View<const std::int32_t> draft_tokens;  ///< [batch, n]
   RowsView target_probs;                  ///< [batch * (n + 1), vocab]
-  std::int64_t batch = 0;
-  std::int64_t num_draft_tokens = 0;                    ///< n >= 0
-  PerRequest<std::uint64_t> seed = fresh_seed();        ///< scalar, or one a request; or fresh
-  PerRequest<std::uint64_t> offset = std::uint64_t{0};  ///< position i uses offset + i
+  std::int64_t batch = 0;                 ///< requests, >= 0
+  std::int64_t num_draft_tokens = 0;      ///< n >= 0
+  /// scalar or [batch]; fresh without one of its own
+  PerRequest<std::uint64_t> seed = fresh_seed();
+  /// scalar or [batch]; position i uses offset + i
+  PerRequest<std::uint64_t> offset = std::uint64_t{0};
 };
 
+/// Destination of the results of chains.
 struct ChainSpeculativeResult {
   View<std::int32_t> tokens;    ///< [batch, n + 1], -1 after the last emitted token
   View<std::int32_t> accepted;  ///< [batch], optional: positions that pass their own test

@@ -41,12 +41,14 @@ enum class FinishReason : std::int32_t {
   length = 4,         ///< max_tokens
 };
 
+/// Number of reasons, `none` included.
 inline constexpr int kFinishReasons = 5;
 
 /// Name of a reason, as in the enum.
 const char* to_string(FinishReason reason) noexcept;
 
-/// What an API that knows "stop" and "length" alone calls it (OpenAI, vLLM, SGLang); null for none.
+/// Name of a reason in an API that knows "stop" and "length" alone (OpenAI, vLLM, SGLang); null for
+/// none.
 const char* finish_reason_name(FinishReason reason) noexcept;
 
 /// A request's `max_tokens` where the output may have any length.
@@ -54,23 +56,25 @@ inline constexpr std::int32_t kNoMaxTokens = std::numeric_limits<std::int32_t>::
 
 /// When requests end. Lists are optional, and belong to the request.
 struct StopCriteria {
-  PerRequest<std::int32_t> eos_id = -1;  ///< -1: none
+  PerRequest<std::int32_t> eos_id = -1;  ///< scalar or [requests]; -1: none
+  /// 1: the eos id does not end the request; scalar or [requests]
   PerRequest<std::uint8_t> ignore_eos = std::uint8_t{0};
-  TokenLists stop_ids;
+  TokenLists stop_ids;               ///< ids that end the request; the id stays in the output
   TokenLists stop_sequences;         ///< the sequences of a request, one after the other
   TokenLists stop_sequence_lengths;  ///< of each sequence, >= 1; their sum is the list's length
-  PerRequest<std::int32_t> min_tokens = 0;             ///< >= 0
-  PerRequest<std::int32_t> max_tokens = kNoMaxTokens;  ///< >= 0 and >= min_tokens. Where the model
-                                                       ///< has a limit: the smaller of the two
+  PerRequest<std::int32_t> min_tokens = 0;  ///< scalar or [requests]; >= 0
+  /// scalar or [requests]; >= 0 and >= min_tokens. Where the model has a limit: the smaller of the
+  /// two
+  PerRequest<std::int32_t> max_tokens = kNoMaxTokens;
 };
 
 /// One step of a batch of requests.
 struct StopRequest {
-  std::int64_t requests = 0;
+  std::int64_t requests = 0;       ///< number of requests, >= 0
   std::int64_t vocab = kMaxVocab;  ///< ids of criteria and of the step lie in [0, vocab)
 
   View<const std::int32_t> step_tokens;  ///< [requests, tokens_per_step]; -1 after a request's last
-  std::int64_t tokens_per_step = 1;
+  std::int64_t tokens_per_step = 1;      ///< places of each request, >= 1
 
   /// Ids generated before this step, oldest first. Needed for sequences that straddle steps; the
   /// last ids suffice, one less than the longest sequence. An id of -1 (not known yet) never
@@ -79,7 +83,7 @@ struct StopRequest {
   View<const std::int32_t> output_lengths;  ///< [requests] of the output before this step; without
                                             ///< it, the lengths of `output`
 
-  StopCriteria criteria;
+  StopCriteria criteria;            ///< scalar or [requests]; lists one per request
   View<const std::uint8_t> active;  ///< optional, [requests]; 0: has ended before, or is padding
 };
 
@@ -91,13 +95,15 @@ struct StopRequest {
 /// its list). Then reason is none, and none of the step's tokens is kept. Inactive requests: none
 /// and 0.
 struct StopResult {
-  View<FinishReason> reasons;
-  View<std::int32_t> kept;     ///< tokens of this step that belong to the output, the stop included
-  View<std::int32_t> matched;  ///< which stop id or sequence (the first in its list); else -1
-  View<std::int32_t> matched_lengths;  ///< ids of the match, for those who cut it off: 1 for eos
-                                       ///< and stop_id, the sequence's length, else 0
-  View<std::int32_t> output_lengths;   ///< of the output with the tokens that are kept
-  View<RowStatus> statuses;
+  View<FinishReason> reasons;  ///< [requests]; none: the request goes on
+  View<std::int32_t>
+      kept;  ///< [requests]; tokens of this step that belong to the output, the stop included
+  View<std::int32_t>
+      matched;  ///< [requests]; which stop id or sequence (the first in its list); else -1
+  View<std::int32_t> matched_lengths;  ///< [requests]; ids of the match, for those who cut it off:
+                                       ///< 1 for eos and stop_id, the sequence's length, else 0
+  View<std::int32_t> output_lengths;   ///< [requests]; of the output with the tokens that are kept
+  View<RowStatus> statuses;            ///< [requests], optional
 };
 
 /// Applies the criteria. On an error (an array of the wrong length) nothing is written; what is

@@ -46,28 +46,32 @@ constexpr std::int64_t tiles_of(std::int64_t vocab) { return (vocab + kTileSize 
 /// A matrix of one value a tile.
 template <class T>
 struct TileRows {
-  T* data = nullptr;
-  std::int64_t rows = 0;
+  T* data = nullptr;            ///< [rows, row_stride]; null: not given
+  std::int64_t rows = 0;        ///< as many as rows of the input
   std::int64_t row_stride = 0;  ///< in values, >= tiles_of(vocab)
 
+  /// True where there is a matrix.
   constexpr bool given() const { return data != nullptr; }
 };
 
-/// What the values of a row are.
-enum class TileInput : std::uint32_t { logits = 0, probs = 1 };
+/// Contents of a row.
+enum class TileInput : std::uint32_t {
+  logits = 0,  ///< raw logits
+  probs = 1,   ///< probabilities, finite and >= 0, in any scale
+};
 
-/// What to index.
+/// Rows to index.
 struct TileIndexRequest {
-  RowsView rows;  ///< [rows, vocab], any dtype
-  TileInput input = TileInput::logits;
+  RowsView rows;                         ///< [rows, vocab], any dtype
+  TileInput input = TileInput::logits;   ///< meaning of the values
   PerRequest<float> temperature = 1.0F;  ///< of logits: 0 or in [2^-126, 2^64]; scalar, or one a
                                          ///< row. 0 (greedy) weighs as 1 does
   BitRows<const std::uint32_t> allowed;  ///< optional, one row a row of values; bit 1: allowed
-  View<const std::uint8_t> active;       ///< optional, one a row; 0: padding
+  View<const std::uint8_t> active;       ///< [rows]; optional; 0: padding
 };
 
-/// Where the index goes. A row whose status is not ok has nothing but empty tiles, an inactive one
-/// is left untouched.
+/// Destination of the index. A row whose status is not ok has nothing but empty tiles, an inactive
+/// one is left untouched.
 struct TileIndexResult {
   TileRows<std::int32_t> keys;   ///< [rows, tiles_of(vocab)], needed
   TileRows<std::uint64_t> sums;  ///< [rows, tiles_of(vocab)], needed
@@ -88,8 +92,8 @@ double tile_octave(std::int32_t key, TileInput input, float temperature = 1.0F) 
 
 /// An unsigned integer of 128 bits.
 struct TileTotal {
-  std::uint64_t low = 0;
-  std::uint64_t high = 0;
+  std::uint64_t low = 0;   ///< bits 0 to 63
+  std::uint64_t high = 0;  ///< bits 64 to 127
 };
 
 /// W of a tile in a row of octave `row_octave` (at least `octave`, else 0): sum 2^(48 - gap), or 0.
@@ -97,11 +101,11 @@ TileTotal tile_weight_in_row(std::uint64_t sum, double octave, double row_octave
 
 /// A part of a row's index: the tiles of a shard, say.
 struct TileIndexPart {
-  View<const std::int32_t> keys;
-  View<const std::uint64_t> sums;  ///< as many
+  View<const std::int32_t> keys;   ///< [tiles of the part]
+  View<const std::uint64_t> sums;  ///< [tiles of the part]
 };
 
-/// What a whole row sums to: sum 2^(x c) (of exp(x / T): see above), or sum p, is
+/// Sum of a whole row: sum 2^(x c) (of exp(x / T): see above), or sum p, is
 /// total * 2^(octave - 103).
 struct TileIndexTotal {
   double octave = -std::numeric_limits<double>::infinity();  ///< E; -inf: no allowed token
@@ -109,6 +113,7 @@ struct TileIndexTotal {
 };
 
 /// The total of the parts of one row, in any order; the temperature as for tile_octave.
+/// `parts`: [parts], each of them [tiles of the part].
 TileIndexTotal total_of_tiles(View<const TileIndexPart> parts, TileInput input,
                               float temperature = 1.0F) noexcept;
 

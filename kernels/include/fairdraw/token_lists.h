@@ -14,11 +14,12 @@ namespace fairdraw {
 /// request's history i tokens further than row 0 does. A list that does not lie in [0, size)
 /// fails its row.
 struct TokenLists {
-  const std::int32_t* data = nullptr;
-  std::int64_t size = 0;             ///< of `data`, in elements
-  View<const std::int64_t> begins;   ///< [rows], in elements
-  View<const std::int32_t> lengths;  ///< [rows]
+  const std::int32_t* data = nullptr;  ///< [size]; the ids of all lists
+  std::int64_t size = 0;               ///< of `data`, in elements
+  View<const std::int64_t> begins;     ///< [rows], in elements
+  View<const std::int32_t> lengths;    ///< [rows]
 
+  /// True where there are lists.
   constexpr bool given() const { return lengths.given(); }
 };
 

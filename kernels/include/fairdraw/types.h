@@ -13,22 +13,38 @@ namespace fairdraw {
 inline constexpr std::int64_t kMaxVocab = std::int64_t{1} << 20;
 
 /// Type of logits or probabilities in memory. All are read exactly (as the float32 of equal value).
-enum class DType : std::uint32_t { float32 = 0, float16 = 1, bfloat16 = 2 };
+enum class DType : std::uint32_t {
+  float32 = 0,   ///< IEEE binary32
+  float16 = 1,   ///< IEEE binary16
+  bfloat16 = 2,  ///< the upper half of a binary32
+};
 
-/// What happens to tokens that tie with the k-th largest logit.
+/// Rule for tokens that tie with the k-th largest logit.
 /// keep_all: all of them stay. lowest_id: exactly k stay, the lowest token ids among the tied.
-enum class TieRule : std::uint32_t { keep_all = 0, lowest_id = 1 };
+enum class TieRule : std::uint32_t {
+  keep_all = 0,   ///< all of them stay
+  lowest_id = 1,  ///< exactly k tokens stay
+};
 
-/// What top_p is measured on. top_k_first: the mass that survived top_k. joint: the mass before
-/// top_k; the support is then the intersection (flashinfer.sampling, filter_apply_order).
-enum class FilterOrder : std::uint32_t { top_k_first = 0, joint = 1 };
+/// Mass that top_p is measured on. top_k_first: the mass that survived top_k. joint: the mass
+/// before top_k; the support is then the intersection (flashinfer.sampling, filter_apply_order).
+enum class FilterOrder : std::uint32_t {
+  top_k_first = 0,  ///< mass of what top_k left
+  joint = 1,        ///< mass of the row before top_k
+};
 
 /// Which draw a random word is for. No two share bits. Philox counter's third word, low 8 bits.
-enum class Purpose : std::uint32_t { draw = 0, draft = 1, accept = 2, recover = 3, bonus = 4 };
+enum class Purpose : std::uint32_t {
+  draw = 0,     ///< the token of an output
+  draft = 1,    ///< a drafted token
+  accept = 2,   ///< the test of a drafted token
+  recover = 3,  ///< the token after a rejection
+  bonus = 4,    ///< the token after all drafts
+};
 
 /// Status of one output. Every status but ok comes with token -1 and leaves all others untouched.
 enum class RowStatus : std::int32_t {
-  ok = 0,
+  ok = 0,                      ///< the output has its result
   inactive = 1,                ///< marked as padding: nothing was read
   nan_input = 2,               ///< NaN somewhere in the row (at a banned id too)
   infinite_input = 3,          ///< +inf somewhere in the row (at a banned id too)
@@ -59,48 +75,56 @@ inline constexpr int kRowStatuses = 24;
 
 /// Name of a status, as in the enum.
 const char* to_string(RowStatus status) noexcept;
+/// Name of a dtype, as in the enum.
 const char* to_string(DType dtype) noexcept;
 
 /// A pointer with a length in elements. Empty means: not given.
 template <class T>
 struct View {
-  T* data = nullptr;
-  std::int64_t size = 0;
+  T* data = nullptr;      ///< [size]; null: not given
+  std::int64_t size = 0;  ///< in elements
 
   constexpr View() = default;
+  /// Views `size_` elements from `data_` on.
   constexpr View(T* data_, std::int64_t size_) : data(data_), size(size_) {}
+  /// True where there is an array, which may be empty.
   constexpr bool given() const { return data != nullptr; }
 };
 
 /// A parameter with one value for the whole call, or an array with one value a row (or output).
 template <class T>
 struct PerRequest {
-  T scalar{};
-  View<const T> values{};
+  T scalar{};              ///< the value of all rows where there is no array
+  View<const T> values{};  ///< [rows] (or [outputs])
 
   constexpr PerRequest() = default;
-  constexpr PerRequest(T value) : scalar(value) {}  // deliberately implicit: `request.top_k = 50`
+  /// Takes one value for all rows. Implicit, so that `request.top_k = 50` is a call.
+  constexpr PerRequest(T value) : scalar(value) {}
+  /// Takes an array: `data` [size].
   constexpr PerRequest(const T* data, std::int64_t size) : values(data, size) {}
+  /// True where each row has a value of its own.
   constexpr bool is_array() const { return values.given(); }
+  /// Value of row i.
   constexpr T at(std::int64_t i) const { return is_array() ? values.data[i] : scalar; }
 };
 
 /// A row-major matrix that is read: `rows` rows of `vocab` values, `row_stride` values apart.
 /// No alignment is asked of `data`.
 struct RowsView {
-  const void* data = nullptr;
-  DType dtype = DType::float32;
-  std::int64_t rows = 0;
-  std::int64_t vocab = 0;
-  std::int64_t row_stride = 0;  ///< in elements, >= vocab
+  const void* data = nullptr;    ///< [rows, row_stride]; null: not given
+  DType dtype = DType::float32;  ///< of each value
+  std::int64_t rows = 0;         ///< >= 0
+  std::int64_t vocab = 0;        ///< 1 to kMaxVocab; of a shard 0, too
+  std::int64_t row_stride = 0;   ///< in elements, >= vocab
 };
 
 /// A float32 matrix that is written.
 struct FloatRows {
-  float* data = nullptr;
-  std::int64_t rows = 0;
+  float* data = nullptr;        ///< [rows, row_stride]; null: not given
+  std::int64_t rows = 0;        ///< as many as rows of the input
   std::int64_t row_stride = 0;  ///< in elements, >= vocab
 
+  /// True where there is a matrix.
   constexpr bool given() const { return data != nullptr; }
 };
 
@@ -108,27 +132,41 @@ struct FloatRows {
 /// `vocab` mean nothing on input and are zero on output.
 template <class Word>
 struct BitRows {
-  Word* data = nullptr;
-  std::int64_t rows = 0;
+  Word* data = nullptr;         ///< [rows, row_stride]; null: not given
+  std::int64_t rows = 0;        ///< as many as rows of the input
   std::int64_t row_stride = 0;  ///< in words, >= ceil(vocab / 32)
 
+  /// True where there is a matrix.
   constexpr bool given() const { return data != nullptr; }
 };
 
-enum class ErrorCode : std::int32_t { ok = 0, invalid_argument = 1, unsupported = 2 };
+/// Kind of an error.
+enum class ErrorCode : std::int32_t {
+  ok = 0,                ///< no error
+  invalid_argument = 1,  ///< a field out of its range, or an array of the wrong length
+  unsupported = 2,       ///< this build, this machine or its memory cannot serve the call
+};
 
 /// Outcome of a call. Converts to true when there IS an error; then no output was written, and
 /// the message names the field, its value and the allowed range.
 struct [[nodiscard]] Error {
-  ErrorCode code = ErrorCode::ok;
-  std::string message;
+  ErrorCode code = ErrorCode::ok;  ///< ok: the call has done its work
+  std::string message;  ///< the field, its value and the allowed range; empty where the code is ok
 
+  /// True where there is an error.
   explicit operator bool() const noexcept { return code != ErrorCode::ok; }
 };
 
 /// Instruction set of the CPU path. All give the same bits.
-enum class CpuTarget : std::uint32_t { best = 0, scalar = 1, avx2 = 2, avx512 = 3, neon = 4 };
+enum class CpuTarget : std::uint32_t {
+  best = 0,    ///< the fastest that this machine runs
+  scalar = 1,  ///< plain C++
+  avx2 = 2,    ///< x86-64 with AVX2 and FMA
+  avx512 = 3,  ///< x86-64 with AVX-512
+  neon = 4,    ///< AArch64
+};
 
+/// Name of a target, as in the enum.
 const char* to_string(CpuTarget target) noexcept;
 
 /// True where this build has `target` and this machine can run it. `best` and `scalar` always.
@@ -139,8 +177,8 @@ CpuTarget best_target() noexcept;
 
 /// How a call runs on the CPU. Results do not depend on it.
 struct Execution {
-  CpuTarget target = CpuTarget::best;
-  int threads = 0;  ///< rows in parallel; 0: as many as OpenMP would take
+  CpuTarget target = CpuTarget::best;  ///< instruction set
+  int threads = 0;                     ///< rows in parallel; 0: as many as OpenMP would take
 };
 
 }  // namespace fairdraw

@@ -377,6 +377,8 @@ class Docs(LauncherCase):
         super().setUp()
         launcher = (ROOT / "fairdraw").read_text(encoding="utf-8")
         wanted = re.search(r"^readonly kDocsTools=\((.*)\)", launcher, re.MULTILINE).group(1)
+        packages = re.search(r"kDocsPackages=\((.*)\)", launcher).group(1)
+        self.stand_in("dpkg-query", DPKG_QUERY.replace("PACKAGES", packages))
         self.venv = self.tree / "build" / "docs-venv"
         (self.venv / "bin").mkdir(parents=True)
         (self.venv / "installed").write_text(wanted + "\n", encoding="utf-8")

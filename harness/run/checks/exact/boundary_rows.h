@@ -20,7 +20,7 @@ struct BoundaryRow {
   std::vector<float> heads;  ///< logits, or probabilities; of other ids nothing is ever drawn
   reference::RowParameters parameters;
   Place place = Place::at_ends;
-  /// Of each group of ids some token must be drawn.
+  /// Groups of ids; some token of each must be drawn.
   std::vector<std::vector<std::size_t>> groups = {};
   std::uint64_t samples = 0;  ///< draws, all of them samples of one output; 0: those of the case
   /// So must one of the last half, quarter, ... of the tokens that are kept.

@@ -22,7 +22,7 @@ class MissingTokens {
   MissingTokens(const reference::RealDistribution& row, const Counts& counts)
       : row_(row), counts_(counts) {}
 
-  /// Of these ids, all certainly in the support, some were drawn.
+  /// Expects that some of these ids were drawn, all certainly in the support.
   void expect_one_of(std::span<const std::size_t> ids);
   /// So they were of the last half, quarter, ... of all certain ones, by falling probability.
   void expect_last_ones();

@@ -1,0 +1,320 @@
+"""The public names of the C and C++ headers, as Doxygen reads them, and their part of the site.
+
+A page of docs/api/ has a line `::: PATH` for each header; stage.py puts the header's names there.
+This reads Doxygen's XML and not its HTML, and needs no plugin of MkDocs, because the pages then have
+the site's menu, search and check of links, and one header stays one piece that can be read through.
+"""
+
+import pathlib
+import re
+import subprocess
+import tempfile
+import textwrap
+import xml.etree.ElementTree as ElementTree
+
+DIRECTIVE = re.compile(r"^::: (\S+\.h)$", re.MULTILINE)
+LIBRARY = "kernels/include/fairdraw"
+PLUGIN = "harness/plugin/CMakeLists.txt"  # installs the headers that a plugin is built from
+#: Parameters of these types are arrays, whose shape the function's comment has to say.
+ARRAY = re.compile(r"\b(View|PerRequest|RowsView|FloatRows|BitRows|TileRows|TokenLists)\b")
+#: Fields likewise; the other types say themselves what their rows are.
+ARRAY_FIELD = re.compile(r"\b(View|PerRequest)<|\b(float|u?int\d+_t)\*$")
+SETTINGS = """
+INPUT = {input}
+OUTPUT_DIRECTORY = {output}
+GENERATE_HTML = NO
+GENERATE_LATEX = NO
+GENERATE_XML = YES
+XML_PROGRAMLISTING = NO
+MARKDOWN_SUPPORT = NO
+MACRO_EXPANSION = YES
+EXPAND_ONLY_PREDEF = YES
+PREDEFINED = FAIRDRAW_PLUGIN_EXPORT=
+QUIET = YES
+WARN_IF_UNDOCUMENTED = NO
+WARN_AS_ERROR = FAIL_ON_WARNINGS
+"""
+
+
+class Name:
+    """A public name: its kind, its signature, its comment, and the members of its type."""
+
+    def __init__(self, element, scope):
+        self.identifier = element.get("id")
+        self.kind = element.get("kind") or "enumerator"
+        self.name = (element.findtext("compoundname") or element.findtext("name")).split("::")[-1]
+        self.scope = scope
+        self.comment = [*element.findall("briefdescription/para"),
+                        *element.findall("detaileddescription/para")]
+        self.type = element.find("type")
+        self.initializer = (element.findtext("initializer") or "").strip()
+        self.arguments = element.findtext("argsstring") or ""
+        self.parameters = [(flat(each.find("type")), each.findtext("declname") or "",
+                            each.findtext("defval") or "") for each in element.findall("param")]
+        self.templates = [flat(each.find("type")) + " " + (each.findtext("declname") or "")
+                          for each in element.findall("templateparamlist/param")]
+        location = element.find("location")
+        self.file = location.get("file") if location is not None else ""
+        self.line = int(location.get("line")) if location is not None else 0
+        self.members = []
+
+    @property
+    def qualified(self):
+        return "::".join(filter(None, [self.scope, self.name]))
+
+    @property
+    def text(self):
+        return " ".join(" ".join("".join(para.itertext()).split()) for para in self.comment)
+
+    def is_implied(self):
+        """Copies, moves and ends of an object, and what is only there to be refused."""
+        own = self.scope.split("::")[-1]
+        copies = [kind for kind, _, _ in self.parameters if re.search(rf"\b{own}\b.*&", kind)]
+        return self.kind == "function" and (
+            re.search(r"= ?(default|delete)$", self.arguments) is not None
+            or self.name.startswith("~")
+            or (bool(copies) and self.name in (own, "operator=")))
+
+    def lacks(self):
+        """Lists what its comment does not say."""
+        if self.is_implied():
+            return []
+        where = f"{self.file}:{self.line}: {self.kind} {self.qualified}"
+        if not self.text:
+            return [f"{where} has no comment"]
+        if self.kind == "variable" and ARRAY_FIELD.search(flat(self.type)) and "[" not in self.text:
+            return [f"{where}: its comment has no shape, such as [rows]"]
+        return [f"{where}: its comment has no shape of '{name}', such as `{name}`: [rows]"
+                for kind, name, _ in self.parameters
+                if ARRAY.search(kind) and not re.search(rf"\b{name}\b[^.;]*\[[^\]]+\]", self.text)]
+
+
+def flat(element):
+    """The text of a type, without Doxygen's spaces."""
+    text = " ".join("".join(element.itertext()).split()) if element is not None else ""
+    return re.sub(r" ?([<>]) ?", r"\1", text).replace(">&", "> &").replace(" &", "&").replace(" *", "*")
+
+
+def headers(root):
+    """The headers that CMake installs, by their paths in the repository."""
+    plugin = (root / PLUGIN).read_text(encoding="utf-8")
+    return sorted([*(str(path.relative_to(root)) for path in (root / LIBRARY).glob("*.h")),
+                   *(f"harness/contract/{name}" for name in re.findall(r"\.\./contract/(\w+\.h)", plugin))])
+
+
+def read(root, files):
+    """The names of these headers, in the order of the files and of their lines."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = SETTINGS.format(input=" ".join(files), output=folder)
+        run = subprocess.run(["doxygen", "-"], input=settings, cwd=root, capture_output=True, text=True,
+                             check=False)
+        if run.returncode != 0:
+            raise RuntimeError(f"doxygen: {run.stderr}")
+        compounds = [compound for path in sorted(pathlib.Path(folder, "xml").glob("*.xml"))
+                     for compound in ElementTree.parse(path).getroot().findall("compounddef")]
+    found, types = {}, {}
+    for compound in compounds:
+        kind, scope = compound.get("kind"), compound.findtext("compoundname")
+        if kind in ("struct", "class", "union"):
+            parent = scope.rpartition("::")[0]
+            owner = found[compound.get("id")] = types[scope] = Name(compound, parent)
+            owner.is_public = compound.get("prot") == "public"
+    for compound in compounds:
+        scope = compound.findtext("compoundname")
+        owner = types.get(scope)
+        scope = "" if compound.get("kind") in ("file", "dir") else scope
+        for element in compound.findall("sectiondef/memberdef"):
+            if element.get("prot") == "private" or element.get("kind") == "friend":
+                continue
+            if element.get("id") in found and not scope:
+                continue  # a file has the names of its namespaces, too
+            name = found[element.get("id")] = Name(element, scope)
+            for value in element.findall("enumvalue"):
+                member = Name(value, name.qualified)
+                member.file, member.line = name.file, name.line
+                name.members.append(member)
+            if owner:
+                owner.members.append(name)
+                del found[element.get("id")]
+    outer = [name for name in found.values() if getattr(name, "is_public", True) and name.file
+             and not (name.kind == "define" and (not name.initializer or name.name.endswith("_EXPORT")))
+             and not (name.kind == "typedef" and name.qualified in types)
+             and not name.name.startswith("@")]
+    order = {file: number for number, file in enumerate(files)}
+    return sorted((name for name in outer if name.file in order),
+                  key=lambda name: (order[name.file], name.line))
+
+
+def lacks(names):
+    """Lists what the comments of names and of their members do not say."""
+    found = []
+    for name in names:
+        found += name.lacks()
+        found += [line for member in name.members for line in member.lacks()]
+    return found
+
+
+# --- Markdown ------------------------------------------------------------------------------------
+
+
+def escaped(text):
+    """The text for Markdown; what it has in backticks stays code."""
+    parts = re.split(r"(`[^`]+`)", text)
+    return "".join(part if number % 2 else re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", part)
+                   for number, part in enumerate(parts))
+
+
+def marked_up(element, anchors):
+    """A comment's or a type's text as Markdown in one line, with links to other names."""
+    is_type = element.tag == "type"
+
+    def code(text):
+        text = re.sub(r"^< ?| ?>$", lambda match: match[0].strip(), " ".join(text.split()))
+        return f"`{text}`" if text else ""
+
+    parts = [code(element.text or "") if is_type else escaped(element.text or "")]
+    for child in element:
+        text = "".join(child.itertext())
+        if child.tag == "ref" and child.get("refid") in anchors:
+            parts.append(f"[{code(text)}]({anchors[child.get('refid')]})")
+        elif is_type:
+            parts.append(code(text))
+        elif child.tag == "itemizedlist":
+            parts += [" " + marked_up(para, anchors) for para in child.iter("para")]
+        else:
+            parts.append(escaped(text))
+        parts.append(code(child.tail or "") if is_type else escaped(child.tail or ""))
+    return " ".join(("" if is_type else "").join(parts).split())
+
+
+def described(name, anchors):
+    return " ".join(marked_up(para, anchors) for para in name.comment)
+
+
+def signature(name):
+    """The declaration, in lines of at most 96 characters."""
+    before = f"template <{', '.join(part.strip() for part in name.templates)}>\n" if name.templates else ""
+    if name.kind in ("struct", "class", "union"):
+        return f"{before}{name.kind} {name.qualified}"
+    if name.kind == "enum":
+        return f"enum {name.qualified}" + (f" : {flat(name.type)}" if flat(name.type) else "")
+    if name.kind == "define":
+        return f"#define {name.name} {name.initializer}"
+    kind = flat(name.type)
+    if name.kind != "function":
+        return f"{before}{kind} {name.qualified} {name.initializer}".rstrip()
+    words = [f"{type_} {declared}".strip() + (f" = {default}" if default else "")
+             for type_, declared, default in name.parameters]
+    begin, end = f"{kind} {name.qualified}(".lstrip(), name.arguments.rpartition(")")[2]
+    line = f"{begin}{', '.join(words)}){end}"
+    if len(line) > 96:
+        line = begin + "\n    " + ",\n    ".join(words) + f"){end}"
+    return before + line
+
+
+def bare(comment):
+    """The text of a comment, in its lines."""
+    lines = comment.strip().splitlines()
+    if comment.lstrip().startswith("//"):
+        return "\n".join(re.sub(r"^\s*/{2,3} ?", "", line) for line in lines)
+    return "\n".join(re.sub(r"\s*\*/$", "", re.sub(r"^\s*(?:/\*\*? ?|\* |\*$|  )", "", line))
+                     for line in lines)
+
+
+def is_set(text):
+    """Says whether a comment has lines that are set by themselves: lists, formulas, tables."""
+    return re.search(r"^(?:[ ]|- )", text, re.MULTILINE) is not None
+
+
+def essay(text):
+    """A long comment: its prose as it is, and as text what is set in lines of its own."""
+    parts = []
+    for part in re.split(r"\n{2,}", text.strip("\n")):
+        before, lines = re.match(r"((?:(?! |- )[^\n]+(?:\n|\Z))*)(.*)", part, re.DOTALL).groups()
+        lines, after = re.match(r"(.*?)((?:^(?! |- )[^\n]+(?:\n|\Z))*)\Z", lines,
+                                re.DOTALL | re.MULTILINE).groups()
+        block = textwrap.dedent(lines).strip("\n")
+        parts += [escaped(before.strip()), f"```text\n{block}\n```" if block else "",
+                  escaped(after.strip())]
+    return [part for part in parts if part]
+
+
+def head(text):
+    """The comment that a header begins with."""
+    return bare(re.match(r"(?://[^\n]*\n)+|/\*.*?\*/", text, re.DOTALL)[0])
+
+
+def comment_above(text, line):
+    """The comment that ends in the line before a declaration, or before its template's."""
+    lines = text.splitlines()[: line - 1]
+    while lines and lines[-1].startswith("template"):
+        lines.pop()
+    found = re.search(r"(?:^ *///[^\n]*\n?)+\Z|/\*\*(?:(?!\*/).)*\*/\Z", "\n".join(lines),
+                      re.MULTILINE | re.DOTALL)
+    return bare(found[0]) if found else ""
+
+
+def table(name, anchors):
+    if name.kind == "enum":
+        rows = [("name", "value", "meaning")]
+        rows += [(f"`{each.name}`", f"`{each.initializer.removeprefix('= ')}`", described(each, anchors))
+                 for each in name.members]
+    else:
+        rows = [("field", "type", "default", "meaning")]
+        rows += [(f"`{each.name}{each.arguments}`", marked_up(each.type, anchors),
+                  f"`{default}`" if (default := re.sub(r"^= ?", "", each.initializer)) else "",
+                  described(each, anchors)) for each in name.members if each.kind == "variable"]
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return ["\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])] if rows[1:] else []
+
+
+def anchor(name):
+    return re.sub(r"\W+", "-", name.qualified).strip("-").lower()
+
+
+def unique_anchors(names):
+    """Gives each identifier the anchor of its name; of overloads the first has the plain one."""
+    found, taken = {}, {}
+    for name in names:
+        number = taken[anchor(name)] = taken.get(anchor(name), 0) + 1
+        found[name.identifier] = anchor(name) + (f"-{number}" if number > 1 else "")
+    return found
+
+
+def section(name, text, own, anchors):
+    """A name's part of a page; `own` has the anchors of the page, `anchors` links from it."""
+    above = comment_above(text, name.line)
+    parts = [f'<a id="{own[name.identifier]}"></a>', f"### {escaped(name.qualified)}",
+             f"```cpp\n{signature(name)}\n```",
+             *(essay(above) if is_set(above) else [described(name, anchors)]),
+             f"Source: [{name.file}:{name.line}](../../{name.file})"]
+    parts += table(name, anchors)
+    for member in name.members:
+        if member.kind == "function" and not member.is_implied():
+            parts += [f"```cpp\n{signature(member)}\n```", described(member, anchors)]
+    return parts
+
+
+def expand(root, pages):
+    """The pages, by their paths, with the names of the headers that they list."""
+    files = [file for text in pages.values() for file in DIRECTIVE.findall(text)]
+    names = read(root, files)
+    own = unique_anchors(names)
+    page_of = {file: path for path, text in pages.items() for file in DIRECTIVE.findall(text)}
+    expanded = {}
+    for path, text in pages.items():
+        anchors = {name.identifier: ("" if page_of[name.file] == path
+                                     else pathlib.Path(page_of[name.file]).name)
+                   + "#" + own[name.identifier] for name in names}
+
+        def header(match, anchors=anchors):
+            file = match[1]
+            text = (root / file).read_text(encoding="utf-8")
+            parts = [f"## {escaped(pathlib.Path(file).name)}", *essay(head(text))]
+            for name in names:
+                if name.file == file:
+                    parts += section(name, text, own, anchors)
+            return "\n\n".join(parts) + "\n"
+
+        expanded[path] = DIRECTIVE.sub(header, text)
+    return expanded
