@@ -180,10 +180,10 @@ void keep_top_n_sigma(std::vector<float>& logits, float n) {
   }
 }
 
-/// Whether float32 may put a token on the other side of the threshold, by real numbers. With u =
-/// 2^-24, a sum of N terms has a relative error of at most g = (N + 2) u / (1 - (N + 2) u) in any
-/// order, each term two more operations (Higham 2002, 4.2). So the mean is off by g times the
-/// largest |x|, and so is each deviation; sigma by that, and by g of itself. The threshold is
+/// Returns whether float32 may put a token on the other side of the threshold, by real numbers.
+/// With u = 2^-24, a sum of N terms has a relative error of at most g = (N + 2) u / (1 - (N + 2) u)
+/// in any order, each term two more operations (Higham 2002, 4.2). So the mean is off by g times
+/// the largest |x|, and so is each deviation; sigma by that, and by g of itself. The threshold is
 /// rounded twice more, and distances count in steps of 2^-20 here, and those from 2^11 on as one.
 bool is_undecided(const std::vector<float>& logits, float n) {
   const long double largest = *std::ranges::max_element(logits);

@@ -43,7 +43,7 @@ RowProcessing processing_of_row(const LogitsProcessing& processing, std::int64_t
 struct ProcessedRow {
   RowStatus status = RowStatus::ok;
   std::vector<float> logits;  ///< [vocab], banned tokens -inf; all -inf where the status is not ok
-  /// Of top_n_sigma: in float32 a token may come to the other side of its threshold.
+  /// True where, in float32, top_n_sigma may move a token across its threshold.
   bool undecided = false;
 };
 

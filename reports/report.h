@@ -61,7 +61,7 @@ struct TerminalStyle {
 /// applied to each, and what to declare next; and the summary line.
 std::string to_terminal(const harness::RunRecord& record, const TerminalStyle& style = {});
 
-/// What to_terminal says of each group of red cases, and the group's cases: places in the record.
+/// A group of red cases as to_terminal tells it, and its cases: places in the record.
 struct ToldGroup {
   std::string text;
   std::vector<std::size_t> cases;

@@ -15,10 +15,11 @@ namespace fairdraw::reports {
 /// "2 of 14 cases failed.", "All 12 cases passed; 1 was skipped.", ...: plain text.
 std::string verdict_sentence(const harness::RunRecord& record);
 
-/// What to say first: the cause that explains most failures; where none is known, how it ended.
+/// Returns what to say first: the cause that explains most failures; where none is known, how it
+/// ended.
 std::string headline(const harness::RunRecord& record);
 
-/// What a run shows of a sampler that passed, and what it does not, in sentences.
+/// Sentences about a sampler that passed: what the run shows, and what it does not.
 struct Proof {
   std::vector<std::string> shown, not_shown;
 };

@@ -37,12 +37,12 @@ enum class AcceptanceRule {
 /// What a sampler that verifies drafts takes and gives: all of it, unless it says otherwise, which
 /// callables of Python can. What it does not take it is not asked for.
 struct DraftContract {
-  /// What is known of the distribution of drafts that are verified against logits.
+  /// Knowledge of the drafts' distribution where they are verified against logits.
   bool unknown = true, probs = true, logits = true;
   /// Requests with a fault: rows that are no distribution, ids outside of the vocabulary, drafts
   /// that their own distribution never gives, lengths that do not fit.
   bool faults = true;
-  /// Of a chain under the token-wise rule all positions that pass their test; else no more than
+  /// Counts all positions of a chain that pass the token-wise test; else no more than
   /// those before the first that does not.
   bool counts_all = true;
 };

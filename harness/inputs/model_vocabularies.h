@@ -11,7 +11,7 @@ struct ModelVocabulary {
   const char* models;  ///< whose config.json has it as vocab_size
 };
 
-/// By size.
+/// Vocabularies by size.
 inline constexpr auto kModelVocabularies = std::to_array<ModelVocabulary>({
     {32000, "Llama 1 and 2, Mistral 7B v0.1, Mixtral 8x7B"},
     {32768, "Mistral 7B v0.3, Codestral 22B"},

@@ -41,7 +41,7 @@ const CallKind& call_kind(std::uint32_t number);
 std::span<const CallKind> serving_kinds();
 PluginCall plugin_call(const ServingCall& call);
 
-/// What a plugin writes where it refuses a call.
+/// A plugin's message where it refuses a call.
 using Message = std::array<char, 1024>;
 
 /// The message up to its 0 or the end of the buffer, on one line.

@@ -8,7 +8,7 @@
 
 namespace fairdraw::harness::plugin {
 
-/// What one process tells another of its registers. It is looked at and never loaded: a reserved
+/// Registers that one process tells another of. They are looked at and never loaded: a reserved
 /// bit would end the process.
 struct FloatState {
   std::uint32_t control = 0;      ///< of x86 MXCSR, of ARM FPCR, elsewhere a mode of <cfenv>
@@ -27,8 +27,9 @@ void take_float_modes(const FloatState& state);
 /// Which exceptions trap: bits of the hardware; 0: none, or not known on this kind of machine.
 unsigned float_traps(const FloatState& state);
 
-/// What a call did that found the traps `before` and left `after`: "left floating-point exceptions
-/// unmasked (division by zero), ..."; empty where no exception traps that did not before.
+/// Names the fault of a call that found the traps `before` and left `after`: "left floating-point
+/// exceptions unmasked (division by zero), ..."; empty where no exception traps that did not
+/// before.
 std::string unmasked_traps(unsigned before, unsigned after);
 
 /// Masks what traps in this thread and did not `before`, and returns unmasked_traps() of it.

@@ -55,9 +55,9 @@ inline constexpr std::size_t kAnswerHead = offsetof(Answer, text);
 bool is_answer(const Answer& answer, std::size_t bytes, std::uint32_t number);
 bool is_command(const Command& command);
 
-/// Of an answer that is one: what it says, on one line.
+/// Returns the text of an answer that is one, on one line.
 std::string text_of(const Answer& answer);
-/// Of an answer that describes.
+/// Returns the description of an answer that describes.
 Description description_of(const Answer& answer);
 
 }  // namespace fairdraw::harness::plugin

@@ -32,13 +32,13 @@ class PluginFile {
   bool settled_ = false;
 };
 
-/// What text() says of each file that this process has loaded plugins from, by the sampler's name.
+/// Returns text() of each file that this process has loaded plugins from, by the sampler's name.
 std::map<std::string, std::string> plugin_files(const std::vector<std::string>& samplers);
 
 /// Has plugin_files() name it.
 void note_plugin_file(const std::string& sampler, const PluginFile& file);
 
-/// Of the bytes of an ELF file, in hexadecimal digits; empty: it has none that can be found.
+/// Finds the build id in an ELF file, in hexadecimal digits; empty: it has none that can be found.
 std::string build_id_of(const std::string& path);
 
 }  // namespace fairdraw::harness::plugin

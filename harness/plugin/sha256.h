@@ -9,7 +9,7 @@
 
 namespace fairdraw::harness::plugin {
 
-/// Of bytes that come in pieces.
+/// A hash of bytes that come in pieces.
 class Sha256 {
  public:
   void add(std::span<const unsigned char> bytes);

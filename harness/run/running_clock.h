@@ -21,7 +21,7 @@ struct RunningClock {
   static time_point now();
 
   static constexpr std::chrono::milliseconds kBeat{25};
-  /// What counts of the time between two looks at a steady clock.
+  /// Returns how much counts of the time between two looks at a steady clock.
   static duration counted(duration elapsed) { return std::min<duration>(elapsed, 2 * kBeat); }
 };
 

@@ -34,7 +34,8 @@ namespace fairdraw {
 /// Attempts of a draw. With top_p p none of them is accepted with probability (1 - p)^64 at most.
 inline constexpr std::uint32_t kAttempts = 64;
 
-/// Whether a row that is not greedy draws by proposals. top_k_is_active: top_k_is_on() of its row.
+/// Returns whether a row that is not greedy draws by proposals. top_k_is_active: top_k_is_on() of
+/// its row.
 FAIRDRAW_HOST_DEVICE constexpr bool proposes(bool top_k_is_active, float top_p) {
   return !top_k_is_active && top_p < 1.0F;
 }

@@ -29,7 +29,7 @@ struct Batch {
   const std::int64_t* logit_rows;  // null: row i of the call is row i of the logits
   const RowSurvivors* survivors;   // may be null
 
-  /// Whether no output needs to know which tokens survive.
+  /// Returns whether no output needs to know which tokens survive.
   bool asks_for_draws_alone() const {
     const bool asks_survivors = result.support_size.given() || result.logprob_filtered.given() ||
                                 result.mask.given() || result.probs.given() ||

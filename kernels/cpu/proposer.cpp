@@ -96,7 +96,8 @@ uint128_t Proposer::kept_by_min_p(const RowIndex& row) const {
   return mass;
 }
 
-/// Whether the values larger than x weigh less than the target. All of them are kept by min_p.
+/// Returns whether the values larger than x weigh less than the target. All of them are kept by
+/// min_p.
 bool Proposer::is_among(const RowIndex& row, float x) {
   if (!target_) target_ = nucleus_target(top_p_, kept_by_min_p(row));
   const std::int32_t key = order_key(x);

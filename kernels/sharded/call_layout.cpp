@@ -64,8 +64,8 @@ bool any_filtered(const SampleRequest& request, const CallRules& rules, ArraysLi
   return false;
 }
 
-/// Whether attempts may decide a row whose threshold is not known: not where results need it.
-/// Arrays may have any value.
+/// Returns whether attempts may decide a row whose threshold is not known: not where results need
+/// it. Arrays may have any value.
 bool may_be_wide(const ShardedRequest& request, const SampleResult& result,
                  const CallRules& rules) {
   const SampleRequest& rows = request.rows;

@@ -136,8 +136,8 @@ class MergedRow {
   };
   TileMaximum cut_tile_of(std::int64_t id) const;
 
-  /// Where an attempt of a token lies in the shard's whole tiles, as the mass in front of it;
-  /// nothing where it does not lie there. Of rows that ask for tokens.
+  /// Finds an attempt of a token in the shard's whole tiles, as the mass in front of it;
+  /// nothing where it does not lie there. Precondition: the row asks for tokens.
   std::optional<uint128_t> place_in_shard(std::uint32_t token, std::uint32_t attempt,
                                           int shard) const;
 

@@ -139,14 +139,14 @@ bool MergedRow::measure(std::int32_t key, Threshold& found) const {
 // --- Tokens
 // ---------------------------------------------------------------------------------------
 
-/// Whether tokens are drawn by attempts: words that are brought are of the survivors.
+/// Returns whether tokens are drawn by attempts: words that are brought are of the survivors.
 bool MergedRow::proposes() const {
   return !words_.front().brought &&
          fairdraw::proposes(top_k_is_on(parameters_.top_k, rules_->partition.vocab()),
                             parameters_.top_p);
 }
 
-/// Whether attempts may decide a row whose threshold lies below the list.
+/// Returns whether attempts may decide a row whose threshold lies below the list.
 bool MergedRow::is_wide() {
   const bool may_be_wide = rules_->layout.attempts > 1;
   if (!may_be_wide || words_.empty() || !proposes() || base_key_ > smallest_key()) {

@@ -17,7 +17,7 @@ using Ability = bool harness::SamplerDescription::*;
 const std::map<std::string, Ability>& abilities();
 /// What every sampler has unless it says otherwise.
 const std::map<std::string, Ability>& filters();
-/// What every sampler promises unless it says otherwise.
+/// Promises that every sampler makes unless it says otherwise.
 const std::map<std::string, Ability>& declinable();
 const std::map<std::string, Promise>& promises();
 

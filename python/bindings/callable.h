@@ -14,8 +14,8 @@
 
 namespace fairdraw::python {
 
-/// What is judged, shared by all cases of a run. One call at a time: what people write in Python is
-/// seldom made for several threads, while the harness's statistics run in all of them.
+/// A callable that is judged, shared by all cases of a run. One call at a time: what people write
+/// in Python is seldom made for several threads, while the harness's statistics run in all of them.
 struct Callable {
   Callable(nanobind::object function_, nanobind::object running_batch_, Arrays arrays_)
       : function(std::move(function_)), running_batch(std::move(running_batch_)), arrays(arrays_) {}

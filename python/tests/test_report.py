@@ -1,4 +1,4 @@
-"""What a report says: causes, the terminal's text, calls that repeat a case, notebooks, Ctrl-C."""
+"""Reports and what they say: causes, the terminal's text, calls that repeat a case, notebooks, Ctrl-C."""
 
 import json
 import os

@@ -22,10 +22,11 @@ using SequenceDistribution = std::map<std::vector<std::int32_t>, Probability>;
 /// The row after a prefix of tokens.
 using RowBehind = std::function<IntegerRow(std::span<const std::int32_t> prefix)>;
 
-/// What accept_chain_model emits where each random word is uniform and independent of the others:
-/// every interval of words that leads to one decision is found, so that the distribution is exact.
-/// Drafts of n tokens are drawn from `drawn_from`, and judged as drawn from `draft`; those two
-/// differ only to show what comes of it. Cost: vocab^n times some hundred decisions.
+/// Finds the law of what accept_chain_model emits where each random word is uniform and independent
+/// of the others: every interval of words that leads to one decision is found, so that the
+/// distribution is exact. Drafts of n tokens are drawn from `drawn_from`, and judged as drawn from
+/// `draft`; those two differ only to show what comes of it. Cost: vocab^n times some hundred
+/// decisions.
 SequenceDistribution chain_distribution(const RowBehind& target, const RowBehind& draft,
                                         const RowBehind& drawn_from, std::size_t n);
 
@@ -33,7 +34,7 @@ SequenceDistribution chain_distribution(const RowBehind& target, const RowBehind
 SequenceDistribution given_chain_distribution(const RowBehind& target,
                                               std::span<const std::int32_t> drafted);
 
-/// What accept_tree_model emits for a tree of given tokens.
+/// Finds the law of what accept_tree_model emits for a tree of given tokens.
 SequenceDistribution tree_distribution(const RowBehind& target,
                                        std::span<const std::int32_t> drafted,
                                        std::span<const std::int32_t> parents);
@@ -44,7 +45,8 @@ struct SampledTree {
   SiblingSampling drawn, judged;  ///< one of them, but to show what comes of two
 };
 
-/// What accept_tree_model emits for trees whose tokens are drawn from `draft`, exactly so.
+/// Finds the law of what accept_tree_model emits for trees whose tokens are drawn from `draft`,
+/// exactly so.
 SequenceDistribution sampled_tree_distribution(const RowBehind& target, const RowBehind& draft,
                                                const SampledTree& tree);
 

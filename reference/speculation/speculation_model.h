@@ -16,7 +16,7 @@ namespace fairdraw::reference {
 struct PositionWords {
   std::uint64_t draw = 0, accept = 0, recover = 0, bonus = 0;
   std::vector<std::uint64_t> accept_next = {};  ///< of a tree: of the second child on
-  /// Of a draw by seed, whose first word is `draw`: those of its attempts. None: of a given word.
+  /// Words of the attempts of a draw by seed, whose first word is `draw`. None: the word was given.
   std::function<std::uint64_t(std::uint32_t)> attempts = {};
 
   /// Token of the target where the draft's distribution does not matter: what `sample` gives.

@@ -30,7 +30,7 @@ struct TileAnswer {
   std::int32_t greedy_token = -1;
   std::int32_t support_size = 0;
   std::vector<std::pair<std::uint64_t, std::int32_t>> draws;  ///< word, token
-  /// Of rows that propose: the words of the attempts up to the last that is asked, token.
+  /// Words of the attempts up to the last that is asked, and the token, of rows that propose.
   std::vector<std::pair<std::vector<std::uint64_t>, std::int32_t>> draws_by_attempts;
   std::vector<std::pair<std::int32_t, float>> probabilities;  ///< token, probability
   std::vector<RowWeight> weights;  ///< [vocab] of rows of at most 16 tokens, else empty

@@ -9,7 +9,7 @@
 
 namespace fairdraw::cli {
 
-/// What was found of a sampler, and how it was asked.
+/// A sampler's findings, and how it was asked.
 struct Identified {
   std::string name;  ///< of the sampler, as it was asked for
   const harness::SamplerDescription* sampler;

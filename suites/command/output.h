@@ -51,7 +51,7 @@ void print_error(fmt::format_string<Values...> format, Values&&... values) {
 /// The exit code where nothing was judged, or not all that was asked.
 inline constexpr int kExitUndecided = 3;
 
-/// What the shell would show of SIGPIPE: 128 and its number.
+/// The exit code that the shell would show of SIGPIPE: 128 and its number.
 inline constexpr int kExitReaderGone = 141;
 
 /// Flushes stdout. Returns `code`, unless that is 0 and something was not written: then 2 with a

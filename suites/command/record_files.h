@@ -9,7 +9,7 @@
 
 namespace fairdraw::cli {
 
-/// Where reports go unless --report says otherwise.
+/// The folder of reports, unless --report says otherwise.
 inline constexpr const char* kUsualReport = "fairdraw-report";
 
 /// All of a regular file of at most 1 GiB. Throws harness::UsageError.

@@ -29,7 +29,7 @@ Condition vocab_above(std::int64_t vocab);
 
 RowFacts facts_of(const Request& request, std::int64_t row);
 
-/// Whether some condition holds for all of the first rows, and for none of the others.
+/// Returns whether some condition holds for all of the first rows, and for none of the others.
 bool some_condition_tells(const std::vector<RowFacts>& rows, const std::vector<RowFacts>& others);
 
 }  // namespace fairdraw::harness

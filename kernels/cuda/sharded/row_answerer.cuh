@@ -87,7 +87,7 @@ class RowAnswerer {
     }
   }
 
-  /// What this shard's columns weigh above the records of tokens.
+  /// Sums this shard's columns above the records of tokens.
   __device__ void sum_above(const ReceivedBlocks& blocks) {
     const RowOutputs outputs(task_, number_);
 #pragma unroll 1
@@ -187,7 +187,7 @@ class RowAnswerer {
       }
     }
   }
-  /// Of this shard's columns; the largest of a tile is known since the merge.
+  /// Adds this shard's columns; the largest of a tile is known since the merge.
   __device__ void add_cut_values(uint128_t (&above)[kRecords]) const {
     const ShardPart& part = task_.parts[task_.shard];
     FilteredRow columns = FilteredRow::whole(task_.columns, number_, kFromProbs);
@@ -213,7 +213,7 @@ class RowAnswerer {
     }
   }
 
-  /// By the thread that has it.
+  /// Finds the tile of a token; called by the thread that has it.
   __device__ void find_tile(int i, const TileRange& mine) {
     const uint128_t place = shared_.place[i];
     if (place < mine.before || place - mine.before >= mine.mass) return;
@@ -272,7 +272,7 @@ class RowAnswerer {
     std::byte* tokens = task_.mine(ShardedExchange::tokens, 0);
     return reinterpret_cast<sharded::DrawnToken*>(tokens) + at * task_.attempts;
   }
-  /// By a warp: the token of an attempt, if it is not rejected.
+  /// Draws the token of an attempt, if it is not rejected; called by a warp.
   __device__ void draw(int i, std::uint32_t attempts) {
     const int tile = shared_.tile[i];
     float x[kLaneValues];

@@ -253,7 +253,7 @@ class RowMerger {
                                                      : task_.drawn[outputs_.at(t)];
   }
 
-  /// Whether tokens are drawn by attempts: words that are brought are of the survivors.
+  /// Returns whether tokens are drawn by attempts: words that are brought are of the survivors.
   __device__ bool proposes() const {
     const RowParameters& parameters = row_.parameters();
     return task_.words == nullptr &&
@@ -297,7 +297,7 @@ class RowMerger {
     return key > survivors().from.key || (key == survivors().from.key && id < survivors().tie_end);
   }
 
-  /// Of a nucleus whose threshold is not known: as of all values.
+  /// Draws from a nucleus whose threshold is not known, as from all values.
   __device__ bool draw_widely() {
     // What is known is not the target yet, so the first value that is not has less than it above.
     const bool asks = draw_by_parts(sharded::kWideAttempts, row_.left_key());
@@ -308,8 +308,8 @@ class RowMerger {
     return asks;
   }
 
-  /// By attempts among all tiles, which are rejected below the threshold, and accepted from a key
-  /// on. Whether shards are asked.
+  /// Draws by attempts among all tiles, which are rejected below the threshold, and accepted from a
+  /// key on. Returns whether shards are asked.
   __device__ bool draw_by_parts(std::uint32_t attempts, std::int32_t accepted_from) {
     if (outputs_.tokens() == 0) return false;
     if (thread() < task_.row_part_count) {
@@ -339,8 +339,8 @@ class RowMerger {
     return __syncthreads_or(asks ? 1 : 0) != 0;
   }
 
-  /// By a warp: the first attempt in a cut tile that is not rejected, and how many there are in
-  /// front of it, if shards have any.
+  /// Finds, by a warp, the first attempt in a cut tile that is not rejected, and how many there are
+  /// in front of it, if shards have any.
   __device__ ShardedToken token_of_cut_tiles(int t, std::uint32_t attempts) const {
     if (task_.cut_tiles == 0) return {attempts, -1, 0, 0, {}};
     bool asks = false;
@@ -381,7 +381,7 @@ class RowMerger {
     return number;
   }
 
-  /// By a warp: the token at a place in a cut tile; its id is -1 where it does not survive.
+  /// Finds, by a warp, the token at a place in a cut tile; its id is -1 where it does not survive.
   __device__ ShardedToken token_in_cut(int cut, uint128_t in_tile) const {
     const CutSpan& span = task_.cut[cut];
     const CutTile& tile = row_.cut_tile(cut);
@@ -473,7 +473,7 @@ class RowMerger {
     take_sums();
   }
 
-  /// What shards weigh above attempts has come. The row is gathered where all of a token's are
+  /// Takes the shards' sums above attempts. The row is gathered where all of a token's are
   /// rejected.
   __device__ void take_sums() {
     const auto first_accepted = [this](const TokenRecords& records, std::int64_t at) {

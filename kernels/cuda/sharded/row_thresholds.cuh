@@ -71,7 +71,7 @@ class RowThresholds {
   }
 
   __device__ const Survivors& survivors() const { return survivors_; }
-  /// Whether min_p may drop a value of the row.
+  /// Returns whether min_p may drop a value of the row.
   __device__ bool min_p_drops() const { return min_p_drops_; }
 
  private:

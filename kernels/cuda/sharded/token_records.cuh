@@ -19,7 +19,8 @@ struct TokenRecords {
   __device__ std::int32_t key(int i) const { return order_key(std::bit_cast<float>(of[i].bits)); }
 };
 
-/// By one thread, when tokens have come. at: of the token among those of all outputs.
+/// Finds the records, by one thread, when tokens have come. at: of the token among those of all
+/// outputs.
 __device__ __noinline__ inline TokenRecords records_of(const ShardedTask& task,
                                                        ReceivedBlocks blocks,
                                                        const ShardedRowState& state,

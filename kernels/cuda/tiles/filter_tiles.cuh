@@ -295,7 +295,7 @@ class FilterTilesRow {
       hint_ = find_hint<kForm>(task_, place_.dynamic, rule_.scale, filters.top_p);
     }
   }
-  /// Of processed rows nothing can be read yet.
+  /// Returns whether the row may have a hint. Nothing can be read yet of processed rows.
   __device__ __forceinline__ bool may_hint(const RowFilters& filters) const {
     return !kFromProbs && blocks_.cluster().blocks == 1 && !filters.min_p_on() &&
            !row_.is_processed() && row_.tiles() >= warps_of_block();
@@ -348,7 +348,7 @@ class FilterTilesRow {
     return smallest_key_kept<kFromProbs>(filters.min_p, rule_.scale, kLowest, largest);
   }
 
-  /// By all threads of the first block: the token of a row that draws by proposals, or -1. Where
+  /// Returns, to all threads of the first block, the token of a row that proposes, or -1. Where
   /// nothing else is asked for it is written. A function of its own, too.
   __device__ __noinline__ static std::int32_t called_propose(const RowsTask& task, int blocks_log2,
                                                              unsigned char* dynamic,

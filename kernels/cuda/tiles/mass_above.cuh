@@ -28,14 +28,15 @@
 
 namespace fairdraw::cuda {
 
-/// What a proposal is, and what the index says of it.
+/// A proposal, and what the index says of it.
 struct Proposal {
   std::int32_t token;
   std::int32_t key;
   float above;  ///< at least what the tokens with larger values weigh, in 2^64 of the row's unit
 };
 
-/// Of a row that draws by proposals: in place of the groups' keys, with the tiles' masses behind.
+/// Memory of a row that draws by proposals: in place of the groups' keys, with the tiles' masses
+/// behind.
 struct ProposalMemory {
   static constexpr int kPivots = 4;
   static constexpr int kMostWarps = kMaxThreadsOfBlock / kWarp;
@@ -69,7 +70,7 @@ struct ProposalMemory {
   bool exact;             ///< whether the next pass is
   std::int32_t outcome;   ///< a token, or what comes next
 
-  /// What each tile weighs, rounded up, in 2^64 of the row's unit.
+  /// Returns each tile's mass, rounded up, in 2^64 of the row's unit.
   __device__ float* masses() const {
     return reinterpret_cast<float*>(const_cast<ProposalMemory*>(this) + 1);  // NOLINT
   }
@@ -99,7 +100,7 @@ class MassAbove {
         rule_{scale, true},
         weigher_(rule_, memory.order.largest) {}
 
-  /// By all threads of the block.
+  /// Sums the masses; called by all threads of the block.
   __device__ __forceinline__ void run() {
     const std::int32_t lowest = memory_.order.pivots[0];
     const auto reaches = [&](int tile) { return blocks_.kept_key(tile) > lowest; };
@@ -122,7 +123,7 @@ class MassAbove {
   }
 
  private:
-  /// Whether tiles are left.
+  /// Sums a turn of tiles. Returns whether tiles are left.
   template <int kCount, class Reaches>
   __device__ __forceinline__ bool sum(const Reaches& reaches) {
     float pivots[kCount];
@@ -224,7 +225,7 @@ class RoughMassAbove {
         scale_(scale),
         octave_(float_octave_origin(from_order_key(memory.order.largest), scale) - kOctaveOrigin) {}
 
-  /// By all threads of the block.
+  /// Sums the masses; called by all threads of the block.
   __device__ __forceinline__ void run() const {
     if (memory_.order.count == 1) {
       sum<1>();

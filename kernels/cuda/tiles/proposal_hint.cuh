@@ -24,8 +24,8 @@ __device__ __forceinline__ ProposalMemory::Hint hint_of(const ProposalMemory& me
   return {value, reduce_warp(mine.octave, Maximum{})};
 }
 
-/// By all threads of a row's one block, each warp of which has a tile: the hint of a row of logits.
-/// Begins to read the warp's first tile again: it is on its way.
+/// Finds the hint of a row of logits, by all threads of its one block, each warp of which has a
+/// tile. Begins to read the warp's first tile again: it is on its way.
 template <RowForm kForm>
 __device__ __noinline__ ProposalMemory::Hint find_hint(const RowsTask& task, unsigned char* dynamic,
                                                        float scale, float top_p) {

@@ -79,7 +79,7 @@ class RowBlocks {
   /// This warp's tiles.
   __device__ TileSteps steps() const { return {warp(), tiles_, warps()}; }
 
-  /// By the warp that has the tile, all lanes with the same entry. The key is kept where this warp
+  /// Sends the entry, which all lanes of the tile's warp have. The key is kept where this warp
   /// can read it.
   __device__ __forceinline__ void send(int tile, const TileEntry& entry) const {
     if (lane() != 0) return;

@@ -36,7 +36,7 @@ namespace fairdraw::cuda {
 template <RowForm kForm, bool kFromProbs>
 class RowProposals {
  public:
-  /// What comes after a decision that found no token.
+  /// Steps after a decision that found no token.
   static constexpr std::int32_t kNextTurn = -1;
   static constexpr std::int32_t kPass = -2;
 
@@ -106,7 +106,7 @@ class RowProposals {
   static_assert(kRoughUnit == 103);
   static_assert(kSome <= kLeastThreadsOfBlock / kWarp);
 
-  /// Whether floats do not do for any pass.
+  /// Returns whether every pass needs exact sums, because floats do not do.
   __device__ __forceinline__ bool is_exact() const {
     return kFromProbs || !float_octaves_are_exact(from_order_key(largest_), scale_);
   }
@@ -131,7 +131,8 @@ class RowProposals {
     if (lane_of_thread() == 0) memory_.proposals[warp_of_thread()] = {drawn.token, key, above};
   }
 
-  /// By the first warp: the token of a turn, if it is known; else orders a pass if that tells.
+  /// Decides, by the first warp, the token of a turn, if it is known; else orders a pass if that
+  /// tells.
   __device__ __forceinline__ void decide(int turn, bool passed) const {
     const bool there = lane_of_thread() < turn;
     const Proposal mine = memory_.proposals[there ? lane_of_thread() : 0];
@@ -187,7 +188,7 @@ class RowProposals {
     if (lane_of_thread() == 0) memory_.outcome = kPass;
   }
 
-  /// By the first warp: what the mass above the hint says.
+  /// Notes, by the first warp, what the mass above the hint says.
   __device__ __forceinline__ void note_hint() const {
     const ProposalMemory::Hint hint = hint_of(memory_);
     float above = lane_of_thread() < warps_of_block() ? memory_.above_hint[lane_of_thread()] : 0.0F;
@@ -202,7 +203,7 @@ class RowProposals {
     __syncwarp();
   }
 
-  /// By the first warp, after a pass.
+  /// Notes, by the first warp, the masses of a pass.
   __device__ __forceinline__ void note_masses(bool is_first) const {
     const ProposalMemory::Order& order = memory_.order;
     const int lane = min(lane_of_thread(), ProposalMemory::kPivots - 1);

@@ -48,7 +48,7 @@ struct CutRule {
   __device__ __forceinline__ bool takes(std::int32_t) const { return true; }
 };
 
-/// What proposals are drawn from (common/proposals.h): whole tiles whose largest key is kept.
+/// Tiles that proposals are drawn from (common/proposals.h): whole tiles whose largest key is kept.
 struct ProposedTiles {
   std::int32_t lowest;
 

@@ -24,7 +24,7 @@ class DraftedRequests {
                    Worker& worker) const;
 
   bool is_greedy(std::int64_t b) const { return fairdraw::is_greedy(parameters(b)); }
-  /// Of the draw that `sample` makes at a position.
+  /// Returns the words of the draw that `sample` makes at a position.
   DrawWords draw_words(std::int64_t b, std::int64_t position) const;
   std::uint64_t word(std::int64_t b, std::int64_t position, Purpose purpose,
                      std::uint32_t sibling = 0) const;

@@ -105,7 +105,7 @@ struct Survivors {
   /// The first survivor whose inclusive prefix passes R.
   std::int32_t token_for(std::uint64_t word) const { return token_of(ids, total, word); }
 
-  /// What a seed draws. A proposal is accepted where it survives.
+  /// Returns the token that a seed draws. A proposal is accepted where it survives.
   std::int32_t token_for(const DrawWords& words) const {
     if (!by_proposals) return token_for(words.of_attempt(0));
     uint128_t all = 0;

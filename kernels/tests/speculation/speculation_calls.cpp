@@ -81,7 +81,7 @@ std::uint64_t word_of(const SpeculationCall& call, std::int64_t b, std::size_t p
                               index, sibling);
 }
 
-/// What `sample` draws at a position from its row of the target.
+/// Returns the token that `sample` draws at a position from its row of the target.
 std::int32_t token_of_target(const SpeculationCall& call, std::int64_t b, std::size_t position,
                              const IntegerRow& row) {
   return row.token_by_attempts(

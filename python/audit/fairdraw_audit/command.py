@@ -181,7 +181,7 @@ def _gather(
 
 
 def _folder_of(words: Sequence[str] | None) -> Path:
-    """Where a call that cannot be read would have its report."""
+    """Return the place of the report of a call that cannot be read."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--report", nargs="?", type=Path)
     return parser.parse_known_args(words)[0].report or REPORT

@@ -210,7 +210,7 @@ def _log_payoffs(bet: Array, truth: Array, upper: UpperBounds) -> tuple[Array, A
 
 
 def _excludes(positions: Positions, claim: Claim, noise: float, vocab: int, drawn: Array) -> bool:
-    """Whether some token was drawn that no reading of the claim allows."""
+    """Return whether some token was drawn that no reading of the claim allows."""
     bounds = upper_bounds(positions, claim, noise, vocab).outcomes
     return bool((bounds[np.arange(len(drawn)), drawn] == 0).any())
 

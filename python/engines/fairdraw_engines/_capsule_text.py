@@ -40,7 +40,7 @@ class Capsule:
 
     @property
     def key(self) -> tuple[str, str, str, str, str]:
-        """What red cases have in common that are one capsule."""
+        """The key that the red cases of one capsule have in common."""
         wrong = self.wrong
         # A draw that leaves its mask does so whatever made the mask.
         filters = [] if wrong.symptom == "leaves_mask" else wrong.row.filters()
@@ -54,7 +54,7 @@ class Capsule:
 
     @property
     def name(self) -> str:
-        """Of its folder."""
+        """The name of its folder."""
         engine, profile, symptom, unusual, filters = self.key
         words = re.findall("[a-z0-9]+", unusual.lower())[:4]
         other = "" if self.wrong.profile == self.wrong.engine.semantics else f"-{profile}"
@@ -62,7 +62,7 @@ class Capsule:
         return f"{engine}{other}-{symptom}-{'_'.join(words)}{ends}"
 
     def sentence(self) -> str:
-        """What is wrong, in one sentence of plain English."""
+        """Says what is wrong, in one sentence of plain English."""
         wrong = self.wrong
         expected = expected_of(wrong.profile, wrong.row)
         answer = answer_of(wrong.engine, wrong.engine.make(1), wrong.row, wrong.draws)

@@ -92,7 +92,7 @@ def is_about(engine: Engine, case: str) -> bool:
 
 
 def is_of_kind(engine: Engine, case: str) -> bool:
-    """Whether the case is about operations on rows, drafts over its rows or running batches, where the
+    """Return whether the case is about operations on rows, drafts over its rows or running batches, where the
     engine has these, else about draws."""
     if isinstance(engine, DraftEngine):
         return case.partition("/")[0] in engine.checks()

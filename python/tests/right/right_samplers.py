@@ -350,7 +350,7 @@ class Drawing:
 
 
 class LowestIdTies(Textbook):
-    """Of equals at the k-th place the lowest ids stay."""
+    """A filter that keeps the lowest ids among equals at the k-th place."""
 
     def kept(self, p, top_k, top_p, min_p):
         p[p < min_p * p.max()] = 0
@@ -360,7 +360,7 @@ class LowestIdTies(Textbook):
 
 
 class OwnWords:
-    """Of NumPy's generator, whatever the seeds are."""
+    """A sampler that draws from NumPy's generator, whatever the seeds are."""
 
     def __init__(self):
         self.random = np.random.default_rng(1)

@@ -56,7 +56,7 @@ struct DrawWeights {
   std::int32_t token_at(RowWeight position) const;
 };
 
-/// What an attempt of a draw proposes.
+/// A token that an attempt of a draw proposes.
 struct Proposal {
   const reference::IntegerRow& row;
   std::int32_t token;
@@ -102,7 +102,7 @@ class MutatedModel final : public harness::ServingModel {
     std::function<std::uint64_t(const WordKey&)> word;
     /// The token that a word stands for: a proposal, or one of the survivors.
     std::function<std::int32_t(const DrawWeights&, std::uint64_t word)> pick;
-    /// Whether an attempt takes the token that it proposes.
+    /// Says whether an attempt takes the token that it proposes.
     std::function<bool(const Proposal&)> accepts;
     std::function<std::int32_t(RowStatus)> status;
     std::function<float(const Result&, std::int32_t token)> probability;

@@ -13,10 +13,10 @@ DrawToken gumbel_race(const RowToDraw& row);
 DrawToken exponential_clocks(const RowToDraw& row);
 /// Walker's table as Vose builds it: a column, and one of the two tokens in it.
 DrawToken alias_table(const RowToDraw& row);
-/// Of the row without its filters until a token stays; above a pivot, which a token that goes
-/// raises to its own probability, and to the middle of what is left where nothing stays below.
+/// Draws from the row without its filters until a token stays; above a pivot, which a token that
+/// goes raises to its own probability, and to the middle of what is left where nothing stays below.
 DrawToken two_pivots(const RowToDraw& row);
-/// Of the row without its filters until a token stays, 64 times; then of what stays.
+/// Draws from the row without its filters until a token stays, 64 times; then from what stays.
 DrawToken propose_and_accept(const RowToDraw& row);
 /// The same with Walker's tables of both.
 DrawToken alias_then_filters(const RowToDraw& row);
