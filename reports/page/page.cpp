@@ -40,6 +40,8 @@ Json group_data(const FailureGroup& group, const harness::RunRecord& record, std
   const std::string& bug = group.bug.empty() ? group.name : group.bug;
   // A name without details is that of many bugs.
   bool is_same = bug.find(':') != bug.npos;
+  // One case can be red by a row or two, which blame nobody.
+  if (group.cases.size() < 2) most = 0;
   for (const harness::EngineBug& one : harness::engine_bugs_like(bug, most)) {
     is_same = is_same && one.suspect == bug;
     engines.push_back(Json::array({one.source, one.wrong}));

@@ -179,6 +179,21 @@ TEST(PageFiles, names_are_replaced_and_values_are_left_as_they_are) {
   EXPECT_THROW((void)page::filled("{{a}}", {{"a", "1"}, {"b", "2"}}), std::logic_error);
 }
 
+TEST(Html, one_case_alone_blames_no_engine) {
+  const std::string cites = "\"engines\":[[";
+  harness::RunRecord record = evidence_record();
+  EXPECT_NE(data_of(to_html(record)).find(cites), std::string::npos);
+  const auto is_of_temperature = [](const harness::CaseRecord& one) {
+    return std::ranges::any_of(one.evidence.suspects, [](const harness::Suspect& hint) {
+      return hint.bug.starts_with("temperature");
+    });
+  };
+  const auto one = std::ranges::find_if(record.cases, is_of_temperature);
+  ASSERT_NE(one, record.cases.end());
+  record.cases = {*one};
+  EXPECT_EQ(data_of(to_html(record)).find(cites), std::string::npos);
+}
+
 TEST(Html, the_same_record_gives_the_same_bytes) {
   EXPECT_EQ(to_html(evidence_record(), sample_extras()),
             to_html(evidence_record(), sample_extras()));
