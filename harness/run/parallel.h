@@ -1,4 +1,4 @@
-// Work that is spread over threads.
+// Spreads work over threads.
 #pragma once
 
 #include <algorithm>

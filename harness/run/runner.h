@@ -17,7 +17,7 @@ namespace fairdraw::harness {
 /// Makes a fresh instance of a sampler. Each job has its own, so samplers need not be thread-safe.
 using SamplerFactory = std::function<std::unique_ptr<Sampler>()>;
 
-/// One case under one sampler.
+/// One case to run under one sampler.
 struct Job {
   CaseRecord record;  ///< identity filled in: id, suite, check, sampler, semantics, vocab, replay
   SamplerFactory make_sampler;

@@ -47,7 +47,7 @@ class Heart {
   Steady::time_point last_ = Steady::now();
 };
 
-// Never destroyed: its thread uses it until the process ends.
+// Returns the heart, which is never destroyed because its thread uses it until the process ends.
 Heart& heart() {
   static std::atomic<Heart*> known = nullptr;
   Heart* of_now = known;

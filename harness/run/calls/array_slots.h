@@ -59,7 +59,7 @@ class ArraySlots : public std::pmr::memory_resource {
 
  private:
   struct Slot {
-    std::byte* array = nullptr;  // null: free
+    std::byte* array = nullptr;  // null if free
     std::size_t bytes = 0;
   };
 
@@ -79,7 +79,7 @@ class ArraySlots : public std::pmr::memory_resource {
 
   Layout layout_;
   int file_ = -1;
-  bool knows_pages_ = true;  // the system says which pages were touched
+  bool knows_pages_ = true;  // whether the system tells which pages were touched
   std::byte* base_ = nullptr;
   std::vector<Slot> slots_;
 };

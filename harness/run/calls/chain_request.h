@@ -21,7 +21,7 @@ struct ChainRequest {
   bool seed_is_scalar = false;
   std::vector<std::uint64_t> seed, offset;  ///< [batch], or [1]
   std::vector<std::uint64_t> accept_words, recover_words, bonus_words;
-  bool counts = true;  ///< asks for counts and statuses, not for tokens alone
+  bool counts = true;  ///< requests counts and statuses besides tokens
 };
 
 struct ChainResponse {

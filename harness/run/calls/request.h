@@ -17,14 +17,14 @@ namespace fairdraw::harness {
 /// The contents of a request's rows.
 enum class RowInput : std::uint32_t { logits = 0, probabilities = 1 };
 
-/// Owning form of fairdraw_batch. Outputs are rows, or entries of `indices` where given.
+/// Owning form of fairdraw_batch. Outputs are rows, or entries of `indices` if given.
 struct Request {
   RowInput input = RowInput::logits;
   DType dtype = DType::float32;
   std::int64_t rows = 0;
   std::int64_t vocab = 0;
   std::vector<float> logits;      ///< [rows, vocab], each exactly a value of dtype
-  std::int64_t row_stride = 0;    ///< in elements; 0: vocab. The gap between rows holds NaN
+  std::int64_t row_stride = 0;    ///< in elements; 0: vocab. Gaps between rows hold NaN
   std::int64_t misalignment = 0;  ///< bytes from a 64-byte boundary to the first logit, 0 to 63
   std::int64_t gap = 0;           ///< values between two rows of mask, probs and the bitmask
   std::vector<reference::RowParameters> parameters;  ///< [rows]
@@ -35,10 +35,10 @@ struct Request {
   std::vector<std::uint32_t> allowed;  ///< [rows, words_for(vocab)], or empty
   std::vector<std::uint8_t> active;    ///< [rows], or empty
   bool with_indices = false;
-  std::vector<std::int32_t> indices;  ///< [outputs] where with_indices
+  std::vector<std::int32_t> indices;  ///< [outputs] if with_indices
   bool seed_is_scalar = false;
-  std::vector<std::uint64_t> seed;    ///< [outputs], or [1] where seed_is_scalar
-  std::vector<std::uint64_t> offset;  ///< as seed
+  std::vector<std::uint64_t> seed;    ///< [outputs], or [1] if seed_is_scalar
+  std::vector<std::uint64_t> offset;  ///< shape of `seed`
   std::vector<std::uint64_t> words;   ///< [outputs, num_samples] random words, or empty
   std::int32_t num_samples = 1;
 
@@ -67,7 +67,7 @@ struct WantedResults {
 /// before the call, so that an omitted result cannot pass for an answer. Inputs are checked for
 /// changes after the call.
 struct Response {
-  std::string refused;  ///< why the whole call was refused; empty: it ran
+  std::string refused;  ///< why the whole call was refused; empty if it ran
   std::string damage;  ///< a write outside of the results, or how the sampler broke; empty: neither
   std::vector<std::int32_t> tokens, statuses, support_size;
   std::vector<float> logprob, logprob_filtered, probs;

@@ -19,12 +19,12 @@ struct SequenceEvent {
   FilterOrder filter_order = FilterOrder::top_k_first;
   std::vector<std::int32_t> slot;  ///< slot of each row
 
-  // add, restore
+  // Of the events add and restore.
   std::vector<reference::RowParameters> parameters;
   std::vector<std::uint64_t> seed, offset;
-  std::vector<reference::RowProcessing> processing;  ///< empty: the request has none
+  std::vector<reference::RowProcessing> processing;  ///< empty if the request has none
 
-  // step
+  // Of the event step.
   std::vector<float> logits;           ///< [rows, vocab], each exactly a value of dtype
   std::vector<std::uint32_t> allowed;  ///< [rows, words_for(vocab)], or empty
 };

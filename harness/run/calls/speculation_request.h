@@ -32,13 +32,13 @@ struct SpeculationRequest {
   std::vector<std::uint64_t> seed, offset;  ///< [batch], or [1]
   std::vector<std::int32_t> draft_tokens;   ///< [places]
   std::vector<std::int32_t> draft_lengths;  ///< [batch], or empty
-  std::vector<std::int32_t> parents;        ///< [places] of trees
+  std::vector<std::int32_t> parents;        ///< [places], for trees
   DraftLaw draft_law = DraftLaw::none;
-  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< of trees
+  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< for trees
   /// [places, vocab] if the drafts have a distribution; [rows, vocab] for trees.
   std::vector<float> draft;
   std::vector<reference::RowParameters> draft_parameters;  ///< [batch], of drafts that are logits
-  bool counts = true;  ///< asks for everything, not for tokens alone
+  bool counts = true;  ///< requests all results, not only tokens
 
   std::int64_t rows() const { return static_cast<std::int64_t>(target.size()) / vocab; }
   std::int64_t places() const { return static_cast<std::int64_t>(draft_tokens.size()); }
@@ -66,7 +66,7 @@ struct DistributionRow {
   reference::RowParameters parameters;
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
-  std::optional<reference::RowProcessing> processing = {};  ///< of logits
+  std::optional<reference::RowProcessing> processing = {};  ///< only for logits
 
   reference::IntegerRow model() const;
   /// Returns the filters' input if the sampler is right: logits in which banned tokens are -inf.
@@ -80,7 +80,7 @@ struct DraftedTokens {
   std::size_t vocab = 0, max_depth = 0;
   std::vector<DistributionRow> target;  ///< [n + 1]
   std::vector<DistributionRow> draft;   ///< [n], [n + 1] for trees, or empty
-  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< of trees
+  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< for trees
   std::vector<std::int32_t> drafted, parents;
   std::vector<reference::PositionWords> words;  ///< [n + 1]
 };

@@ -37,7 +37,7 @@ struct CheckInput {
   std::int64_t first_row = 0;  ///< first row of `logits`; parameters count from here
   std::int64_t rows = 1;
   std::uint64_t draws = 0;
-  double declared_discrepancy = 0;  ///< what the case must find
+  double declared_discrepancy = 0;  ///< total variation that the case must find
   std::uint64_t seed = 0;
   double false_fail_rate = 0;  ///< error budget of the whole case
   /// Source of the draws of one row; null: the sampler.

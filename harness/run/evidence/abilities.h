@@ -10,7 +10,7 @@ namespace fairdraw::harness {
 struct Lack {
   std::string reason;  ///< "has no top_k": said of the sampler
   std::string
-      ability;  ///< that would have to be declared, of abilities.inc; empty: none would help
+      ability;  ///< ability of abilities.inc that would have to be declared; empty: none would help
   bool empty() const { return reason.empty(); }
 };
 

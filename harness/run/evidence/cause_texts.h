@@ -11,7 +11,7 @@ namespace fairdraw::harness {
 
 struct CauseText {
   std::string sentence;  ///< what the sampler does, in plain English
-  std::string change;    ///< where to look and what to do; empty: nothing is known
+  std::string change;    ///< where to look and what to do; empty if unknown
 };
 
 /// Returns the cause of a suspect's bug: "temperature" of "temperature: ignored".
@@ -22,10 +22,10 @@ CauseText text_of_cause(std::string_view bug);
 
 /// A bug that an engine has had, and what a report suspects if a sampler has it.
 struct EngineBug {
-  std::string_view mutant;   ///< its name in the catalogue of mutants, where it can be looked at
+  std::string_view mutant;   ///< its name in the catalogue of mutants
   std::string_view source;   ///< "llama.cpp PR #1953"
-  std::string_view wrong;    ///< in one sentence
-  std::string_view suspect;  ///< the whole name
+  std::string_view wrong;    ///< the mistake in one sentence
+  std::string_view suspect;  ///< the suspect's whole name
 };
 
 /// Returns all bugs, in the order of their suspects.

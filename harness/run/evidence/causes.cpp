@@ -14,19 +14,19 @@ namespace {
 /// Step of a sampler at which a cause is. A mistake at one step shows at all later ones.
 enum class Step {
   call,         ///< memory, the process
-  batch,        ///< which row, which parameters, what other rows and calls leave behind
-  rows,         ///< what is read: bad values
+  batch,        ///< choice of row and parameters; leftovers of other rows and calls
+  rows,         ///< bad values in rows
   processing,   ///< penalties, bias, bans
   filters,      ///< temperature, top_k, top_p, min_p, the bitmask
   draw,         ///< the sum and the search
   words,        ///< random numbers
   reports,      ///< log-probabilities
   speculation,  ///< drafts
-  operations,   ///< softmax, masks and renormalised rows by themselves
+  operations,   ///< softmax, masks and renormalised rows
 };
 
 enum class Kind {
-  cause,    ///< what the code does
+  cause,    ///< mistake in the code
   symptom,  ///< effect of a cause at this step or before it
 };
 

@@ -12,7 +12,7 @@
 
 namespace fairdraw::harness {
 
-/// The rows of features.inc.
+/// Features, the rows of features.inc.
 enum class Feature {
 #define FAIRDRAW_FEATURE(name, abilities, what) name,
 #include "harness/run/evidence/features.inc"
@@ -27,7 +27,7 @@ bool is_operation(std::string_view feature);
 /// Returns the abilities that a feature needs, by their names in abilities.inc.
 std::vector<std::string_view> abilities_of(std::string_view feature);
 
-/// An ability that a sampler does not declare, and the cases that it would bring.
+/// An ability that a sampler does not declare, and the cases that it would add.
 struct Undeclared {
   std::string ability;
   std::uint64_t skipped = 0;  ///< cases skipped because it is missing
@@ -41,7 +41,7 @@ struct FeatureCoverage {
   std::string name;
   std::uint64_t cases = 0;  ///< cases that exercise it
   std::uint64_t ran = 0;    ///< of these, cases that passed or failed with the feature in them
-  /// Whether cases ran, at least as many as were skipped for lack of the feature's own abilities.
+  /// True if cases ran, at least as many as were skipped for lack of the feature's own abilities.
   /// Cases skipped for other reasons (another filter, another dtype, rows that the semantics leave
   /// undefined) do not count against it.
   bool judged = false;
@@ -58,7 +58,7 @@ struct Coverage {
   std::vector<FeatureCoverage> features;  ///< exercised by some case of the run, in their order
   std::vector<Undeclared> undeclared;     ///< abilities that skipped most cases first
 
-  std::vector<std::string> not_judged() const;  ///< features, without claims
+  std::vector<std::string> not_judged() const;  ///< features that are no claims
 };
 
 /// Returns one coverage per sampler, in the order of the record. Empty if no case lists its

@@ -37,7 +37,7 @@ struct Profile {
 /// uniform under the distribution. Holds the empirical distribution function minus the uniform one.
 struct PitEcdf {
   std::string
-      name;  ///< "by probability", "by id": the order in which the distributions were summed up
+      name;  ///< order in which the distributions were summed up: "by probability" or "by id"
   std::uint64_t draws = 0;
   double band = 0;      ///< half width of the simultaneous band at the case's level (DKW)
   double distance = 0;  ///< largest absolute difference, including between the points below
@@ -59,7 +59,7 @@ struct Growth {
 struct Dependence {
   std::string name;  ///< "streams by lag", "rows", ...
   std::vector<std::string> rows, columns;
-  std::vector<double> z;  ///< [rows][columns], row after row; NaN where nothing was compared
+  std::vector<double> z;  ///< [rows][columns], row after row; NaN if nothing was compared
   double bound = 0;       ///< absolute value that one of these scores exceeds with its share of
                           ///< the case's level
 };
@@ -111,8 +111,8 @@ struct Effect {
 /// The statistic that decided, or came closest to deciding.
 struct Decisive {
   std::string statistic;
-  std::optional<double> p_value;  ///< or
-  std::optional<double> log10_e;  ///< evidence
+  std::optional<double> p_value;  ///< or else log10_e
+  std::optional<double> log10_e;  ///< log10 of the evidence
   double level = 0;               ///< level of p_value, or 1 / the evidence needed
 };
 

@@ -35,7 +35,7 @@ struct Counts {
   std::vector<std::uint64_t> of_token;  ///< [vocab]
   std::uint64_t draws = 0;
   std::uint64_t no_token = 0;  ///< draws outside of [0, vocab)
-  std::string trouble;         ///< why drawing stopped; empty: it did not
+  std::string trouble;         ///< why drawing stopped; empty if it did not
 };
 
 /// One part of draws that a check makes at once; `merge` adds the parts up.
@@ -56,7 +56,7 @@ struct CellCounts {
   double relative_error = 0, chi_squared_error = 0;
 };
 
-/// What a check found. Exact checks have no statistic and spend no error budget.
+/// Findings of a check. Exact checks have no statistic and spend no error budget.
 struct CheckOutcome {
   Verdict verdict = Verdict::passed;
   std::string message;  ///< one sentence; for a failure observed and expected results
@@ -65,18 +65,18 @@ struct CheckOutcome {
   /// one that a skipped case needs, or those that left-out parts of a case need.
   std::vector<std::string> lacks;
   std::uint64_t draws = 0;
-  std::uint64_t rows = 0;  ///< different rows of logits
+  std::uint64_t rows = 0;  ///< number of different rows of logits
   std::optional<double> statistic;
   std::optional<double> dof;
   /// chi_squared: Pearson's p-value, reported even if it does not decide. Others: a valid p-value
   /// of the whole case (bets: 1 over its largest evidence).
   std::optional<double> p_value;
-  std::optional<double> total_variation;   ///< observed, over the pooled cells
+  std::optional<double> total_variation;   ///< observed over the pooled cells
   std::optional<double> min_discrepancy;   ///< smallest total variation that the draws find
   std::map<std::string, double> measures;  ///< further numbers by name (alpha, observed, ...)
   Evidence evidence;                       ///< for cards and pictures; decides nothing
   std::vector<CellCounts> cells;           ///< of the first look
-  std::vector<CountedDraws> counted;       ///< of a part of a case, which is not judged by itself
+  std::vector<CountedDraws> counted;       ///< of a part of a case, which is never judged by itself
 
   CheckOutcome& fail(std::string what);     ///< keeps the first failure's message
   void watch_out(const std::string& what);  ///< adds to `watch`
@@ -174,7 +174,7 @@ struct RunRecord {
   std::uint64_t planned = 0;
   std::string case_part;  ///< "2/4", "2/4 again" (second look): part of every case that can be
                           ///< split
-  std::string selection;  ///< of --case and --exclude; empty: all cases
+  std::string selection;  ///< arguments of --case and --exclude; empty: all cases
   std::string options;    ///< further options to repeat the run: "--semantics hf"
   /// Reason why the run ended early; `cases` then holds only the cases that ran. Empty: it is
   /// whole.

@@ -18,7 +18,7 @@ constexpr double kStrange = 1e-6;
 struct Weighed {
   double strength = 0;
   Suspect suspect;
-  bool is_trend = false;         ///< along the ranks
+  bool is_trend = false;         ///< trend along the ranks
   bool is_partial_lane = false;  ///< of a lane that is drawn, but not often enough
 };
 

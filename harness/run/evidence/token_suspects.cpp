@@ -107,7 +107,7 @@ std::optional<Suspect> explained(const Request& request, const Response& respons
 
 // Sorts rows; a row is wrong if any of its tokens is.
 SortedRows sorted_rows(const Request& request, const Response& response, const Models& models) {
-  std::vector<int> wrong(static_cast<std::size_t>(request.rows), -1);  // -1: it has no output
+  std::vector<int> wrong(static_cast<std::size_t>(request.rows), -1);  // -1: no output
   for (std::int64_t output = 0; output < request.outputs(); ++output) {
     const std::int64_t row = request.row_of(output);
     if (row < 0 || row >= request.rows) continue;

@@ -80,7 +80,7 @@ TEST(Chains, CloseRowsHaveUnitsOfTheirDtype) {
       EXPECT_EQ(draft, 1);
       EXPECT_EQ(target, 1);
       EXPECT_EQ(left, moved * unit);
-      EXPECT_EQ(rows.draft[2], 0);  // the least likely
+      EXPECT_EQ(rows.draft[2], 0);  // the least likely token
       EXPECT_EQ(static_cast<double>(rows.target[2]), unit);
     }
   }

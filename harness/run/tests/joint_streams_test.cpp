@@ -32,7 +32,7 @@ CheckOutcome judge(Sampler& sampler) {
 /// The draw that a word is for.
 struct Draw {
   std::uint64_t seed, offset, output, sample;
-  bool scalar;  ///< the call has one seed
+  bool scalar;  ///< whether the call has one seed
 };
 
 std::uint64_t word_at(std::uint64_t seed, std::uint64_t offset, std::uint64_t index) {

@@ -13,7 +13,7 @@
 namespace fairdraw::harness {
 namespace {
 
-constexpr float kDyadicTemperature = 0x1.715476p0F;  // c = 1: a logit is an exponent of 2
+constexpr float kDyadicTemperature = 0x1.715476p0F;  // c = 1, so a logit is an exponent of 2
 
 bool is_power_of_two(float value) {
   int exponent = 0;
@@ -27,7 +27,7 @@ TEST(ToProbabilities, KeepsPowersOfTwo) {
       family_source(family, 1, vocab, DType::float32)->fill(0, row);
       to_probabilities(row, kDyadicTemperature, DType::float32);
       for (const float p : row) EXPECT_TRUE(is_power_of_two(p)) << p;
-      const double sum = std::accumulate(row.begin(), row.end(), 0.0);  // exact: few bits
+      const double sum = std::accumulate(row.begin(), row.end(), 0.0);  // exact, with few bits
       EXPECT_LE(sum, 1);
       EXPECT_GT(sum, 0.5);
       EXPECT_TRUE(family != Family::mass_exactly_p || sum == 1) << sum;

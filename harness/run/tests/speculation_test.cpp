@@ -207,7 +207,7 @@ struct Picky : ServingModel {
         EXPECT_TRUE(token >= 0 && token < call.vocab);
         if (call.draft_law == 0 || call.dtype != 0) continue;
         const float q = static_cast<const float*>(call.draft)[(row - b + i) * call.vocab + token];
-        EXPECT_GT(q, -INFINITY);  // a token that the draft gives
+        EXPECT_GT(q, -INFINITY);  // the draft can give the token
       }
     }
     return ServingModel::run_speculation(call);

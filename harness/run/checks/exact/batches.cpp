@@ -29,9 +29,9 @@ struct Answer {
   bool may_refuse = false;  // a call with the row may be refused if no status can be reported
   RowStatus status = RowStatus::ok;
   std::vector<std::uint32_t> in, open;  // masks; for tokens in `open` both bits are right
-  std::int32_t least = 0, most = 0;     // support sizes
-  std::vector<float> probs;             // of exact samplers
-  reference::IntegerRow model;          // of exact samplers
+  std::int32_t least = 0, most = 0;     // bounds on the support size
+  std::vector<float> probs;             // only for exact samplers
+  reference::IntegerRow model;          // only for exact samplers
 };
 
 std::vector<std::uint32_t> packed(std::int64_t vocab, const std::function<bool(std::size_t)>& is) {

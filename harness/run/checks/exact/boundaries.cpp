@@ -113,7 +113,7 @@ Counts draws_of(const CheckInput& input, const BoundaryRow& row, const Request& 
 void judge(const CheckInput& input, const BoundaryRow& row, const Request& request,
            std::uint64_t number, CheckOutcome& outcome) {
   const reference::RealDistribution distribution = distribution_of(input, request, 0);
-  if (!distribution.defined || distribution.must_fail) return;  // judged by `status`
+  if (!distribution.defined || distribution.must_fail) return;  // `status` judges such rows
   ++outcome.rows;
   const std::string where =
       fmt::format("row {} ({}; {})", number, row.name, describe(row.parameters));

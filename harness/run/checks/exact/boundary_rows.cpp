@@ -194,7 +194,7 @@ class Rows {
     for (const double side : {-1e-3, 1e-3}) {
       const double sum = static_cast<double>(p.top_p) * (1 + side);
       if (sum >= 1) continue;
-      // Falling shares, the first below 2/3 of the sum: min_p of 0.1 keeps the second one.
+      // Falling shares, the first below 2/3 of the sum, so that min_p of 0.1 keeps the second one.
       const double third = std::min(1 - sum, 0.3 * sum);
       std::vector<double> shares = {0.6 * sum, 0.4 * sum, third};
       for (double left = 1 - sum - third; left > 1e-9; left -= third) {

@@ -23,7 +23,7 @@ struct BoundaryRow {
   /// Groups of ids; at least one token of each must be drawn.
   std::vector<std::vector<std::size_t>> groups = {};
   std::uint64_t samples = 0;  ///< draws as samples of one output; 0: the draws of the case
-  /// Whether one token must be drawn of the last half, quarter, ... of the kept tokens.
+  /// True if one of the last half, quarter, ... of the kept tokens must be drawn, too.
   bool by_rank = false;
 };
 

@@ -60,7 +60,7 @@ std::vector<double> weight_errors(const CheckInput& input, const CertainDistribu
 /// the errors `errors` [vocab]. With `error` their mean over a cell, and `all` their mean over the
 /// distribution, e = (error + all) / (1 - all).
 struct ErrorOfCells {
-  double largest = 0;      ///< of all e
+  double largest = 0;      ///< maximum of all e
   double chi_squared = 0;  ///< sum of p e^2
 };
 ErrorOfCells error_of_cells(const statistics::Pooling& pooling,

@@ -73,7 +73,7 @@ bool shifts_exactly(const reference::RowParameters& parameters, float shift) {
 }
 
 std::optional<float> scaled_exactly(float probability, int octaves) {
-  const double product = std::ldexp(static_cast<double>(probability), octaves);  // exact
+  const double product = std::ldexp(static_cast<double>(probability), octaves);  // an exact product
   const auto scaled = static_cast<float>(product);
   const auto is_whole = [](float value) { return value == 0 || std::isnormal(value); };
   if (static_cast<double>(scaled) != product) return std::nullopt;

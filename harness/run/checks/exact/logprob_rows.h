@@ -17,7 +17,7 @@ namespace fairdraw::harness {
 struct AskedLogprobs {
   WantedReport report;
   bool many = false;     ///< three samples of two outputs per row, in another order than the rows
-  bool failing = false;  ///< the first row is bad
+  bool failing = false;  ///< whether the first row is bad
 };
 
 /// The report expected for one row; empty if `judged` is false.
@@ -26,7 +26,7 @@ struct ExpectedLogprobs {
   bool fails = false;
   reference::RealLogprobs real = {};
   std::vector<double> slack = {};     ///< [vocab] how far a value may be from real.value
-  std::vector<bool> may_vanish = {};  ///< [vocab] a probability that float32 may flush to zero
+  std::vector<bool> may_vanish = {};  ///< [vocab] whether float32 may flush the probability to zero
 };
 
 /// Inputs of the values of one row.

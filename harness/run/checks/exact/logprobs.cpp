@@ -1,4 +1,4 @@
-// Log-probabilities in the form in which engines report them: modes, ranks, the top n, whole rows.
+// Judges log-probabilities as engines report them: modes, ranks, the top n, whole rows.
 #include <fmt/format.h>
 
 #include <algorithm>

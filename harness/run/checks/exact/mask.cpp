@@ -1,4 +1,4 @@
-// Masks: the strictest of the checks, and one that needs no draws.
+// Judges masks: the strictest of the checks, which needs no draws.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -77,7 +77,7 @@ void compare_with_distribution(const CheckInput& input, const Request& request,
                                const Response& response, std::int64_t first, std::int64_t row,
                                CheckOutcome& outcome) {
   const reference::RealDistribution distribution = distribution_of(input, request, row);
-  if (!distribution.defined || distribution.must_fail) return;  // judged by `status`
+  if (!distribution.defined || distribution.must_fail) return;  // `status` judges such rows
   ++outcome.measures["rows_judged"];
   if (distribution.ambiguous_mass > 0) ++outcome.measures["ambiguous_rows"];
   if (!response.support_size.empty()) {

@@ -253,7 +253,7 @@ CheckOutcome check_metamorphic(const CheckInput& input) {
   Relations relations(input, outcome);
   const Response expected = relations.run(base, "the request itself");
   if (outcome.failed()) return outcome;
-  if (input.exact()) {  // float32 arithmetic may round differently at another place
+  if (input.exact()) {  // float32 arithmetic may round differently for a token at another id
     compare_padding(base, expected, relations);
     if (input.row_input == RowInput::probabilities) {
       compare_scales(base, expected, relations, outcome);

@@ -153,7 +153,7 @@ class Batch {
 
 void expect_large_counts(const CheckInput& input, CheckOutcome& outcome) {
   const std::int64_t vocab = input.logits->vocab();
-  constexpr std::int64_t kMostTokens = 64;  // counts are as wide as the vocabulary
+  constexpr std::int64_t kMostTokens = 64;  // counts have the vocabulary's width
   if (outcome.failed() || vocab < 4 || vocab > kMostTokens) return;
   std::vector<std::int32_t> counts;
   for (const std::int32_t end : {127, 255, 32767, 65535}) {

@@ -1,4 +1,4 @@
-// Bad values of logits processing, one at a time: for processing.cpp.
+// Bad values of logits processing, one at a time. For processing.cpp.
 #pragma once
 
 #include "harness/run/checks/check.h"

@@ -259,7 +259,7 @@ void compare_scripted(const CheckInput& input, const ChainRequest& base, CheckOu
     return expected_chain(one, 0);
   };
   const auto vocab = static_cast<std::int32_t>(base.vocab);
-  std::optional<std::int32_t> rejected, accepted;  // tokens with such a word
+  std::optional<std::int32_t> rejected, accepted;  // tokens that some word rejects, or accepts
   for (std::int32_t token = 0; token < vocab; ++token) {
     std::vector<std::uint64_t> words = {0, ones};
     const auto boundary =

@@ -38,7 +38,7 @@ class Table {
   const std::string& name() const { return name_; }
   std::size_t width() const { return width_; }
   std::uint64_t counted(std::size_t cell) const { return counts_.empty() ? 0 : counts_[cell]; }
-  std::uint32_t cells() const;  ///< of positive probability
+  std::uint32_t cells() const;  ///< number of cells of positive probability
   void judge(double level, CheckOutcome& outcome) const;
 
  private:

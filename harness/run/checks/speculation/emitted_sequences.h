@@ -37,7 +37,7 @@ class EmittedSequences {
   /// Returns the target's row after a prefix of tokens that the target can give.
   using RowAfter = std::function<Distribution(std::span<const std::int32_t> prefix)>;
 
-  /// `suffix`: of the tables' names.
+  /// `suffix`: end of the tables' names.
   EmittedSequences(const std::string& suffix, std::size_t width, const RowAfter& row_after);
 
   /// Counts one request. `emitted`: its one to three tokens, each in [0, width). `word`: random
@@ -86,7 +86,7 @@ class BlockAcceptance {
   }
 
   Table table_;
-  std::vector<std::uint8_t> undecided_;  ///< by the first draft
+  std::vector<std::uint8_t> undecided_;  ///< per first draft
 };
 
 }  // namespace fairdraw::harness

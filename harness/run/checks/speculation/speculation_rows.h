@@ -15,7 +15,7 @@ struct SpeculationShape {
   DraftLaw distribution = DraftLaw::none;
   bool trees = false;
   bool packed = false;  ///< false: padded; places after a request's drafts hold NaN and no token
-  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< of trees with a distribution
+  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< for trees with a distribution
 };
 
 /// Returns requests `first` to `first + count` of the input's stream: up to 4 drafts each over rows

@@ -1,4 +1,4 @@
-// Drafted ids that are no tokens, for chain.cpp and speculation.cpp.
+// Drafted ids that are no tokens. For chain.cpp and speculation.cpp.
 #pragma once
 
 #include "harness/run/checks/speculation/speculation_rows.h"

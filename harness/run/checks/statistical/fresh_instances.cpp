@@ -20,7 +20,7 @@ constexpr double kShare = 0x1p-10;  // of the case's budget; enough for three sh
 // Returns how much repetition is proof; no value if this row or this contract allows no proof.
 std::optional<ProbeDesign> design_of(const CheckInput& input, const Request& row) {
   const SamplerDescription& sampler = input.sampler->description();
-  // Without the promise of independent outputs no sequence of draws has a known probability.
+  // Without promised independence of outputs, no sequence of draws has a known probability.
   if (!draws_from_own_generator(sampler) || !sampler.randomness.outputs) return std::nullopt;
   if (!missing_ability(sampler, row).empty()) return std::nullopt;
   const reference::RealDistribution distribution = distribution_of(input, row, 0);

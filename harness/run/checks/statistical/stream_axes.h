@@ -11,18 +11,18 @@
 
 namespace fairdraw::harness {
 
-inline constexpr std::size_t kStreamLength = 8;  ///< tokens of a short sequence
+inline constexpr std::size_t kStreamLength = 8;  ///< tokens per short sequence
 
 /// The draws of one sequence.
 struct StreamPlan {
   enum class Kind {
     offsets,  ///< one seed, consecutive offsets
     seeds,    ///< consecutive seeds, one offset
-    samples,  ///< of one output
-    outputs,  ///< of one call with a scalar seed
-    rows,     ///< the same, each output with a row of its own
-    grid,     ///< three samples an output, of one call with a scalar seed
-    calls,    ///< outputs of a call with a scalar seed, of a sampler with its own generator
+    samples,  ///< samples of one output
+    outputs,  ///< outputs of one call with a scalar seed
+    rows,     ///< the same, with a row per output
+    grid,     ///< three samples per output, in one call with a scalar seed
+    calls,    ///< outputs of calls with a scalar seed, by a sampler with its own generator
   };
   Kind kind = Kind::offsets;
   std::string axis, name;

@@ -32,8 +32,8 @@ struct StreamLattice {
   std::string name;
   std::vector<std::uint64_t> seeds, offsets;
   std::size_t outputs = 1, samples = 1;  ///< per call with one seed and offset
-  /// Whether each seed and offset is a call with a scalar seed; otherwise they are outputs with a
-  /// seed each.
+  /// True: each seed and offset is a call with a scalar seed. False: they are outputs with a seed
+  /// each.
   bool a_call_each = false;
 
   std::size_t size() const { return seeds.size() * offsets.size() * outputs * samples; }
@@ -41,7 +41,7 @@ struct StreamLattice {
 
 /// Amount of repetition that is proof, for one lattice.
 struct LatticeDesign {
-  double most_likely = 0;   ///< m
+  double most_likely = 0;   ///< m, the largest probability of a token
   double share = 0;         ///< share of the rate for each step
   std::size_t repeats = 0;  ///< number of draws that repeat an earlier one
   double null_rate = 0;     ///< bound on the rate at which independent draws do either

@@ -35,10 +35,10 @@ namespace fairdraw::harness {
 
 /// Amount of repetition that is proof.
 struct ProbeDesign {
-  std::size_t gram = 0;    ///< tokens of a gram that comes twice
-  std::size_t within = 0;  ///< equal steps, over all sequences
-  std::size_t across = 0;  ///< equal differences between the tokens of two sequences
-  std::size_t again = 0;   ///< tokens of a sequence that occur in it before
+  std::size_t gram = 0;    ///< tokens of a repeated gram
+  std::size_t within = 0;  ///< number of equal steps, over all sequences
+  std::size_t across = 0;  ///< number of equal differences between tokens of two sequences
+  std::size_t again = 0;   ///< number of tokens of a sequence that occur in it before
   double null_rate = 0;    ///< bound on the rate at which independent draws do any of these
 };
 
