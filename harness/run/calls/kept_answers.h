@@ -54,7 +54,7 @@ std::size_t bytes_of(const reference::ChainOutcome& outcome);
 std::size_t bytes_of(const reference::ResultIntervals& intervals);
 std::size_t bytes_of(const reference::RealLogprobs& row);
 
-/// Everything that an answer depends on, byte by byte. Two questions are equal only if their
+/// Everything that an answer depends on, byte by byte, so that equal questions have equal answers.
 /// answers are.
 class Question {
  public:

@@ -68,8 +68,8 @@ reference::RowProcessing processing_for_row(std::uint64_t seed, std::int64_t row
                                             std::int64_t vocab);
 
 /// Returns the processing for cases that judge a distribution. It is the same for every seed,
-/// because the power of the draws depends on it. It has every step but allowed ids; the banned,
-/// biased and penalised tokens change with the next two tokens.
+/// because the power of the draws depends on it. It has every step but allowed ids, and other
+/// tokens are banned, biased and penalised after each of the next two tokens.
 reference::RowProcessing processing_for_distribution(std::int64_t vocab);
 
 /// Returns the input's profile with the request's tie rule and filter order.

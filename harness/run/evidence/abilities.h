@@ -1,4 +1,4 @@
-// Reasons why parts of a gate do not apply to a sampler, and what its author would declare.
+// Reasons why a sampler is not judged on something, and the declarations that would change this.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace fairdraw::harness {
 
 /// An ability that a call, a check or a part of one needs and a sampler lacks; empty: none.
 struct Lack {
-  std::string reason;  ///< "has no top_k": said of the sampler
+  std::string reason;  ///< the reason, a predicate of the sampler: "has no top_k"
   std::string
       ability;  ///< ability of abilities.inc that would have to be declared; empty: none would help
   bool empty() const { return reason.empty(); }

@@ -36,7 +36,7 @@ struct Place {
   Kind kind;
 };
 
-// Whole names come before their causes.
+// place_of() looks up whole names before their causes.
 constexpr Place kPlaces[] = {
     {"memory", Step::call, Kind::cause},
     {"the sampler itself stops", Step::call, Kind::cause},

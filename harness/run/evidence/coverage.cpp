@@ -28,8 +28,8 @@ bool holds(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// Returns whether the case ended with the feature in it: a part that needs all of the feature's
-// abilities was not left out.
+// Returns whether the case ended with the feature in it: the feature needs no ability, or at least
+// one of its abilities was not left out.
 bool ran_with(const CaseRecord& one, const std::vector<std::string_view>& abilities) {
   if (one.verdict != Verdict::passed && one.verdict != Verdict::failed) return false;
   return abilities.empty() || !std::ranges::all_of(abilities, [&one](std::string_view ability) {

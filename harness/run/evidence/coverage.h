@@ -43,7 +43,7 @@ struct FeatureCoverage {
   std::uint64_t ran = 0;    ///< of these, cases that passed or failed with the feature in them
   /// True if cases ran, at least as many as were skipped for lack of the feature's own abilities.
   /// Cases skipped for other reasons (another filter, another dtype, rows that the semantics leave
-  /// undefined) do not count against it.
+  /// undefined) do not count.
   bool judged = false;
   bool claim = false;  ///< a claim that the sampler does not make, which is no gap
   /// Abilities that would let more of its cases run: its own if these are missing, otherwise those

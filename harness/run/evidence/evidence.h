@@ -50,7 +50,7 @@ struct GrowthPoint {
   double log10_e = 0;
 };
 struct Growth {
-  std::string name;     ///< the bets behind it
+  std::string name;     ///< what the bets are on
   double decision = 0;  ///< log10 of the evidence that fails the case
   std::vector<GrowthPoint> points;
 };

@@ -131,7 +131,7 @@ struct SharedCondition {
 
 struct SamplerRecord {
   std::string name, version, semantics;
-  /// Notes if these semantics allow anything, so that nothing is judged, or more than is usual.
+  /// Notes on semantics that allow anything, so that nothing is judged, or more than usual.
   std::vector<std::string> notes = {};
   /// Declared bits of fairdraw_plugin.h. Only in records of parts of cases, for `merge`.
   std::uint64_t abilities = 0, promises = 0;

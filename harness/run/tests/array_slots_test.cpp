@@ -80,7 +80,7 @@ TEST(Inputs, AChangeOfAnyLogitIsSeen) {
   }
 }
 
-// The pages of one call are not taken for damage by another, for any sizes.
+// Pages that one call touched are not blamed on the next, for calls of any size.
 TEST(Results, RightCallsOfAllSizesAreNotBlamed) {
   ModelSampler sampler;
   for (const std::int64_t rows : {1, 300, 2, 5000, 1, 40, 5000, 3}) {

@@ -42,8 +42,8 @@ CertainDistribution certain_distribution(const reference::RealDistribution& dist
 }
 
 std::vector<std::uint32_t> by_falling_probability(std::span<const double> probability) {
-  // The bits of a probability are in the same order, and integers sort faster. Most tokens of a
-  // filtered row have probability 0 and are in order already.
+  // The bits of probabilities are ordered like their values, and integers sort faster. Most tokens
+  // of a filtered row have probability 0 and are in order already.
   struct Ranked {
     std::uint64_t bits;
     std::uint32_t token;

@@ -23,8 +23,8 @@ struct CertainDistribution {
 
 CertainDistribution certain_distribution(const reference::RealDistribution& distribution);
 
-/// Finds the distribution of row 0, by which draws are judged. Returns why there are none to judge
-/// (the sampler cannot make them, or the semantics give the row no distribution), or empty.
+/// Finds the distribution of row 0, by which draws are judged. Returns why no draws are judged (the
+/// sampler cannot make them, or the semantics give the row no distribution), or empty.
 Lack find_distribution(const CheckInput& input, const Request& request,
                        reference::RealDistribution& distribution);
 

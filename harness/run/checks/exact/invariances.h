@@ -1,5 +1,5 @@
-// Effects on weights by tiles of changes that leave a row's distribution as it is: none within
-// stated limits, and outside of them at most the real-number oracle's band.
+// Changes of a row that keep its distribution, and their effects on weights by tiles: none within
+// stated limits, and otherwise at most the real-number oracle's band.
 #pragma once
 
 #include <cstdint>

@@ -48,7 +48,8 @@ class EmittedSequences {
 
   const std::vector<Table>& tables() const { return tables_; }
   /// Returns a message on an emitted token that has probability 0 in its row; empty if there was
-  /// none. Tables of pairs and classes may have such a token's cell for another sequence.
+  /// none. Tables of pairs and classes do not show all such tokens, because other sequences share
+  /// their cells.
   const std::string& impossible() const { return impossible_; }
 
  private:

@@ -28,8 +28,8 @@ class NextCalls {
   NextCalls(const std::string& suffix, std::size_t drafts, const Distribution& first,
             const Position* rule);
 
-  /// Returns whether a second call follows call `call`: the first eight calls with one seed per
-  /// request do, the same for every sampler that promises the independence tested here.
+  /// Returns whether a second call follows call `call`. It follows the first eight calls with one
+  /// seed per request, if the sampler promises the independence tested here.
   static bool follows(const CheckInput& input, std::uint64_t call, bool seed_is_scalar);
   /// Returns the distance of the second call's offset from the first one's. Under the token-wise
   /// rule the second call starts after the emitted tokens, as in the interface. Another rule may

@@ -405,7 +405,7 @@ CheckOutcome check_speculation(const CheckInput& input) {
                         shapes.begin() + static_cast<std::ptrdiff_t>(input.seed % shapes.size()));
     shapes.resize(few);
   }
-  // The contents of a call do not depend on the abilities.
+  // The requests of a call do not depend on the sampler's abilities.
   const std::int64_t a_call = std::max(kLeastSpeculations, input.rows / kSpeculationCalls);
   std::int64_t first = 0;
   for (const SpeculationShape& shape : shapes) {

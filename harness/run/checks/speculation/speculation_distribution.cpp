@@ -356,7 +356,7 @@ class SpeculationDistribution : public DistributionTables {
   const CheckInput& input_;
   DraftLaw distribution_;
   std::size_t width_ = 0;
-  std::uint64_t came_again_ = 0;  // in next calls
+  std::uint64_t came_again_ = 0;  // rejected drafts in next calls
   std::vector<DistributionRow> target_, draft_;
   std::vector<reference::IntegerRow> draft_model_;
 };

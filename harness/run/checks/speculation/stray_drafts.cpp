@@ -15,8 +15,8 @@ namespace {
 
 // Requests per call: the middle one has the stray.
 constexpr std::int64_t kTrio = 3, kMiddle = 1;
-// Maximum width of the rows. Wide rows have their own cases, because every id is compared with one
-// number.
+// Maximum width of the rows. The width hardly matters, because an id is compared with one number;
+// wide rows have cases elsewhere.
 constexpr std::int64_t kMostTokens = 4096;
 
 // Returns ids that are no tokens. `token`: a right one, which the low bits of two of these ids

@@ -21,8 +21,9 @@ constexpr std::uint64_t kOffset = 0x1000;
 void add_axes(const SamplerDescription& sampler, std::uint64_t seed,
               std::vector<StreamPlan>& plans) {
   const RandomnessContract& contract = sampler.randomness;
-  // These draws come a few before those of `offsets`. They are others if seeds make no difference,
-  // because two sequences must not coincide by a property that the sampler does not promise.
+  // These draws come a few before those of `offsets`. If seeds make no difference, they have
+  // another offset, because two sequences must not coincide by a property that the sampler does not
+  // promise.
   const std::uint64_t near = kOffset - 3;
   const std::uint64_t nearer = contract.seeds ? near : near + 1;
   if (contract.offsets) plans.push_back({Kind::offsets, "offsets", "offsets", seed, kOffset});
