@@ -14,7 +14,6 @@
 
 namespace fairdraw::harness {
 
-/// The contents of a request's rows.
 enum class RowInput : std::uint32_t { logits = 0, probabilities = 1 };
 
 /// Owning form of fairdraw_batch. Outputs are rows, or entries of `indices` if given.

@@ -31,8 +31,8 @@ class Subject : public ModelSampler {
     description_.indices = claim == Claim::tokens;
   }
 
-  Change answered;                               // changes results
-  std::function<void(Row&)> row_changed;         // changes a row
+  Change answered;
+  std::function<void(Row&)> row_changed;
   std::function<std::int64_t(std::int64_t)> at;  // whose parameters rows have, in large batches
   std::function<std::uint64_t(std::uint32_t index, std::uint64_t word)> word_changed;
 

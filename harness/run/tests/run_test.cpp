@@ -44,7 +44,6 @@ TEST(CaseSeed, DependsOnRunAndCase) {
   EXPECT_NE(case_seed(7, "mask/gaussian"), case_seed(7, "mask/gaussiam"));
 }
 
-// Records its inputs.
 struct Recorder : ModelSampler {
   std::string run(const fairdraw_batch& batch) override {
     address = reinterpret_cast<std::uintptr_t>(batch.logits);

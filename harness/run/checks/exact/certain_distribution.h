@@ -34,7 +34,6 @@ std::vector<std::uint32_t> by_falling_probability(std::span<const double> probab
 /// Returns the expected number of draws, of `draws`, that give certain tokens.
 std::uint64_t certain_draws(std::uint64_t draws, const reference::RealDistribution& distribution);
 
-/// Counts of the certain tokens.
 struct CertainCounts {
   std::vector<std::uint64_t> of_token;  ///< [vocab], 0 for tokens that are not certain
   std::uint64_t draws = 0;              ///< their sum

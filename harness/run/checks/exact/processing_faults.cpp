@@ -18,7 +18,6 @@ namespace {
 
 using reference::RowProcessing;
 
-// One kind of bad value.
 struct BadValue {
   std::string name;
   std::function<void(RowProcessing&, std::span<float> logits)> put;

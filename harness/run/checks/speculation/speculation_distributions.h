@@ -104,7 +104,6 @@ inline void set_seeds(const CheckInput& input, std::uint64_t seed, std::uint64_t
   }
 }
 
-/// Appends a row to the rows of a request.
 inline void append_row(const std::vector<float>& row, std::vector<float>& to) {
   to.insert(to.end(), row.begin(), row.end());
 }
