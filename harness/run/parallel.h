@@ -1,4 +1,4 @@
-// Work that is spread over threads.
+// Spreads work over threads.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,14 @@
 
 namespace fairdraw::harness {
 
-/// What an option `jobs` asks for: that many threads, or one a core where it is 0.
+/// Returns the number of threads for an option `jobs`: `jobs` itself, or one per core if it is 0.
 inline unsigned threads_of(unsigned jobs) {
   return jobs > 0 ? jobs : std::max(1U, std::thread::hardware_concurrency());
 }
 
-/// Calls work(i) for each i < count on `threads` threads of their own (0 counts as 1), in the order
-/// of i. Once a call throws, none is begun; the exception is thrown again when all have ended.
+/// Calls work(i) for each i < count on `threads` new threads (0 counts as 1), in the order of i.
+/// After a call throws, no further call begins; the exception is rethrown when all calls have
+/// ended.
 inline void in_parallel(std::size_t count, unsigned threads,
                         const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next = 0;

@@ -24,7 +24,7 @@
 namespace fairdraw::harness {
 namespace {
 
-// What a sampler said may be megabytes, and each case that it breaks has it.
+// A sampler's message may be megabytes long, and each case that the sampler breaks repeats it.
 void cut_texts(CaseRecord& record) {
   Evidence& evidence = record.evidence;
   for (std::string* const text : {&record.message, &record.watch, &evidence.observed,
@@ -36,7 +36,7 @@ void cut_texts(CaseRecord& record) {
 
 void run_job(const Job& job, const TimeLimit& run, CaseRecord& record) {
   const auto start = std::chrono::steady_clock::now();
-  const KeptFloatEnvironment scope;  // whatever a sampler does to it, the next case has its own
+  const KeptFloatEnvironment scope;  // the next case gets its own float environment back
   record = job.record;
   if (run.is_over()) {
     record.message = "not run: " + run_is_over(run);
@@ -50,7 +50,7 @@ void run_job(const Job& job, const TimeLimit& run, CaseRecord& record) {
     std::optional<LimitedSampler> other;
     if (second) other.emplace(*second, limit, run);
     static_cast<CheckOutcome&>(record) = other ? job.compare(sampler, *other) : job.check(sampler);
-    // Whatever the check made of it.
+    // A broken sampler fails the case, whatever the check made of its answers.
     if (const std::string why = sampler.broken(); !why.empty()) {
       record.fail(why);
       suspect_the_process(why, record);
@@ -72,10 +72,11 @@ void run_job(const Job& job, const TimeLimit& run, CaseRecord& record) {
   record.seconds = elapsed.count();
 }
 
-// What the oracles say of a case is kept while its samplers are judged: of all threads together.
+// Memory for the oracles' answers that are kept while the samplers of a case are judged, for all
+// threads together.
 constexpr std::size_t kBytesOfAnswers = std::size_t{1} << 30;
 
-// Where the jobs of a case begin, and the number of jobs.
+// Returns the index of each case's first job, and after them the number of jobs.
 std::vector<std::size_t> begins_of_cases(const std::vector<Job>& jobs) {
   std::vector<std::size_t> begins;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
@@ -95,7 +96,7 @@ std::string cpu_name() {
   return "unknown";
 }
 
-/// "2026-11-24T22:55:03Z": texts in the order of time.
+/// Returns the time as "2026-11-24T22:55:03Z", so that texts sort by time.
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
   std::tm utc{};
@@ -115,7 +116,7 @@ std::vector<CaseRecord> run_jobs(const std::vector<Job>& jobs, unsigned threads,
   std::mutex mutex;
   std::size_t done = 0;
   const unsigned of_job = std::max(1U, threads_of(0) / std::max(1U, threads));
-  // A case's samplers come one after the other, on one thread.
+  // The samplers of a case run one after the other on one thread.
   const std::vector<std::size_t> begins = begins_of_cases(jobs);
   in_parallel(begins.size() - 1, threads, [&](std::size_t at) {
     const std::size_t samplers = begins[at + 1] - begins[at];
@@ -142,7 +143,7 @@ std::map<std::string, std::string> host_environment() {
   std::map<std::string, std::string> environment;
   environment["started"] = utc_now();
   environment["cpu"] = cpu_name();
-  environment["instruction_set"] = to_string(best_target());  // that of the sampler `cpu`
+  environment["instruction_set"] = to_string(best_target());  // used by the sampler `cpu`
   environment["hardware_threads"] = std::to_string(std::thread::hardware_concurrency());
 #if defined(__clang__)
   environment["compiler"] = "clang " __clang_version__;

@@ -1,5 +1,5 @@
-// Runs jobs in parallel and makes the record. It knows nothing of case tables: a job brings its
-// identity and what to call.
+// Runs jobs in parallel and makes the record. It knows nothing of case tables: each job brings its
+// identity and the functions to call.
 #pragma once
 
 #include <cstdint>
@@ -14,41 +14,40 @@
 
 namespace fairdraw::harness {
 
-/// A fresh instance of a sampler; each job has its own, so that samplers need not be thread-safe.
+/// Makes a fresh instance of a sampler. Each job has its own, so samplers need not be thread-safe.
 using SamplerFactory = std::function<std::unique_ptr<Sampler>()>;
 
-/// One case under one sampler.
+/// One case to run under one sampler.
 struct Job {
   CaseRecord record;  ///< identity filled in: id, suite, check, sampler, semantics, vocab, replay
   SamplerFactory make_sampler;
   std::function<CheckOutcome(Sampler&)> check;
-  /// Where there is another sampler to compare with: it, under the limits of the judged one, and
-  /// the check of both, in place of `check`.
+  /// For a comparison with another sampler: makes the other one, which has the limits of the judged
+  /// one. `compare` then replaces `check`.
   SamplerFactory make_other = {};
   std::function<CheckOutcome(Sampler&, Sampler& other)> compare = {};
-  double seconds = 0;  ///< that the case may take; 0: as many as it likes
+  double seconds = 0;  ///< time limit of the case; 0: none
 };
 
-/// Called after each job, one call at a time, in the order in which jobs end.
+/// Function called after each job, one call at a time, in the order in which jobs end.
 using Progress = std::function<void(const CaseRecord&, std::size_t done, std::size_t all)>;
 
-/// Called when a job is begun, from its thread: several calls at a time.
+/// Function called at the start of a job, from its thread; several calls may run at a time.
 using Begun = std::function<void(const CaseRecord&)>;
 
-/// Asked before each job; true: no further one is begun.
+/// Function called before each job; if it returns true, no further job begins.
 using Stop = std::function<bool()>;
 
-/// Records in the order of the jobs, whatever `threads` is; of those that were begun, where `stop`
-/// said so. An exception out of a job is a case
-/// with verdict error, but for an EndOfRun, which is thrown again. A sampler's own OpenMP threads
-/// share the machine: each job may use hardware threads / `threads` of them. After `seconds` (0: no
-/// limit) no call is begun: the cases that are not over, or not begun, then are errors, which say
-/// so.
+/// Returns records in the order of the jobs, for any number of `threads`; if `stop` ended the run,
+/// only those of the jobs that began. An exception out of a job gives its case the verdict error,
+/// except an EndOfRun, which is rethrown. A sampler's own OpenMP threads share the machine: each
+/// job may use hardware threads / `threads` of them. After `seconds` (0: no limit) no call begins:
+/// cases that have not ended by then are errors, which say so.
 std::vector<CaseRecord> run_jobs(const std::vector<Job>& jobs, unsigned threads,
                                  const Progress& progress, double seconds = 0,
                                  const Stop& stop = {}, const Begun& begun = {});
 
-/// Facts about the host: cpu, compiler, threads, sanitizers; and when it was asked.
+/// Returns facts about the host (cpu, compiler, threads, sanitizers) and the time of the call.
 std::map<std::string, std::string> host_environment();
 
 }  // namespace fairdraw::harness

@@ -14,7 +14,7 @@ using Steady = std::chrono::steady_clock;
 
 class Heart {
  public:
-  bool beats_here() const { return process_ == getpid(); }  // a fork has no thread but its own
+  bool beats_here() const { return process_ == getpid(); }  // a fork lacks its parent's thread
 
   RunningClock::time_point now() {
     const std::lock_guard lock(mutex_);
@@ -22,7 +22,7 @@ class Heart {
   }
 
   void start() {
-    // Signals are for threads that expect them.
+    // The clock's thread blocks all signals, because other threads expect them.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -47,7 +47,7 @@ class Heart {
   Steady::time_point last_ = Steady::now();
 };
 
-// Never destroyed: its thread uses it until the process ends.
+// Returns the heart, which is never destroyed because its thread uses it until the process ends.
 Heart& heart() {
   static std::atomic<Heart*> known = nullptr;
   Heart* of_now = known;

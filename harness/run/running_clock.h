@@ -1,4 +1,4 @@
-// The clock of time limits: it stands still while this process does.
+// The clock of time limits. It stops while this process is stopped.
 #pragma once
 
 #include <algorithm>
@@ -6,9 +6,9 @@
 
 namespace fairdraw::harness {
 
-/// Counts the time in which this process was running, by the beats of a thread that is started at
-/// the first question. Where the beats stopped (SIGSTOP, Ctrl-Z, a suspended machine), or came late
-/// on a machine with too much to do, little of the gap counts: who is judged has not used it up.
+/// Clock of the time in which this process was running, by the beats of a thread that starts at the
+/// first call. If the beats stop (SIGSTOP, Ctrl-Z, a suspended machine) or are late on an
+/// overloaded machine, little of the gap counts, because the judged sampler did not use that time.
 struct RunningClock {
   // NOLINTBEGIN(readability-identifier-naming): the names that std::chrono asks of a clock
   using duration = std::chrono::steady_clock::duration;
@@ -21,7 +21,7 @@ struct RunningClock {
   static time_point now();
 
   static constexpr std::chrono::milliseconds kBeat{25};
-  /// Returns how much counts of the time between two looks at a steady clock.
+  /// Returns how much of the time between two readings of a steady clock counts.
   static duration counted(duration elapsed) { return std::min<duration>(elapsed, 2 * kBeat); }
 };
 

@@ -37,7 +37,7 @@ std::string LimitedSampler::before_call() {
 
 void LimitedSampler::after_call() { look_at_the_clock(!ForwardingSampler::broken().empty()); }
 
-// An answer in the last moment still counts.
+// An answer counts even if the time ran out during its call.
 void LimitedSampler::look_at_the_clock(bool unanswered) {
   if (!over_.empty()) return;
   if (unanswered && case_.is_over()) {

@@ -9,7 +9,7 @@
 
 namespace fairdraw::harness {
 
-/// Seconds from now on in which this process runs; 0: no limit.
+/// Time limit in seconds from its construction, counted while this process runs; 0: no limit.
 class TimeLimit {
  public:
   using Clock = RunningClock;
@@ -25,18 +25,19 @@ class TimeLimit {
   Clock::time_point end_ = Clock::time_point::max();
 };
 
-/// "the run took more than 60 s (--run-timeout)"
+/// Returns "the run took more than 60 s (--run-timeout)".
 std::string run_is_over(const TimeLimit& run);
 
-/// The sampler of a case, until the case's time is over or the run's: then it is broken, and calls
-/// are not passed on. A call that has begun is ended where the sampler is Interruptible; else it is
-/// waited for.
+/// The sampler of a case, until the time of the case or of the run is over. It is broken from then
+/// on, and passes no calls on. A call in flight is ended if the sampler is Interruptible; otherwise
+/// it is waited for.
 class LimitedSampler final : public ForwardingSampler {
  public:
   LimitedSampler(Sampler& sampler, const TimeLimit& of_case, const TimeLimit& of_run);
 
   std::string broken() const override;
-  /// The sampler is broken for no fault of its own: what the check made of that says nothing.
+  /// Returns whether the run's time was over. The sampler is not at fault then, and the check's
+  /// findings mean nothing.
   bool run_was_over() const { return run_was_over_; }
 
  private:

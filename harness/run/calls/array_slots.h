@@ -1,8 +1,8 @@
-// Memory for the arrays of a call, far apart: what is touched around an array is seen, without
-// looking at it.
+// Memory for the arrays of a call, far apart, so that an access around an array is detected without
+// reading that memory.
 //
-// The memory is a file that holds nothing but the pages that were touched, and the system says
-// which those are (SEEK_DATA). Between two arrays there are gigabytes of addresses and no page.
+// The memory is a file that holds only the pages that were touched, and the system tells which
+// these are (SEEK_DATA). Between two arrays there are gigabytes of addresses and no page.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,18 @@
 
 namespace fairdraw::harness {
 
-/// Slots, each for one array. An array is laid against the end of its slot, in front of a guard of
-/// kGuard bytes.
+/// Slots for one array each. An array ends at the end of its slot, in front of a guard of kGuard
+/// bytes.
 class ArraySlots : public std::pmr::memory_resource {
  public:
   struct Layout {
-    std::size_t slots, wide_slots;  ///< of which the first are wide
+    std::size_t slots, wide_slots;  ///< the first `wide_slots` of the slots are wide
     std::size_t wide, narrow;       ///< bytes of a slot
-    bool closed;                    ///< a guard is inaccessible: who touches it crashes
-    std::size_t least_alignment;    ///< of arrays
+    bool closed;                    ///< guards are inaccessible, so that an access to one crashes
+    std::size_t least_alignment;    ///< minimum alignment of arrays
   };
-  /// What is watched on either side of an array: the longest row that there is. Who is wrong by a
-  /// row, or by less, is seen.
+  /// Bytes watched on either side of an array: the longest possible row, so that an access that is
+  /// off by at most one row is detected.
   static constexpr std::size_t kGuard = static_cast<std::size_t>(kMaxVocab) * sizeof(float);
 
   ~ArraySlots() override;
@@ -36,35 +36,35 @@ class ArraySlots : public std::pmr::memory_resource {
   int file() const { return file_; }
   std::byte* address() const { return base_; }
 
-  /// Whether an array of so many bytes has a slot.
+  /// Returns whether a free slot has room for an array of so many bytes.
   bool has_room(std::size_t bytes) const;
 
-  /// The last place of an array that lies at or in front of `address` in the same slot; null where
-  /// there is none.
+  /// Returns the array of the slot that `address` is in; null if there is none.
   const void* array_near(std::uint64_t address) const;
 
   enum class Touched { nothing, in_front, behind };
-  /// Whether memory next to the array that holds `place` was written, or a page of it that is not
-  /// the array's was read: within kGuard bytes of its pages, and to the byte within them. An
-  /// address in no slot: nothing.
+  /// Returns whether memory next to the array that holds `place` was touched. Within kGuard bytes
+  /// of the array's pages, this finds every page that was written or read; within its own pages,
+  /// every byte that was written. For an address in no slot: nothing.
   Touched around(const void* place) const;
 
  protected:
-  /// Maps the slots at one of the addresses: `next_address` is asked for the next one as long as
-  /// something else is there, up to `tries` times; null: anywhere. Throws std::system_error where
-  /// the system gives no memory.
+  /// Maps the slots. `next_address` is called for an address until nothing else is mapped there, up
+  /// to `tries` times; if it is null, any address will do. Throws std::system_error if the system
+  /// gives no memory.
   ArraySlots(const Layout& layout, const std::function<std::uint64_t()>& next_address, int tries);
 
-  /// Null where something else is at `address`.
+  /// Returns null if something else is mapped at `address`.
   static std::byte* map(const Layout& layout, int file, std::uint64_t address);
 
  private:
   struct Slot {
-    std::byte* array = nullptr;  // null: free
+    std::byte* array = nullptr;  // null if free
     std::size_t bytes = 0;
   };
 
-  void* do_allocate(std::size_t bytes, std::size_t alignment) override;  // std::bad_alloc: no slot
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override;  // std::bad_alloc if no
+                                                                         // slot has room
   void do_deallocate(void* array, std::size_t bytes, std::size_t alignment) override;
   bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
     return this == &other;
@@ -79,14 +79,14 @@ class ArraySlots : public std::pmr::memory_resource {
 
   Layout layout_;
   int file_ = -1;
-  bool knows_pages_ = true;  // the system says which pages were touched
+  bool knows_pages_ = true;  // whether the system tells which pages were touched
   std::byte* base_ = nullptr;
   std::vector<Slot> slots_;
 };
 
-/// Memory for results of samplers in this process: open slots, those of the calling thread. They
-/// are never unmapped: a sampler that keeps the place of an array may read it later. Null where the
-/// system gives none: then results are guarded by patterns alone.
+/// Returns memory for results of samplers in this process: the open slots of the calling thread.
+/// They are never unmapped, because a sampler may keep the address of an array and read it later.
+/// Null if the system gives no memory; results are then guarded by patterns alone.
 ArraySlots* result_slots();
 
 }  // namespace fairdraw::harness

@@ -1,4 +1,4 @@
-// One verification of drafted chains, owned: what is asked, and what came back.
+// One verification of drafted chains, owned: the request and its response.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace fairdraw::harness {
 
-/// Owning form of fairdraw_chain. Probabilities are exactly values of dtype. Words: all empty, or
-/// [batch, n], [batch, n], [batch].
+/// Owning form of fairdraw_chain. Probabilities are exactly values of dtype. The three word arrays
+/// are all empty, or have shapes [batch, n], [batch, n] and [batch].
 struct ChainRequest {
   DType dtype = DType::float32;
   std::int64_t batch = 0, num_draft_tokens = 0, vocab = 0;
@@ -21,7 +21,7 @@ struct ChainRequest {
   bool seed_is_scalar = false;
   std::vector<std::uint64_t> seed, offset;  ///< [batch], or [1]
   std::vector<std::uint64_t> accept_words, recover_words, bonus_words;
-  bool counts = true;  ///< asks for counts and statuses, not for tokens alone
+  bool counts = true;  ///< requests counts and statuses besides tokens
 };
 
 struct ChainResponse {
@@ -32,7 +32,7 @@ struct ChainResponse {
   std::string trouble() const { return refused.empty() ? damage : "call refused: " + refused; }
 };
 
-/// `statuses`: only where the sampler reports them.
+/// Runs the request. `statuses` are filled only if the sampler reports them.
 ChainResponse run_chain_request(Sampler& sampler, const ChainRequest& request);
 
 }  // namespace fairdraw::harness

@@ -1,4 +1,4 @@
-// Conditions that rows may have in common: what a mistake that shows only in some rows depends on.
+// Conditions that rows may have in common, and on which a mistake in only some rows may depend.
 #pragma once
 
 #include <string>
@@ -11,20 +11,20 @@
 namespace fairdraw::harness {
 
 struct Condition {
-  std::string_view subject;  ///< the parameter that it is about: "top_k", "temperature", ...
+  std::string_view subject;  ///< the parameter of the condition: "top_k", "temperature", ...
   std::string text;          ///< "rows with top_k"
   RowCondition holds;
 };
 
-/// About the parameters of a row, and about what its call is given: of one subject the narrowest
-/// first. None is about what a row lacks: few wrong rows lack much by chance.
+/// Returns conditions on a row's parameters and on its call, for each subject the narrowest first.
+/// No condition says that a row lacks something, because a few wrong rows lack much by chance.
 const std::vector<Condition>& row_conditions();
 
-/// "every second row, from row 1 on": rows whose place in the call is `rest` modulo `modulus`.
+/// Returns "rows 1, 3, 5, ... of a call": rows whose place in the call is `rest` modulo `modulus`.
 Condition every_nth_row(std::int64_t modulus, std::int64_t rest);
-/// "calls of more than 8 rows"
+/// Returns "calls of more than 8 rows".
 Condition rows_above(std::int64_t rows);
-/// "vocabularies of more than 1000 tokens"
+/// Returns "vocabularies of more than 1000 tokens".
 Condition vocab_above(std::int64_t vocab);
 
 RowFacts facts_of(const Request& request, std::int64_t row);

@@ -1,4 +1,4 @@
-// A sampler in front of another one, which sees every call and passes it on.
+// A sampler in front of another one, which sees every call and forwards it.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace fairdraw::harness {
 
-/// Derived classes say what happens around a call. `sampler` must outlive this.
+/// Forwards calls to `sampler`, which must outlive this. Derived classes add code around a call.
 class ForwardingSampler : public Sampler {
  public:
   explicit ForwardingSampler(Sampler& sampler) : sampler_(sampler) {}
@@ -28,7 +28,7 @@ class ForwardingSampler : public Sampler {
   }
 
  protected:
-  /// Returns why the call is not passed on; empty: it is.
+  /// Returns why the call is not forwarded; empty if it is.
   virtual std::string before_call() { return {}; }
   virtual void after_call() {}
 

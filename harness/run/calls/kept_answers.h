@@ -1,5 +1,5 @@
-// What the oracles say of rows, kept for the other samplers that are asked the same case: sorting a
-// row takes ten times as long as a sampler's call with it.
+// Oracles' answers about rows, kept for the other samplers of the same case, because sorting a row
+// takes ten times as long as a sampler's call with it.
 #pragma once
 
 #include <cstddef>
@@ -20,24 +20,24 @@
 
 namespace fairdraw::harness {
 
-/// While one lives, kept_answer() of its thread asks it first. It ends with its scope: the samplers
-/// of one case, which are given the same rows.
+/// Answers of one scope: the samplers of one case, which get the same rows. While an object lives,
+/// kept_answer() of its thread looks there first.
 class KeptAnswers {
  public:
-  /// Keeps answers until they take so many bytes; others are computed each time.
+  /// Keeps answers until they take so many bytes; further answers are computed each time.
   explicit KeptAnswers(std::size_t most_bytes);
   ~KeptAnswers();
   KeptAnswers(const KeptAnswers&) = delete;
   KeptAnswers& operator=(const KeptAnswers&) = delete;
 
-  /// The one of this thread; null where there is none.
+  /// Returns the object of this thread; null if there is none.
   static KeptAnswers* of_this_thread();
 
-  /// The answer to a question; null where it is not kept.
+  /// Returns the answer to a question; null if it is not kept.
   std::shared_ptr<const void> find(const std::string& question) const;
   void keep(std::string question, std::shared_ptr<const void> answer, std::size_t bytes);
 
-  /// The same number for equal semantics.
+  /// Returns a number that is the same for equal semantics.
   std::size_t number_of(const reference::Semantics& semantics);
 
  private:
@@ -47,17 +47,18 @@ class KeptAnswers {
   std::vector<reference::Semantics> semantics_;
 };
 
-/// Heap memory of an answer.
+/// Returns the heap memory of an answer.
 std::size_t bytes_of(const reference::IntegerRow& row);
 std::size_t bytes_of(const reference::RealDistribution& distribution);
 std::size_t bytes_of(const reference::ChainOutcome& outcome);
 std::size_t bytes_of(const reference::ResultIntervals& intervals);
 std::size_t bytes_of(const reference::RealLogprobs& row);
 
-/// All that an answer depends on, byte by byte: two are equal only where the answers are.
+/// Everything that an answer depends on, byte by byte, so that equal questions have equal answers.
+/// answers are.
 class Question {
  public:
-  /// `what`: which function is asked.
+  /// Begins a question to the function named `what`.
   Question(KeptAnswers& kept, const char* what) : kept_(kept) {
     add(std::span(what, std::strlen(what)));
   }
@@ -94,8 +95,8 @@ class Question {
   std::string bytes_;
 };
 
-/// compute(), or what it gave when this thread's KeptAnswers was asked the same: `what` names the
-/// function, and `parts` are all that the answer depends on.
+/// Returns compute(), or its earlier result if this thread's KeptAnswers holds one: `what` names
+/// the function, and `parts` are everything that the answer depends on.
 template <typename Compute, typename... Parts>
 std::invoke_result_t<Compute> kept_answer(const char* what, const Compute& compute,
                                           const Parts&... parts) {
@@ -114,7 +115,7 @@ std::invoke_result_t<Compute> kept_answer(const char* what, const Compute& compu
   return answer;
 }
 
-/// reference::integer_model and integer_model_from_probs, kept.
+/// Call reference::integer_model and integer_model_from_probs, and keep their answers.
 reference::IntegerRow model_of_logits(std::span<const float> logits,
                                       std::span<const std::uint32_t> allowed,
                                       const reference::RowParameters& parameters, TieRule tie_rule,

@@ -1,11 +1,11 @@
-// What a sampler does to the float environment must not reach whoever judges it.
+// Keeps a sampler's changes of the float environment from the code that judges the sampler.
 #pragma once
 
 #include <cfenv>
 
 namespace fairdraw::harness {
 
-/// Puts the float environment back at the end of the scope: rounding mode, flush to zero, traps.
+/// Restores the float environment at the end of the scope: rounding mode, flush to zero, traps.
 class KeptFloatEnvironment {
  public:
   KeptFloatEnvironment() { std::fegetenv(&before_); }

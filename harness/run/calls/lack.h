@@ -1,4 +1,4 @@
-// What a sampler does not declare and a request needs.
+// Abilities that a request needs and a sampler does not declare.
 #pragma once
 
 #include "harness/run/calls/request.h"
@@ -6,8 +6,8 @@
 
 namespace fairdraw::harness {
 
-/// The ability that the request needs and the sampler does not declare; empty where there is none.
-/// missing_ability() is its reason.
+/// Returns the ability that the request needs and the sampler does not declare; empty if there is
+/// none. missing_ability() returns its reason.
 Lack lack_for(const SamplerDescription& sampler, const Request& request);
 
 }  // namespace fairdraw::harness

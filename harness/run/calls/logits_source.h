@@ -1,4 +1,4 @@
-// Where a case's rows of logits come from: a generated family, or a captured file.
+// Source of a case's rows of logits: a generated family or a captured file.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace fairdraw::harness {
 
-/// Rows of logits, as the float32 of the value that is stored in `dtype` (exact).
+/// Rows of logits, each value as the exact float32 of the value stored in `dtype`.
 class LogitsSource {
  public:
   virtual ~LogitsSource() = default;
   virtual std::string name() const = 0;
   virtual DType dtype() const = 0;
   virtual std::int64_t vocab() const = 0;
-  /// How many different rows there are.
+  /// Returns the number of different rows.
   virtual std::int64_t rows() const = 0;
   /// Writes row `row % rows()`; `out` has vocab() elements.
   virtual void fill(std::int64_t row, std::span<float> out) const = 0;
@@ -31,7 +31,7 @@ std::unique_ptr<LogitsSource> family_source(Family family, std::uint64_t seed, s
 
 std::unique_ptr<LogitsSource> captured_source(std::shared_ptr<const CapturedLogits> captured);
 
-/// `value` rounded to dtype and widened again.
+/// Returns `value` rounded to dtype and widened again.
 float rounded_to(DType dtype, float value);
 
 }  // namespace fairdraw::harness

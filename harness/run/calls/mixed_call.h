@@ -1,4 +1,4 @@
-// How two samplers answer one call: the body of mixed_sampler.h, for calls of any kind.
+// The body of mixed_sampler.h, for calls of any kind: how two samplers answer one call.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace fairdraw::harness {
 
-/// Copies of the results of a call, as they are before it.
+/// Copies of the result arrays of a call, with their contents before the call.
 template <class Call>
 class OwnResults {
  public:
@@ -34,7 +34,7 @@ class OwnResults {
   std::vector<std::vector<std::byte>> copies_;
 };
 
-/// Results of a row; all others are of an output.
+/// Returns whether an array holds results per row; all others hold results per output.
 inline bool is_of_rows(std::string_view array) {
   constexpr std::array<std::string_view, 4> kOfRows = {"mask", "probs", "report_all", "result"};
   return std::ranges::find(kOfRows, array) != kOfRows.end();
@@ -53,7 +53,7 @@ std::string MixedSampler::mix(const Call& call, const std::vector<RowFacts>& row
   }
   if (by_sampler == own.size() && !asks_both) return ask(*sampler_, call);
   if (by_sampler == 0 && !asks_both) return ask(*right_, call);
-  // First, because the sampler may write over what the call holds.
+  // The right sampler runs first, because the other may overwrite the arrays of the call.
   const OwnResults<Call> right(call);
   std::string refused = ask(*right_, right.call());
   if (refused.empty()) refused = ask(*sampler_, call);

@@ -1,5 +1,5 @@
-// A sampler that answers for some rows, and a right one that answers for all others: what a red run
-// asks to find where a mistake shows, and how mutants get a mistake that depends on a condition.
+// A sampler that answers some rows, and a right one that answers all others. A failed run uses it
+// to find where a mistake shows, and mutants to make a mistake depend on a condition.
 #pragma once
 
 #include <cstddef>
@@ -15,23 +15,23 @@
 
 namespace fairdraw::harness {
 
-/// A row of a call, or a request of one with drafts, as a condition sees it.
+/// A row of a call, or a request of a call with drafts, as a condition sees it.
 struct RowFacts {
-  reference::RowParameters parameters;  ///< of calls without them: those that change nothing
+  reference::RowParameters parameters;  ///< in calls without parameters: values that change nothing
   std::int64_t vocab = 0;
-  std::uint32_t dtype = 0;         ///< as fairdraw_batch has it
-  std::int64_t row = 0, rows = 1;  ///< its place in the call, and how many that has
+  std::uint32_t dtype = 0;         ///< a value of fairdraw_batch::dtype
+  std::int64_t row = 0, rows = 1;  ///< its place in the call, and the number of rows there
   bool processed = false;          ///< the call has logits processing
 };
 
 using RowCondition = std::function<bool(const RowFacts&)>;
 
-/// Rows for which `where` holds are answered by one sampler, the others by the other. Each is asked
-/// only where it answers something, and is then given the whole call. Events of a running batch go
-/// to both, and the answer is that of `sampler`.
+/// Sampler that answers the rows for which `where` holds with one sampler, and the others with the
+/// other. Each of the two is called only if it answers some row, and then gets the whole call.
+/// Events of a running batch go to both; `where` selects among their answers too.
 class MixedSampler final : public Sampler {
  public:
-  /// How many rows were answered by which.
+  /// Numbers of rows that each sampler answered.
   struct Answered {
     std::size_t by_sampler = 0, by_right = 0;
   };

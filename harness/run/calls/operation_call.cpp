@@ -25,7 +25,7 @@ constexpr Named kOperations[] = {
 static_assert(static_cast<std::uint32_t>(OperationKind::top_p_renorm_probs) ==
               FAIRDRAW_OPERATION_TOP_P_RENORM_PROBS);
 
-// The rows as they lie in memory, with a NaN in every gap. `T`: of a value's bytes.
+// Returns the rows as laid out in memory, with a NaN in every gap. `T` has the size of a value.
 template <class T>
 std::vector<T> laid_out(const OperationCall& asked, std::int64_t stride, T gap) {
   std::vector<T> laid(static_cast<std::size_t>(asked.rows * stride), gap);
@@ -37,9 +37,9 @@ std::vector<T> laid_out(const OperationCall& asked, std::int64_t stride, T gap) 
   return laid;
 }
 
-// The one parameter of the kind, in the form in which it is given.
+// Returns the one parameter of the kind, in the form in which the call passes it.
 FilterArrays parameter_of(const OperationCall& asked) {
-  // Without rows there is an array too, of which nothing is to be read.
+  // A call without rows passes an array too, which must not be read.
   const std::vector<reference::RowParameters> of_no_row(1);
   const std::span<const reference::RowParameters> all(asked.parameters.empty() ? of_no_row
                                                                                : asked.parameters);
@@ -69,7 +69,7 @@ float widened(DType dtype, std::uint16_t bits) {
   return dtype == DType::float16 ? from_float16(bits) : from_bfloat16(bits);
 }
 
-// T: float, or the bits of a narrow dtype.
+// Runs the call. T: float, or the bits of a narrow dtype.
 template <class T>
 OperationAnswer run_on(Sampler& sampler, const OperationCall& asked, fairdraw_operation call) {
   OperationAnswer answer;
@@ -82,7 +82,8 @@ OperationAnswer run_on(Sampler& sampler, const OperationCall& asked, fairdraw_op
       wide ? std::vector<std::uint16_t>()
            : laid_out<std::uint16_t>(asked, call.row_stride, unwritten<std::uint16_t>());
   const auto bytes = wide ? std::as_bytes(std::span(values)) : std::as_bytes(std::span(narrow));
-  // In front of the rows: what moves them off a boundary of vectors, and is not described.
+  // Values in front of the rows, which move them off a vector boundary. The call does not mention
+  // them.
   std::vector<std::byte> shifted(static_cast<std::size_t>(asked.shift) * element_size(asked.dtype));
   const std::size_t in_front = shifted.size();
   shifted.insert(shifted.end(), bytes.begin(), bytes.end());
@@ -98,7 +99,7 @@ OperationAnswer run_on(Sampler& sampler, const OperationCall& asked, fairdraw_op
       std::memcpy(first, bytes.data(), static_cast<std::size_t>(array.bytes()));
       call.values = first;
     } else if constexpr (std::is_same_v<Pointer, const void*>) {
-      if (asked.in_place) return;  // the result, which comes later
+      if (asked.in_place) return;  // set with the result, below
       const std::span<const std::byte> whole =
           shifted.empty() ? bytes : std::span(std::as_const(shifted));
       pointer = static_cast<const std::byte*>(arrays.input(array, whole)) + in_front;

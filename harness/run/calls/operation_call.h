@@ -1,4 +1,4 @@
-// One call of an operation on rows, owned: what is asked, and what came back.
+// One call of an operation on rows, owned: the request and its answer.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,11 @@ constexpr bool masks_logits(OperationKind kind) {
 constexpr bool takes_probabilities(OperationKind kind) {
   return kind == OperationKind::top_k_renorm_probs || kind == OperationKind::top_p_renorm_probs;
 }
-/// Whether the sampler declares the kind.
+/// Returns whether the sampler declares the kind.
 bool has_operation(const SamplerDescription& sampler, OperationKind kind);
 void declare_operation(SamplerDescription& sampler, OperationKind kind);
 
-/// Dtype of results: that of the rows for masked logits, and of samplers that keep it.
+/// Returns the dtype of results: that of the rows for masked logits and for samplers that keep it.
 DType result_dtype(const SamplerDescription& sampler, OperationKind kind, DType dtype);
 
 /// Owning form of fairdraw_operation, on the rows of a request.
@@ -42,11 +42,11 @@ struct OperationCall {
   DType dtype = DType::float32, result_dtype = DType::float32;
   std::int64_t rows = 0, vocab = 0;
   std::vector<float> values;             ///< [rows, vocab], each exactly a value of dtype
-  std::int64_t gap = 0, result_gap = 0;  ///< values between two rows; those of the input are NaN
+  std::int64_t gap = 0, result_gap = 0;  ///< values between two rows; NaN in the input
   std::int64_t shift = 0;                ///< values from a 64-byte boundary to the first row
-  bool parameter_is_scalar = false;      ///< then that of row 0 is for all rows
-  std::vector<reference::RowParameters> parameters;  ///< [rows]; of each the one that counts
-  bool in_place = false;  ///< the result is the memory of the rows, gap as in the input
+  bool parameter_is_scalar = false;      ///< the parameter of row 0 is for all rows
+  std::vector<reference::RowParameters> parameters;  ///< [rows]; only the kind's parameter counts
+  bool in_place = false;  ///< the result overwrites the rows; its gap is the input's
 };
 
 struct OperationAnswer {
@@ -58,7 +58,7 @@ struct OperationAnswer {
   std::string trouble() const { return refused.empty() ? damage : "call refused: " + refused; }
 };
 
-/// Statuses: only of samplers that report them.
+/// Runs the operation. Statuses are filled only if the sampler reports them.
 OperationAnswer run_operation(Sampler& sampler, const OperationCall& asked);
 
 }  // namespace fairdraw::harness

@@ -26,7 +26,7 @@ bool Response::kept_beyond(std::int64_t row, std::int64_t vocab) const {
 
 namespace {
 
-// Rows of the bitmask as they lie in memory: bits in the gaps allow everything.
+// Returns the rows of the bitmask as laid out in memory. Bits in the gaps allow everything.
 std::vector<std::uint32_t> spread(const std::vector<std::uint32_t>& words, std::int64_t width,
                                   std::int64_t gap) {
   if (gap == 0) return words;
@@ -39,7 +39,7 @@ std::vector<std::uint32_t> spread(const std::vector<std::uint32_t>& words, std::
   return result;
 }
 
-// Inputs that the request has in another form. Fields are named as in fairdraw_batch.
+// Inputs that the request holds in another form. Fields are named as in fairdraw_batch.
 struct BatchInputs : FilterArrays {
   EncodedLogits logits;
   std::vector<std::uint32_t> allowed;
@@ -52,12 +52,12 @@ struct BatchInputs : FilterArrays {
         allowed(spread(request.allowed, words_for(request.vocab), request.gap)),
         processing(pack(request.processing, request.vocab, request.history_form)) {
     if (request.with_indices) indices = request.indices;
-    // Not null in an empty batch either: null means that there are no indices.
+    // An empty batch needs a pointer too, because null means that there are no indices.
     if (request.with_indices && indices.empty()) indices = {0};
   }
 };
 
-// Which results a batch has room for.
+// The results that a batch has room for.
 struct BatchRoom {
   bool tokens, statuses, support_size, logprob, logprob_filtered, mask, probs;
   bool report_values, report_ranks, report_top_ids, report_top_values, report_all;
@@ -115,7 +115,7 @@ namespace {
 
 Lack lack_for_probabilities(const SamplerDescription& sampler, const Request& request) {
   if (!sampler.from_probs) return lack_of("from_probs");
-  // No library has these.
+  // No library has these features with probabilities.
   if (request.tie_rule == TieRule::lowest_id) return {"lowest_id is no rule for probabilities", ""};
   if (!request.allowed.empty()) return {"probabilities come without a mask of allowed ids", ""};
   if (!request.active.empty()) return {"probabilities come without inactive rows", ""};

@@ -1,4 +1,4 @@
-// One call of a sampler, owned: what is asked, and what came back, with guards around both.
+// One call of a sampler, owned: the request and its response, with guards around both.
 #pragma once
 
 #include <cstdint>
@@ -14,62 +14,60 @@
 
 namespace fairdraw::harness {
 
-/// What the rows of a request hold.
 enum class RowInput : std::uint32_t { logits = 0, probabilities = 1 };
 
-/// Owning form of fairdraw_batch. Outputs are rows, or entries of `indices` where given.
+/// Owning form of fairdraw_batch. Outputs are rows, or entries of `indices` if given.
 struct Request {
   RowInput input = RowInput::logits;
   DType dtype = DType::float32;
   std::int64_t rows = 0;
   std::int64_t vocab = 0;
   std::vector<float> logits;      ///< [rows, vocab], each exactly a value of dtype
-  std::int64_t row_stride = 0;    ///< in elements; 0: vocab. The gap between rows holds NaN
+  std::int64_t row_stride = 0;    ///< in elements; 0: vocab. Gaps between rows hold NaN
   std::int64_t misalignment = 0;  ///< bytes from a 64-byte boundary to the first logit, 0 to 63
   std::int64_t gap = 0;           ///< values between two rows of mask, probs and the bitmask
   std::vector<reference::RowParameters> parameters;  ///< [rows]
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
   std::vector<reference::RowProcessing> processing;  ///< [rows], or empty
-  HistoryArrays history_form;                        ///< how its histories are given
-  std::vector<std::uint32_t> allowed;                ///< [rows, words_for(vocab)], or empty
-  std::vector<std::uint8_t> active;                  ///< [rows], or empty
+  HistoryArrays history_form;          ///< how the histories of `processing` are given
+  std::vector<std::uint32_t> allowed;  ///< [rows, words_for(vocab)], or empty
+  std::vector<std::uint8_t> active;    ///< [rows], or empty
   bool with_indices = false;
-  std::vector<std::int32_t> indices;  ///< [outputs] where with_indices
+  std::vector<std::int32_t> indices;  ///< [outputs] if with_indices
   bool seed_is_scalar = false;
-  std::vector<std::uint64_t> seed;    ///< [outputs], or [1] where seed_is_scalar
-  std::vector<std::uint64_t> offset;  ///< as seed
+  std::vector<std::uint64_t> seed;    ///< [outputs], or [1] if seed_is_scalar
+  std::vector<std::uint64_t> offset;  ///< shape of `seed`
   std::vector<std::uint64_t> words;   ///< [outputs, num_samples] random words, or empty
   std::int32_t num_samples = 1;
 
   std::int64_t outputs() const;
-  /// Row of logits of an output; may be out of range, as `indices` may be.
+  /// Returns the row of logits of an output; it may be out of range, as `indices` may be.
   std::int64_t row_of(std::int64_t output) const;
   const float* row(std::int64_t row) const { return logits.data() + row * vocab; }
 };
 
 /// Log-probabilities as engines report them (fairdraw/log_probabilities.h).
 struct WantedReport {
-  bool values = false;  ///< and the top n; false: nothing of it
+  bool values = false;  ///< and the top n; false: neither
   bool ranks = false, all = false;
   LogprobsMode mode = LogprobsMode::raw_logprobs;
   RankRule rank_rule = RankRule::position;
   std::int32_t top_n = 0;
 };
 
-/// Which optional results to ask for, besides tokens.
+/// Optional results to request besides tokens.
 struct WantedResults {
   bool statuses = false, support_size = false, mask = false, probs = false, logprobs = false;
   WantedReport report = {};
 };
 
-/// Results. Arrays that were not wanted are empty. Everything is filled with kUnwritten patterns
-/// before the call, so that what the sampler leaves out cannot pass for an answer, and what it is
-/// given to read is compared again after it.
+/// Results of a call. Arrays that were not wanted are empty. All arrays hold kUnwritten patterns
+/// before the call, so that an omitted result cannot pass for an answer. Inputs are checked for
+/// changes after the call.
 struct Response {
-  std::string refused;  ///< why the whole call was refused; empty: it ran
-  std::string damage;   ///< what was written that is no result, or how the sampler broke; empty:
-                        ///< nothing
+  std::string refused;  ///< why the whole call was refused; empty if it ran
+  std::string damage;  ///< a write outside of the results, or how the sampler broke; empty: neither
   std::vector<std::int32_t> tokens, statuses, support_size;
   std::vector<float> logprob, logprob_filtered, probs;
   std::vector<std::uint32_t> mask;
@@ -79,23 +77,23 @@ struct Response {
   bool ran() const { return refused.empty() && damage.empty(); }
   std::string trouble() const { return refused.empty() ? damage : "call refused: " + refused; }
   bool kept(std::int64_t row, std::int64_t vocab, std::int64_t token) const;
-  /// True where a bit of the row's mask at or beyond `vocab` is set.
+  /// Returns whether a bit of the row's mask at or beyond `vocab` is set.
   bool kept_beyond(std::int64_t row, std::int64_t vocab) const;
 };
 
-/// Value that tokens, statuses and sizes hold before the call.
+/// Value of tokens, statuses and sizes before the call.
 inline constexpr std::int32_t kUnwritten = INT32_MIN;
-/// What words of the mask hold before it.
+/// Value of the mask's words before the call.
 inline constexpr std::uint32_t kUnwrittenMask = 0xdeadbeefU;
 
 Response run_request(Sampler& sampler, const Request& request, const WantedResults& wanted);
 
-/// The ability that the request needs and the sampler does not declare, as a reason for a skip;
-/// empty when there is none.
+/// Returns the ability that the request needs and the sampler does not declare, as a reason for a
+/// skip; empty if there is none.
 std::string missing_ability(const SamplerDescription& sampler, const Request& request);
 
-/// `wanted`, less what the sampler does not report: of logits, or of what `request` holds. Draws
-/// from probabilities give tokens and statuses, as those of every library do.
+/// Returns `wanted` without the results that the sampler does not report for logits, or for the
+/// input of `request`. Draws from probabilities give tokens and statuses only, as in every library.
 WantedResults reported(const SamplerDescription& sampler, WantedResults wanted);
 WantedResults reported(const SamplerDescription& sampler, const Request& request,
                        WantedResults wanted);

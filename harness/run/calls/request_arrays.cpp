@@ -9,17 +9,17 @@
 namespace fairdraw::harness {
 namespace {
 
-// Above this a matrix is spread over memory that is only reserved.
+// A matrix above this size is placed in memory that is only reserved.
 constexpr std::size_t kSparseFrom = std::size_t{1} << 30;
 
-// A bijection of the state, and one of the word.
+// Mixes a word into a state: a bijection of the state, and one of the word.
 std::uint64_t step(std::uint64_t state, std::uint64_t word) {
   const std::uint64_t product = (state ^ word) * 0xff51afd7ed558ccd;
   return product ^ (product >> 32);
 }
 
-// Any change of a word changes it. Inputs are read twice a call, and a step waits for the one
-// before it: so there are four states, which take turns.
+// Returns a hash that any change of one word changes. Inputs are hashed twice per call. Each step
+// depends on the one before it, so four independent states take turns.
 std::uint64_t hash_of(const void* data, std::size_t size) {
   constexpr std::size_t kWord = sizeof(std::uint64_t);
   const auto* const bytes = static_cast<const std::byte*>(data);
@@ -49,7 +49,7 @@ std::uint64_t hash_of(const void* data, std::size_t size) {
 std::size_t element_size(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
 
 void encode(DType dtype, const float* values, std::size_t count, std::byte* target) {
-  if (count == 0) return;  // null then, perhaps, which memcpy must not see
+  if (count == 0) return;  // `target` may be null then, which memcpy must not get
   if (dtype == DType::float32) {
     std::memcpy(target, values, count * sizeof(float));
     return;
@@ -82,7 +82,7 @@ std::string touched_around(const Memory* memory, const char* name, const void* p
 }
 
 SparseMemory::SparseMemory(Memory* memory, std::size_t size) : memory_(memory), size_(size) {
-  if (memory != std::pmr::get_default_resource()) {  // that of a sampler is sparse itself
+  if (memory != std::pmr::get_default_resource()) {  // the sampler's own memory is sparse itself
     data_ = static_cast<std::byte*>(memory->allocate(size));
     return;
   }
@@ -105,7 +105,7 @@ EncodedLogits::EncodedLogits(Memory* memory, const Request& request)
   const auto stride = static_cast<std::size_t>(stride_);
   const auto rows = static_cast<std::size_t>(request.rows);
   const auto vocab = static_cast<std::size_t>(request.vocab);
-  // Not null in an empty batch either.
+  // An empty batch needs a pointer that is not null, too.
   const bool as_it_is = rows > 0 && request.dtype == DType::float32 && stride_ == request.vocab &&
                         request.misalignment == 0 && memory == std::pmr::get_default_resource();
   if (as_it_is) {

@@ -1,5 +1,5 @@
-// The arrays of one call, placed as contract/call_arrays.h describes them: results with guards
-// around them, logits as they lie in memory, and a watch over everything that is only to be read.
+// The arrays of one call, placed as contract/call_arrays.h describes them: results between guards,
+// logits in their layout in memory, and a watch over everything that may only be read.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace fairdraw::harness {
 
 using Memory = std::pmr::memory_resource;
 
-/// What a result holds before the call.
+/// Returns the value of a result before the call.
 template <class T>
 constexpr T unwritten() {
   if constexpr (std::is_same_v<T, float>) return std::numeric_limits<float>::quiet_NaN();
@@ -33,21 +33,22 @@ constexpr T unwritten() {
   if constexpr (std::is_same_v<T, std::uint16_t>) return 0xffff;  // NaN in both narrow dtypes
 }
 
-/// Where results of a sampler lie that has `memory`: there, or in slots of this process. Only what
-/// fits into none lies on the heap.
+/// Returns the memory for results: `memory` itself if the sampler has its own, or slots of this
+/// process. Results that fit into no slot are on the heap.
 Memory* result_memory(Memory* memory, std::size_t bytes);
 
-/// What was touched around the array of `memory` that holds `place`, as a message; empty: nothing.
+/// Returns a message on accesses around the array of `memory` that holds `place`; empty if there
+/// are none.
 std::string touched_around(const Memory* memory, const char* name, const void* place);
 
-/// A result with guards in front, after and between its rows: whatever is not a result keeps its
-/// pattern, and far around it no memory is touched (array_slots.h).
+/// A result with guards in front of it, after it and between its rows. Everything outside of the
+/// result keeps its pattern, and no memory far around it is touched (array_slots.h).
 class GuardedResult {
  public:
   virtual ~GuardedResult() = default;
-  /// Where something else than results was written; empty: nowhere.
+  /// Returns where something outside of the results was written; empty: nowhere.
   virtual std::string damage() const = 0;
-  /// Moves the results to where they are wanted.
+  /// Copies the results to the target vector.
   virtual void take() const = 0;
 };
 
@@ -103,14 +104,14 @@ class Guarded final : public GuardedResult {
   std::pmr::vector<T> values_;
 };
 
-/// Values in a dtype, as bytes.
+/// Writes values in a dtype, as bytes.
 void encode(DType dtype, const float* values, std::size_t count, std::byte* target);
 std::size_t element_size(DType dtype);
 
-/// Memory that costs what is touched of it: for rows that lie gigabytes apart.
+/// Memory that costs only its touched pages, for rows that are gigabytes apart.
 class SparseMemory {
  public:
-  SparseMemory(Memory* memory, std::size_t size);  ///< data() is null where the system gives none
+  SparseMemory(Memory* memory, std::size_t size);  ///< data() is null if the system gives none
   ~SparseMemory();
   SparseMemory(const SparseMemory&) = delete;
   SparseMemory& operator=(const SparseMemory&) = delete;
@@ -122,13 +123,13 @@ class SparseMemory {
   std::size_t size_;
 };
 
-/// The logits in their dtype, at the alignment and stride that the request asks for.
+/// The logits in their dtype, at the request's alignment and stride.
 class EncodedLogits {
  public:
   EncodedLogits(Memory* memory, const Request& request);
   const void* data() const { return data_; }
   std::int64_t stride() const { return stride_; }
-  std::size_t size() const { return size_; }  ///< in bytes, from data() on; 0: too many to look at
+  std::size_t size() const { return size_; }  ///< bytes from data() on; 0: too many to compare
 
  private:
   std::int64_t stride_;
@@ -138,7 +139,7 @@ class EncodedLogits {
   std::size_t size_ = 0;
 };
 
-/// Values in a dtype, as bytes: the given ones where that is float32.
+/// Values in a dtype, as bytes. For float32 these are the bytes of the given values.
 class Encoded {
  public:
   Encoded(DType dtype, std::span<const float> values);
@@ -159,14 +160,14 @@ struct FilterArrays {
   explicit FilterArrays(std::span<const reference::RowParameters> parameters);
 };
 
-/// The arrays of one call, in memory that the sampler sees: inputs that are watched, results
-/// between guards.
+/// The arrays of one call, in memory that the sampler sees: watched inputs, and results between
+/// guards.
 class PlacedArrays {
  public:
   explicit PlacedArrays(Memory* memory) : memory_(memory) {}
 
-  /// Values where they are, or, for a sampler that has memory of its own, there. Null only where
-  /// the array is optional and there are none.
+  /// Returns the values where they are, or a copy in the sampler's own memory. Null only if the
+  /// array is optional and there are no values.
   template <class T>
   const T* input(const CallArray& array, std::span<const T> values) {
     if (values.empty() && array.optional) return nullptr;
@@ -188,7 +189,7 @@ class PlacedArrays {
     return logits.data();
   }
 
-  /// Room for a result, which take() moves to `target`.
+  /// Returns room for a result, which take() copies to `target`.
   template <class T>
   T* result(const CallArray& array, std::vector<T>& target) {
     auto guarded = std::make_unique<Guarded<T>>(memory_, array, target);
@@ -197,7 +198,7 @@ class PlacedArrays {
     return data;
   }
 
-  /// What was written that is no result; empty: nothing.
+  /// Returns a message on a write outside of the results; empty if there is none.
   std::string damage() const;
   void take() const;
 
@@ -218,9 +219,9 @@ class PlacedArrays {
   std::vector<std::unique_ptr<GuardedResult>> results_;
 };
 
-/// Sets every array of `call`, whose sizes are set, from fields of its name: an input from that of
-/// `prepared`, or else of `request`; a result, where that of `wanted` is true, to room for that of
-/// `response`. An array that has no such field does not compile.
+/// Sets every array of `call`, whose sizes are set. An input comes from the field of its name in
+/// `prepared`, or otherwise in `request`. A result that is true in `wanted` gets room for the field
+/// of its name in `response`. An array without such a field does not compile.
 template <class Call, class Prepared, class Asked, class Wanted, class Answer>
 void place_arrays(PlacedArrays& arrays, Call& call, const Prepared& prepared, const Asked& request,
                   const Wanted& wanted, Answer& response) {
@@ -254,7 +255,7 @@ void place_arrays(PlacedArrays& arrays, Call& call, const Prepared& prepared, co
   });
 }
 
-/// A sampler that broke has neither refused the call nor answered it.
+/// Returns whether the sampler broke; it has then neither refused the call nor answered it.
 template <class Answer>
 bool broke(const Sampler& sampler, Answer& response) {
   const std::string why = sampler.broken();
@@ -264,8 +265,8 @@ bool broke(const Sampler& sampler, Answer& response) {
   return true;
 }
 
-/// Runs a call whose arrays are placed, and takes its results unless the sampler broke. Whatever
-/// the call leaves in the float environment, oracles and statistics compute in the caller's.
+/// Runs a call whose arrays are placed, and takes its results unless the sampler broke. Afterwards
+/// the caller's float environment is restored for oracles and statistics.
 template <class Answer, class Run>
 void answer_call(Sampler& sampler, const PlacedArrays& arrays, Answer& response, const Run& run) {
   {

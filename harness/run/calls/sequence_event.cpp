@@ -7,7 +7,7 @@
 namespace fairdraw::harness {
 namespace {
 
-// Inputs that the event has in another form. Fields are named as in fairdraw_event.
+// Inputs that the event holds in another form. Fields are named as in fairdraw_event.
 struct EventInputs : FilterArrays {
   ProcessingArrays processing;
   Encoded logits;

@@ -1,4 +1,4 @@
-// One event of a running batch, owned: what a sampler is told, and what it answers to a step.
+// One event of a running batch, owned: the event and, for a step, the sampler's answer.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,21 @@
 
 namespace fairdraw::harness {
 
-/// Owning form of fairdraw_event. What the event does not have is empty.
+/// Owning form of fairdraw_event. Fields that the event does not have are empty.
 struct SequenceEvent {
   std::uint32_t kind = FAIRDRAW_EVENT_BEGIN;  ///< FAIRDRAW_EVENT_*
   std::int64_t slots = 0, vocab = 0;
   DType dtype = DType::float32;
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
-  std::vector<std::int32_t> slot;  ///< of each row
+  std::vector<std::int32_t> slot;  ///< slot of each row
 
-  // add, restore
+  // Of the events add and restore.
   std::vector<reference::RowParameters> parameters;
   std::vector<std::uint64_t> seed, offset;
-  std::vector<reference::RowProcessing> processing;  ///< empty: the request has none
+  std::vector<reference::RowProcessing> processing;  ///< empty if the request has none
 
-  // step
+  // Of the event step.
   std::vector<float> logits;           ///< [rows, vocab], each exactly a value of dtype
   std::vector<std::uint32_t> allowed;  ///< [rows, words_for(vocab)], or empty
 };
@@ -37,7 +37,7 @@ struct SequenceAnswer {
   std::string trouble() const { return refused.empty() ? damage : "call refused: " + refused; }
 };
 
-/// Statuses: only of samplers that report them.
+/// Runs the event. Statuses are filled only if the sampler reports them.
 SequenceAnswer run_event(Sampler& sampler, const SequenceEvent& event);
 
 }  // namespace fairdraw::harness

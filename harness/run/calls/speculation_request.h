@@ -1,5 +1,5 @@
-// One speculation call, owned: what is asked, what came back, and what the model says
-// of it, request by request.
+// One speculation call, owned: the request, its response, and the model's outcome for each request
+// of the batch.
 #pragma once
 
 #include <cstdint>
@@ -32,17 +32,17 @@ struct SpeculationRequest {
   std::vector<std::uint64_t> seed, offset;  ///< [batch], or [1]
   std::vector<std::int32_t> draft_tokens;   ///< [places]
   std::vector<std::int32_t> draft_lengths;  ///< [batch], or empty
-  std::vector<std::int32_t> parents;        ///< [places] of trees
+  std::vector<std::int32_t> parents;        ///< [places], for trees
   DraftLaw draft_law = DraftLaw::none;
-  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< of trees
-  /// Where there is a distribution: [places, vocab]; of trees [rows, vocab].
+  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< for trees
+  /// [places, vocab] if the drafts have a distribution; [rows, vocab] for trees.
   std::vector<float> draft;
-  std::vector<reference::RowParameters> draft_parameters;  ///< [batch] of logits
-  bool counts = true;  ///< asks for everything, not for tokens alone
+  std::vector<reference::RowParameters> draft_parameters;  ///< [batch], of drafts that are logits
+  bool counts = true;  ///< requests all results, not only tokens
 
   std::int64_t rows() const { return static_cast<std::int64_t>(target.size()) / vocab; }
   std::int64_t places() const { return static_cast<std::int64_t>(draft_tokens.size()); }
-  /// Drafted tokens that a path has at most: tokens has one column more.
+  /// Returns the maximum number of drafted tokens on a path; `tokens` has one column more.
   std::int64_t width() const { return trees ? max_depth : max_draft; }
 };
 
@@ -66,26 +66,26 @@ struct DistributionRow {
   reference::RowParameters parameters;
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
-  std::optional<reference::RowProcessing> processing = {};  ///< of logits
+  std::optional<reference::RowProcessing> processing = {};  ///< only for logits
 
   reference::IntegerRow model() const;
-  /// What the filters see of logits, where the row is right: banned tokens are -inf.
+  /// Returns the filters' input if the sampler is right: logits in which banned tokens are -inf.
   std::vector<float> processed() const;
 };
 
-/// One request of a speculation call, taken apart. Mutants change it.
+/// One request of a speculation call, split off. Mutants change it.
 struct DraftedTokens {
-  RowStatus status = RowStatus::ok;  ///< inactive or invalid_draft_length: there is nothing else
+  RowStatus status = RowStatus::ok;  ///< if inactive or invalid_draft_length, the rest is empty
   bool tree = false;
   std::size_t vocab = 0, max_depth = 0;
-  std::vector<DistributionRow> target;                           ///< [n + 1]
-  std::vector<DistributionRow> draft;                            ///< [n], of trees [n + 1], or none
-  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< of trees
+  std::vector<DistributionRow> target;  ///< [n + 1]
+  std::vector<DistributionRow> draft;   ///< [n], [n + 1] for trees, or empty
+  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< for trees
   std::vector<std::int32_t> drafted, parents;
   std::vector<reference::PositionWords> words;  ///< [n + 1]
 };
 
-/// The processing of the row after `prefix`, tokens that go on from the history of `row`.
+/// Returns the processing of the row after `prefix`, whose tokens continue the history of `row`.
 reference::RowProcessing processing_behind(const reference::RowProcessing& row,
                                            std::span<const std::int32_t> prefix);
 
@@ -93,7 +93,7 @@ DraftedTokens split_request(const SpeculationRequest& request, std::int64_t b);
 
 reference::SpeculationOutcome outcome_of(const DraftedTokens& request);
 
-/// True where it takes requests whose drafts have a distribution of this kind.
+/// Returns whether the sampler takes requests whose drafts have a distribution of this kind.
 bool takes_drafts(const SamplerDescription& sampler, DraftLaw distribution);
 
 bool is_greedy(const reference::RowParameters& parameters);

@@ -1,5 +1,5 @@
-// The checks of the gate. Each judges one sampler on one input and spends no more than the input's
-// error budget; most spend nothing, because they are exact. evidence/checks.inc is their table.
+// The checks of the gate. Each judges one sampler on one input and spends at most the input's error
+// budget; most spend nothing, because they are exact. evidence/checks.inc is their table.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct CheckEntry {
   const char *bug, *reason;
 };
 
-/// By Check.
+/// All checks, indexed by Check.
 inline constexpr CheckEntry kChecks[] = {
 #define FAIRDRAW_CHECK(id, name, function, budget, looks_at, bug, reason, ...) \
   {name, function, CheckEntry::Budget::budget, bug, reason},
@@ -37,19 +37,19 @@ constexpr const CheckEntry& entry_of(Check check) {
 
 constexpr const char* to_string(Check check) { return entry_of(check).name; }
 
-/// True where a check compares p-values, and so has a share of the error budget.
+/// Returns whether a check compares p-values, and so has a share of the error budget.
 constexpr bool is_statistical(Check check) {
   return entry_of(check).budget == CheckEntry::Budget::statistical;
 }
 
-/// Draws of two samplers from one row: no difference in the distribution over cells of probability,
-/// nor in any of some thousand sets of tokens, beyond what the profile lets two right samplers
-/// differ by. The row's distribution chooses cells and sets; that it is right is no part of the
-/// question.
+/// Compares draws of two samplers from one row. They must not differ in the distribution over cells
+/// of probability, nor in any of some thousand sets of tokens, by more than two right samplers may
+/// under the profile. The row's distribution only chooses the cells and sets; the check does not
+/// judge whether the samplers follow it.
 CheckOutcome check_same_distribution(const CheckInput& input, Sampler& other);
 
-/// The same masks and support sizes from two samplers, where both report them, except for tokens
-/// that the profile leaves open; the same tokens and statuses where both claim the integer
+/// Compares masks and support sizes of two samplers that both report them, except for tokens that
+/// the profile leaves open. Tokens and statuses must be equal if both samplers claim the integer
 /// arithmetic.
 CheckOutcome check_same_results(const CheckInput& input, Sampler& other);
 

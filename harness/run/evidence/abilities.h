@@ -1,4 +1,4 @@
-// Why a sampler is not asked for something, and what its author would declare to be asked.
+// Reasons why a sampler is not judged on something, and the declarations that would change this.
 #pragma once
 
 #include <string>
@@ -6,24 +6,24 @@
 
 namespace fairdraw::harness {
 
-/// What a sampler lacks that a call, a check or a part of one needs; empty: nothing.
+/// An ability that a call, a check or a part of one needs and a sampler lacks; empty: none.
 struct Lack {
-  std::string reason;  ///< "has no top_k": of the sampler
+  std::string reason;  ///< the reason, a predicate of the sampler: "has no top_k"
   std::string
-      ability;  ///< that would have to be declared, of abilities.inc; empty: none would help
+      ability;  ///< ability of abilities.inc that would have to be declared; empty: none would help
   bool empty() const { return reason.empty(); }
 };
 
-/// An ability of SamplerDescription, or "randomness.seeds" and so on for a promise, as the reason
-/// that abilities.inc gives. Throws std::logic_error for a name that is not there.
+/// Returns the lack of an ability of SamplerDescription, or of a promise ("randomness.seeds"), with
+/// the reason in abilities.inc. Throws std::logic_error for an unknown name.
 Lack lack_of(std::string_view ability);
 
-/// True of abilities that claim the specification's own arithmetic: a sampler without them leaves
-/// no gap.
+/// Returns whether an ability claims the specification's own arithmetic. A sampler without such an
+/// ability has no gap.
 bool is_claim(std::string_view ability);
 
-/// What the author of `sampler` writes into its description: "FAIRDRAW_CAN_TOP_K" for a plugin,
-/// else the name that Python has for it. The name itself where abilities.inc has no such ability.
+/// Returns what the author of `sampler` writes into its description: "FAIRDRAW_CAN_TOP_K" for a
+/// plugin, otherwise Python's name for it; the name itself if abilities.inc lacks it.
 std::string declaration_of(std::string_view ability, std::string_view sampler);
 
 }  // namespace fairdraw::harness

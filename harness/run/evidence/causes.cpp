@@ -11,36 +11,36 @@
 namespace fairdraw::harness {
 namespace {
 
-/// Where in a sampler's steps a cause lies. What is wrong at one is seen at all that come after it.
+/// Step of a sampler at which a cause is. A mistake at one step shows at all later ones.
 enum class Step {
   call,         ///< memory, the process
-  batch,        ///< which row, which parameters, what other rows and calls leave behind
-  rows,         ///< what is read: bad values
+  batch,        ///< choice of row and parameters; leftovers of other rows and calls
+  rows,         ///< bad values in rows
   processing,   ///< penalties, bias, bans
   filters,      ///< temperature, top_k, top_p, min_p, the bitmask
   draw,         ///< the sum and the search
   words,        ///< random numbers
   reports,      ///< log-probabilities
   speculation,  ///< drafts
-  operations,   ///< softmax, masks and renormalised rows by themselves
+  operations,   ///< softmax, masks and renormalised rows
 };
 
 enum class Kind {
-  cause,    ///< what the code does
-  symptom,  ///< what a cause at this step, or before it, looks like
+  cause,    ///< mistake in the code
+  symptom,  ///< effect of a cause at this step or before it
 };
 
 struct Place {
-  std::string_view name;  ///< of a hint: whole, or its cause
+  std::string_view name;  ///< whole name of a hint, or its cause
   Step step;
   Kind kind;
 };
 
-// Whole names come before their causes.
+// place_of() looks up whole names before their causes.
 constexpr Place kPlaces[] = {
     {"memory", Step::call, Kind::cause},
     {"the sampler itself stops", Step::call, Kind::cause},
-    {"follows the caller's FTZ", Step::call, Kind::cause},  // seen by itself alone
+    {"follows the caller's FTZ", Step::call, Kind::cause},  // no other case shows it
     {"a call is refused", Step::call, Kind::cause},
     {"results are not written", Step::call, Kind::cause},
     {"bad values", Step::rows, Kind::symptom},
@@ -102,28 +102,28 @@ Place place_of(std::string_view hint) {
     const auto* const found = std::ranges::find(kPlaces, name, &Place::name);
     if (found != std::end(kPlaces)) return *found;
   }
-  return {hint, Step::operations, Kind::cause};  // of another version: it explains what names it
+  return {hint, Step::operations, Kind::cause};  // of another version: explains what names it
 }
 
-/// By what a hint is ranked: its cause; but rows of padding are a kind of bad rows, and what mixes
-/// rows up is not at fault there.
+/// Returns the name by which a hint is ranked: its cause. Rows of padding are an exception, because
+/// they are a kind of bad rows, in which a mix-up of rows is not at fault.
 std::string_view ranked_name(std::string_view hint) {
   return hint == "batches: rows of padding" ? hint : cause_of(hint);
 }
 
-// --- How much a case speaks for a cause ----------------------------------------------------------
+// --- Weight of a case for a cause ---------------------------------------------------------------
 
 constexpr double kOfSeen = 1.5, kOfCause = 1, kOfSymptom = 0.5, kOfCheck = 0.3, kOfReach = 0.4,
                  kOfSeenReach = 0.6, kOfSymptomReach = 0.25, kOfChance = 0.1;
-constexpr double kOfTokens = 0.5;  // of checks that nearly every bug turns red
+constexpr double kOfTokens = 0.5;  // for checks that nearly every bug fails
 
 struct Failure {
   const CaseRecord* record;
-  std::size_t place;  ///< in the run's record
+  std::size_t place;  ///< index in the run's record
 };
 
-/// What `identify` saw at the choice that a cause is about; nullptr: it saw nothing else than the
-/// profile has, or the cause is about none.
+/// Returns what `identify` saw at the choice that a cause is about; nullptr if it saw only the
+/// profile's values, or the cause is not about a choice.
 const SeenDefinition* seen_at(std::string_view cause, const SeenDefinitions& seen) {
   if (!cause.starts_with(kDefinition)) return nullptr;
   cause.remove_prefix(kDefinition.size());
@@ -133,20 +133,21 @@ const SeenDefinition* seen_at(std::string_view cause, const SeenDefinitions& see
   return found == seen.differences.end() ? nullptr : &*found;
 }
 
-/// Whether a sampler follows some definition everywhere, and few that are not its profile's: one
-/// that is merely wrong differs in many ways, and in some that no definition explains.
+/// Returns whether a sampler follows some definition everywhere, and only few that differ from its
+/// profile's. A sampler that is merely wrong differs in many ways, some of which no definition
+/// explains.
 bool follows_definitions(const SeenDefinitions& seen) {
   constexpr std::size_t kFew = 3;
-  // "undefined" explains whatever comes.
+  // "undefined" explains everything.
   return seen.differences.size() <= kFew &&
          std::ranges::none_of(seen.differences, [](const SeenDefinition& one) {
            return one.values.empty() || one.values.front() == "undefined";
          });
 }
 
-// Of a hint by itself: that of a check which says the same whatever failed is worth least. So is
-// another definition where the sampler, asked on rows that tell definitions apart, follows the
-// profile's.
+// Returns the worth of a hint by itself. A check's default hint, which is the same for every
+// failure, is worth least. So is another definition, if the sampler follows the profile's on rows
+// that tell definitions apart.
 double worth_of(const CaseRecord& record, const Suspect& hint, const SamplerRecord& sampler) {
   const std::optional<SeenDefinitions>& seen = sampler.seen;
   const Place place = place_of(hint.bug);
@@ -155,7 +156,7 @@ double worth_of(const CaseRecord& record, const Suspect& hint, const SamplerReco
            : record.check == "sequences" ? kOfCheck / 2
                                          : kOfCheck;
   }
-  // `identify` asks no rows for a condition: what it sees there is the profile's definition.
+  // `identify` uses rows without conditions, where it sees the profile's definition.
   const bool shows_everywhere = std::ranges::all_of(
       sampler.conditions,
       [&hint](const SharedCondition& one) { return is_said_by(hint.bug, one); });
@@ -167,7 +168,7 @@ double worth_of(const CaseRecord& record, const Suspect& hint, const SamplerReco
   return place.kind == Kind::cause ? kOfCause : kOfSymptom;
 }
 
-/// The filters that a cause is about: where none of them is asked for it cannot show.
+/// Returns the filter that a cause is about: the cause cannot show in cases without it.
 std::optional<std::string_view> filter_of(std::string_view cause) {
   for (const std::string_view filter : {"top_k", "top_p", "min_p"}) {
     if (cause.find(filter) != cause.npos) return filter;
@@ -175,7 +176,7 @@ std::optional<std::string_view> filter_of(std::string_view cause) {
   return std::nullopt;
 }
 
-/// Whether a case asks for what a cause is about.
+/// Returns whether a cause can show in a case.
 bool can_show(std::string_view cause, const Place& place, const CaseRecord& record) {
   if (place.step == Step::processing) {
     return record.check == "processing" || record.check == "sequences" ||
@@ -189,26 +190,25 @@ bool can_show(std::string_view cause, const Place& place, const CaseRecord& reco
            std::ranges::find(kHaveNone, record.check) == std::end(kHaveNone);
   }
   const auto filter = filter_of(cause);
-  const bool says_no_filter =  // or not which
+  const bool says_no_filter =  // or not which one
       record.filter.empty() || record.filter == "mixed" || record.check == "boundaries";
   return !filter || says_no_filter || record.filter.find(*filter) != record.filter.npos;
 }
 
-/// Whether all that a case says follows from `place`: symptoms of it, or of what comes after it.
-/// A symptom has no symptoms at its own step.
+/// Returns whether everything that a case reports follows from `place`: symptoms of this step or of
+/// a later one. A symptom has no symptoms at its own step.
 bool is_reached(const CaseRecord& record, std::string_view cause, const Place& place) {
-  if (place.step == Step::call) return false;  // who writes elsewhere, or crashes, is seen to do it
-  // That a call depends on others, as a check for that says of whatever fails in it, explains
-  // itself.
+  if (place.step == Step::call) return false;  // a wrong write or a crash is itself seen
+  // Dependence on other calls is the default hint of the check for it, and explains only itself.
   if (place.step == Step::batch && place.kind == Kind::symptom) return false;
   return can_show(cause, place, record) &&
          std::ranges::all_of(record.evidence.suspects, [&](const Suspect& hint) {
            Place seen = place_of(hint.bug);
-           // What a check says of whatever fails in it is no more than a symptom of that.
+           // The default hint of a check is only a symptom.
            if (hint.bug == default_cause(record.check)) seen.kind = Kind::symptom;
            if (record.check == "batches") seen.step = std::max(seen.step, Step::draw);
-           // A row that should have failed has log-probabilities that it should not have; what is
-           // wrong with rows that are right it does not explain.
+           // A bad row that did not fail has log-probabilities that it should not have. This does
+           // not explain what is wrong with right rows.
            if (place.step == Step::rows && seen.step < Step::reports) return false;
            return seen.kind == Kind::symptom &&
                   (place.kind == Kind::cause ? seen.step >= place.step : seen.step > place.step);
@@ -217,7 +217,7 @@ bool is_reached(const CaseRecord& record, std::string_view cause, const Place& p
 
 struct Support {
   double worth = 0;
-  const Suspect* hint = nullptr;  ///< that names the cause; else it is reached
+  const Suspect* hint = nullptr;  ///< names the cause; null: the case has only its symptoms
 };
 
 Support support_of(const CaseRecord& record, std::string_view cause, const Place& place,
@@ -260,7 +260,7 @@ class Ranking {
   }
 
  private:
-  /// What the failures that are left name, up to colons, and what `identify` saw.
+  /// Returns the names in the remaining failures, up to colons, and those that `identify` saw.
   std::set<std::string, std::less<>> names() const {
     std::set<std::string, std::less<>> names;
     for (const Failure& one : failures_) {
@@ -275,8 +275,8 @@ class Ranking {
     return names;
   }
 
-  /// What a cause is worth among them: each check counts by the logarithm of how many of its cases
-  /// failed, because cases of one check are much alike.
+  /// Returns the weight of a cause in the remaining failures. Each check counts by the logarithm of
+  /// the number of its failed cases, because cases of one check are much alike.
   double score_of(std::string_view cause) const {
     const Place place = place_of(cause);
     std::map<std::string_view, std::pair<double, std::size_t>> checks;
@@ -291,7 +291,7 @@ class Ranking {
       const auto cases = static_cast<double>(count);
       score += weight_of(check) * std::log2(1 + cases) * sum / cases;
     }
-    // A step of processing, or the bitmask, is at fault where rows without any are right.
+    // A step of processing, or the bitmask, is at fault only if rows without it are right.
     const bool fails_without =
         (place.step == Step::processing || cause == "bitmask") &&
         std::ranges::any_of(failures_, [&](const Failure& one) {
@@ -306,8 +306,8 @@ class Ranking {
     return fails_without || is_condition || is_refuted ? kOfChance * score : score;
   }
 
-  /// That a row depends on its batch is a condition and no cause where a mistake is known that some
-  /// rows of a call have.
+  /// Returns whether a known mistake shows only in some rows of a call. Dependence on the batch is
+  /// then a condition, and not a cause.
   bool shows_in_some_rows_of_calls() const {
     const auto is_of_calls = [](const SharedCondition& one) {
       return one.subject == "row" || one.subject == "batch";
@@ -323,7 +323,8 @@ class Ranking {
            });
   }
 
-  /// The cause with its cases, which are no longer left, and the whole name that these give it.
+  /// Removes a cause's cases from the remaining ones. Returns it with the whole name that they give
+  /// it.
   Cause take(const std::string& name) {
     const Place place = place_of(name);
     struct Whole {
@@ -361,7 +362,7 @@ class Ranking {
     return cause;
   }
 
-  /// Where `identify` knows the value it says it: a run and it cannot disagree.
+  /// Names the value that `identify` knows, so that a run and `identify` cannot disagree.
   void name_as_seen(const std::string& name, Cause& cause) const {
     if (!sampler_.seen) return;
     const SeenDefinition* const difference = seen_at(name, *sampler_.seen);
@@ -378,8 +379,8 @@ class Ranking {
   SamplerRecord sampler_;
 };
 
-/// Says under which conditions a cause shows, as far as its name does not. Many conditions together
-/// are those of a single row, and tell nothing.
+/// Adds the conditions under which a cause shows, as far as its name does not say them. More than
+/// two conditions describe a single row, and tell nothing.
 void add_conditions(const std::vector<SharedCondition>& conditions, Cause& cause) {
   constexpr std::size_t kMost = 2;
   std::vector<SharedCondition> unsaid;

@@ -1,9 +1,8 @@
-// What the cards and pictures of a report are drawn from: what a check saw, in numbers, besides its
-// verdict. Nothing here decides anything, and all of it may be absent.
+// Data for the cards and pictures of a report: numbers that a check saw, besides its verdict. They
+// decide nothing, and all of them may be absent.
 //
-// It is bounded: no list of a case holds more than kMaxPoints entries, and
-// keep_evidence_within_bounds (record.h) says how many a run may hold, so that a report stays a
-// file that opens at once.
+// The data are bounded, so that a report stays a file that opens at once: no list of a case holds
+// more than kMaxPoints entries, and keep_evidence_within_bounds (record.h) bounds those of a run.
 #pragma once
 
 #include <cstddef>
@@ -14,35 +13,35 @@
 
 namespace fairdraw::harness {
 
-inline constexpr std::size_t kMaxPoints = 256;  ///< of any list below; matrices: cells
+inline constexpr std::size_t kMaxPoints = 256;  ///< of any list below; for matrices: cells
 
 /// Tokens of one bin of a profile: positions first to last along its axis, both included.
 struct ProfileBin {
   std::uint64_t first = 0, last = 0;
-  double expected = 0;  ///< draws, by the distribution
+  double expected = 0;  ///< draws expected by the distribution
   double observed = 0;  ///< draws
 };
 
-/// Observed against expected along one axis of the tokens. Under the distribution the draws of a
-/// bin are binomial: their standard deviation is sqrt(expected * (1 - expected / draws)). Bins are
-/// pooled by the distribution alone, before a draw is made. The same error looks different along
-/// each axis, and the three together name it.
+/// Observed against expected draws along one axis of the tokens. Under the distribution the draws
+/// of a bin are binomial: their standard deviation is sqrt(expected * (1 - expected / draws)). Bins
+/// are pooled by the distribution alone, before a draw is made. An error looks different along each
+/// axis, and the three axes together name it.
 struct Profile {
   std::string axis;  ///< "rank" (by falling probability), "id", "lane" (id modulo `modulus`)
-  std::uint64_t modulus = 0;     ///< of "lane"; 0: of the others
+  std::uint64_t modulus = 0;     ///< of "lane"; 0 for the others
   std::uint64_t draws = 0;       ///< in all bins together
   std::vector<ProfileBin> bins;  ///< in the order of the axis, without overlap
 };
 
-/// Draws from many rows, each put through the distribution function of its own row: uniform under
-/// the distribution. The empirical distribution function minus the uniform one.
+/// Draws from many rows, each transformed by the distribution function of its own row, and so
+/// uniform under the distribution. Holds the empirical distribution function minus the uniform one.
 struct PitEcdf {
   std::string
-      name;  ///< "by probability", "by id": the order in which the distributions were summed up
+      name;  ///< order in which the distributions were summed up: "by probability" or "by id"
   std::uint64_t draws = 0;
   double band = 0;      ///< half width of the simultaneous band at the case's level (DKW)
-  double distance = 0;  ///< the largest absolute difference, between the points below too
-  std::vector<double> difference;  ///< at i / (size - 1), the ends 0 and 1 included
+  double distance = 0;  ///< largest absolute difference, including between the points below
+  std::vector<double> difference;  ///< at i / (size - 1), including the ends 0 and 1
 };
 
 /// Evidence against the distribution as it grew.
@@ -51,82 +50,82 @@ struct GrowthPoint {
   double log10_e = 0;
 };
 struct Growth {
-  std::string name;     ///< what the bets were on
-  double decision = 0;  ///< log10 of the evidence that ends the case red
+  std::string name;     ///< what the bets are on
+  double decision = 0;  ///< log10 of the evidence that fails the case
   std::vector<GrowthPoint> points;
 };
 
-/// Dependence between what must be independent, as standard normal scores.
+/// Dependence between streams that must be independent, as standard normal scores.
 struct Dependence {
   std::string name;  ///< "streams by lag", "rows", ...
   std::vector<std::string> rows, columns;
-  std::vector<double> z;  ///< [rows][columns], row after row; NaN where nothing was compared
-  double bound = 0;       ///< the absolute value that one of these scores reaches with the
-                          ///< probability that the case gives it
+  std::vector<double> z;  ///< [rows][columns], row after row; NaN if nothing was compared
+  double bound = 0;       ///< absolute value that one of these scores exceeds with its share of
+                          ///< the case's level
 };
 
-/// What an oracle says of a token.
+/// The oracle's answer about a token.
 enum class Oracle { in, out, ambiguous };
 const char* to_string(Oracle oracle);
 
 struct BoundaryToken {
   std::uint64_t token = 0;
-  double logit = 0;  ///< as given to the sampler: a probability where rows are probabilities
-  double cumulative_low = 0, cumulative_high = 0;  ///< mass of the tokens before it, and with it,
-                                                   ///< by falling probability, of what is allowed
+  double logit = 0;  ///< as given to the sampler; a probability in rows of probabilities
+  double cumulative_low = 0, cumulative_high = 0;  ///< mass of the allowed tokens before it,
+                                                   ///< and including it, by falling probability
   Oracle oracle = Oracle::ambiguous;
-  std::optional<bool> kept;            ///< in the sampler's mask; absent: it reports none
+  std::optional<bool> kept;            ///< in the sampler's mask; absent: no mask reported
   std::optional<std::uint64_t> drawn;  ///< how often the sampler drew it
 };
 
-/// Tokens around the boundary of the mask of one row, by falling logit. The wrong ones are those
-/// that the oracle is sure of and the sampler contradicts.
+/// Tokens around the boundary of the mask of one row, by falling logit. A token is wrong if the
+/// oracle is sure of it and the sampler contradicts.
 struct Boundary {
   std::uint64_t row = 0;  ///< number of the row in the case
   std::string filters;    ///< "temperature 0.7, top_k 50, top_p 0.9, min_p 0"
   std::vector<BoundaryToken> tokens;
 };
 
-/// What the draws find, and what more or fewer of them would.
+/// Discrepancy that the draws find, and that other numbers of draws would.
 struct PowerPoint {
   std::uint64_t draws = 0;
   double min_discrepancy = 0;  ///< found with a miss probability of at most `miss_rate`
 };
 struct Power {
-  std::string statistic;    ///< whose design it is: "g", "dkwm", "binomial", "dirichlet"
-  std::uint64_t cells = 0;  ///< 0: it has none
+  std::string statistic;    ///< the statistic: "g", "dkwm", "binomial", "dirichlet"
+  std::uint64_t cells = 0;  ///< 0: none
   double level = 0;         ///< false alarm rate of that statistic
   double miss_rate = 0;
-  double declared = 0;            ///< what the case must find
-  std::vector<PowerPoint> curve;  ///< by growing draws
+  double declared = 0;            ///< discrepancy that the case must find
+  std::vector<PowerPoint> curve;  ///< by increasing draws
 };
 
-/// Something measured, with its confidence interval.
+/// A measured value with its confidence interval.
 struct Effect {
   std::string name;  ///< "total variation", "probability of lane 3 of 16"
   double value = 0, low = 0, high = 0;
-  std::optional<double> expected;  ///< by the distribution, where it is a number
+  std::optional<double> expected;  ///< by the distribution, if it is a number
   double confidence = 0;           ///< of the interval: 0.99
 };
 
-/// The statistic that decided, or came nearest to it.
+/// The statistic that decided, or came closest to deciding.
 struct Decisive {
   std::string statistic;
-  std::optional<double> p_value;  ///< or
-  std::optional<double> log10_e;  ///< evidence
-  double level = 0;               ///< what p_value was compared with, or 1 over the evidence needed
+  std::optional<double> p_value;  ///< or else log10_e
+  std::optional<double> log10_e;  ///< log10 of the evidence
+  double level = 0;               ///< level of p_value, or 1 / the evidence needed
 };
 
-/// A class of bug that would look like this.
+/// A class of bugs that would look like this failure.
 struct Suspect {
-  std::string bug;     ///< "lost lane", "temperature", ...: suspects.h has all of them
-  std::string reason;  ///< the observation that points there, in one sentence
+  std::string bug;     ///< "lost lane", "temperature", ...: all are in suspects.h
+  std::string reason;  ///< the observation behind it, in one sentence
 };
 
-/// Of one case.
+/// Evidence of one case.
 struct Evidence {
-  std::string observed, expected;  ///< the same thing twice, short: "token 17", "token 16"
-  std::string smallest;            ///< how small the case could be made and still fails
+  std::string observed, expected;  ///< the same quantity, short: "token 17", "token 16"
+  std::string smallest;            ///< how small the case can be made and still fail
   std::optional<Effect> effect;
   std::optional<Decisive> decisive;
   std::vector<Suspect> suspects;  ///< likeliest first

@@ -22,7 +22,7 @@ constexpr float kNoValue = -std::numeric_limits<float>::infinity();
 
 // --- Values of another point of the pipeline -----------------------------------------------------
 
-// What another definition would report of a row. `at`: its number in the request.
+// The report of a row under another definition. `at`: its number in the request.
 struct Definition {
   const char* bug;
   std::function<RealLogprobs(const LogprobsRow&, std::int64_t at)> values;
@@ -57,7 +57,7 @@ constexpr Step kSteps[] = {
     {"bad words", [](RowProcessing& p) { p.bad_words.clear(), p.bad_word_lengths.clear(); }},
     {"allowed ids", [](RowProcessing& p) { p.allowed_ids.clear(); }}};
 
-// A row behind other steps than its own; as it is where they make it fail.
+// Returns a row after other steps than its own; the row unchanged if they make it fail.
 std::vector<float> processed_by(const Request& request, std::int64_t at,
                                 std::span<const float> logits, const RowProcessing& steps,
                                 bool with_mask) {
@@ -118,7 +118,8 @@ std::vector<Definition> of_raw_modes(const Request& request, LogprobsMode mode,
   };
 }
 
-// The distribution of `row` under the survivors that are drawn from.
+// Returns the definitions of processed modes: the distribution of `row` over the survivors of the
+// filters.
 std::vector<Definition> of_processed_modes(const Request& request, LogprobsMode mode,
                                            const WeightBound& bound) {
   const auto of = [mode, bound](const std::vector<float>& row, const LogprobsRow& like) {
@@ -227,10 +228,9 @@ std::vector<Definition> of_all_modes(LogprobsMode mode, const WeightBound& bound
   return list;
 }
 
-// --- What is written
-// -------------------------------------------------------------------------------
+// --- Wrong writes -------------------------------------------------------------------------------
 
-// Takes one mistake back where the response has it: what then agrees was that.
+// Undoes one mistake in the response: if it then agrees, that was the mistake.
 struct Repair {
   const char* bug;
   std::function<void(Response&)> undo;
@@ -244,7 +244,7 @@ void in_values(Response& response, const std::function<void(float&)>& change) {
   }
 }
 
-// The entries of every output's list, from `first` on, as they should be.
+// Writes the right entries of every output's list, from index `first` on.
 void expect_top_from(const WrongLogprobs& call, std::size_t first, Response& response) {
   const auto top_n = static_cast<std::size_t>(call.asked.report.top_n);
   for (std::int64_t output = 0; output < call.request.outputs(); ++output) {
@@ -261,7 +261,7 @@ void expect_top_from(const WrongLogprobs& call, std::size_t first, Response& res
   }
 }
 
-// What is right of every token that was drawn.
+// Writes the right results of every drawn token.
 void expect_tokens(const WrongLogprobs& call, Response& response, bool values, bool ranks) {
   const auto samples = static_cast<std::size_t>(call.request.num_samples);
   for (std::size_t at = 0; at < response.tokens.size(); ++at) {
@@ -317,7 +317,7 @@ std::vector<Repair> repairs(const WrongLogprobs& call) {
        }},
       {"what has no value is 0",
        [&call](Response& one) {
-         // Certain tokens have 0 too.
+         // Certain tokens have 0 as well.
          for (std::size_t at = 0; at < one.report_all.size(); ++at) {
            const auto vocab = static_cast<std::size_t>(call.request.vocab);
            const ExpectedLogprobs& expected = call.expected[at / vocab];
@@ -365,15 +365,14 @@ std::vector<Repair> repairs(const WrongLogprobs& call) {
   return list;
 }
 
-// --- The first explanation
-// -------------------------------------------------------------------------
+// --- The first explanation ----------------------------------------------------------------------
 
 bool explains(const WrongLogprobs& call, const AskedLogprobs& asked, const Response& response,
               const std::vector<ExpectedLogprobs>& expected) {
   return compare_logprobs(call.input, call.request, asked, response, expected, 0).wrong.empty();
 }
 
-// Rows with everything known of them; a row that is left open in processed modes is passed over.
+// Returns all inputs of each row's values. Rows that processed modes leave open are skipped.
 std::vector<LogprobsRow> whole_rows(const WrongLogprobs& call) {
   std::vector<LogprobsRow> rows;
   for (std::int64_t row = 0; row < call.request.rows; ++row) {
@@ -413,7 +412,7 @@ const char* by_what_is_written(const WrongLogprobs& call) {
     repair.undo(response);
     if (explains(call, asked, response, call.expected)) return repair.bug;
   }
-  // The types with fewer bits, whatever is rounded: half a unit in the last place.
+  // Types with fewer bits: half a unit in the last place, for any rounded quantity.
   for (const auto& [bug, part] : {std::pair{"values have the precision of float16", 0x1p-11},
                                   std::pair{"values have the precision of bfloat16", 0x1p-8}}) {
     std::vector<ExpectedLogprobs> expected = call.expected;
@@ -428,7 +427,7 @@ const char* by_what_is_written(const WrongLogprobs& call) {
   return nullptr;
 }
 
-// Which results are wrong, where nothing says why.
+// Names the wrong results, if no mistake explains them.
 const char* wrong_part(const WrongLogprobs& call) {
   Response response = call.response;
   expect_tokens(call, response, false, true);

@@ -23,11 +23,11 @@ using reference::Semantics;
 
 struct Mistake {
   std::string bug;
-  std::function<void(RowParameters&)> parameter;  ///< either of the two
+  std::function<void(RowParameters&)> parameter;  ///< exactly one of the two is set
   std::function<void(Semantics&)> definition;
 };
 
-// A parameter that is misread. Factors of 1 % are small enough to move a boundary by a
+// Returns ways to misread a parameter. Factors of 1 % are small enough to move a boundary by only a
 // token or two, and large enough to move it.
 std::vector<Mistake> wrong_parameters() {
   std::vector<Mistake> mistakes;
@@ -57,15 +57,15 @@ std::vector<Mistake> wrong_parameters() {
   add("min_p", "ignored", [](RowParameters& one) { one.min_p = 0; });
   add_factors("min_p", &RowParameters::min_p);
   add("min_p", "measured before the temperature", [](RowParameters& one) {
-    // At temperature 1 a logit is kept that is at most -ln(min_p) below the largest.
+    // At temperature 1 a logit is kept if it is at most -ln(min_p) below the largest.
     if (one.temperature > 0) one.min_p = std::pow(one.min_p, 1 / one.temperature);
   });
   add("min_p", "read as a percentage", [](RowParameters& one) { one.min_p /= 100; });
   return mistakes;
 }
 
-// Every other value of every choice that the profile makes; but not that its floor under the
-// probabilities of masked tokens is gone, which every mask seems to say.
+// Returns every other value of every choice of the profile, except the removal of its floor under
+// the probabilities of masked tokens, which every mask seems to support.
 std::vector<Mistake> wrong_definitions(const Semantics& semantics) {
   std::vector<Mistake> mistakes;
   for (const reference::Choice& choice : reference::semantic_choices()) {
@@ -100,7 +100,7 @@ Agreement agreement(const RealDistribution& distribution, const Request& request
   return Agreement::agrees;
 }
 
-// Rows to look at again: wrong ones and right ones in turn, as far as `most` goes.
+// Rows to examine again: wrong ones and right ones, at most `most` in total.
 struct Rows {
   std::vector<std::int64_t> wrong, right;
 };
@@ -168,7 +168,7 @@ bool note_mask_mistakes(const CheckInput& input, const Request& request, const R
   std::vector<Explained> found;
   for (const Mistake& mistake : mistakes) {
     const auto agrees = [&](std::int64_t row) {
-      Request other;  // what a distribution is made of, of this row alone
+      Request other;  // this row alone, as the input of a distribution
       other.input = request.input;
       other.vocab = request.vocab;
       other.rows = 1;
@@ -185,7 +185,7 @@ bool note_mask_mistakes(const CheckInput& input, const Request& request, const R
     for (const std::int64_t row : rows.right) {
       if (agrees(row) == Agreement::contradicts) broken.push_back(facts_of(request, row));
     }
-    // One that needs a condition has to explain nearly all of the wrong rows.
+    // A mistake that needs a condition must explain nearly all wrong rows.
     const bool nearly_all = 20 * explained >= 19 * rows.wrong.size();
     if (broken.empty() || (nearly_all && some_condition_tells(wrong, broken))) {
       found.push_back({explained, broken.size(), &mistake});

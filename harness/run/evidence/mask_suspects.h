@@ -1,25 +1,25 @@
-// What a wrong mask is the right one of: another parameter, or another definition. For
-// mask.cpp and tokens.cpp of checks/exact.
+// Explains a wrong mask as the right one of another parameter or definition. For mask.cpp and
+// tokens.cpp of checks/exact.
 #pragma once
 
 #include "harness/run/checks/check.h"
 
 namespace fairdraw::harness {
 
-/// A call whose masks or support sizes are not the distribution's. Tries mistakes one by one (a
-/// temperature that is 1 % off, a top_k of one more, every other value of every choice of the
-/// profile, ...), and names those whose distribution agrees with every row that was examined;
-/// where none does, those that explain at least half of the wrong rows and break no right one. At
-/// most three; where there is none, the parameter that all wrong rows have in common. Returns
-/// false, and says nothing, where no row is wrong. Calls no sampler. Compared with one look at each
-/// row of the call, at most some 2^20 logits are examined again.
+/// Explains a call whose masks or support sizes are not the distribution's. Tries mistakes one by
+/// one (a temperature that is 1 % off, a top_k of one more, every other value of every choice of
+/// the profile, ...), and names at most three: those that explain the most wrong rows, at least
+/// half of them, and break no right row. A mistake may break right rows if it explains 19 in 20
+/// wrong ones and a condition tells these rows apart. If there is none, names the parameter that
+/// all wrong rows have in common. Returns false, and names nothing, if no row is wrong. Calls no
+/// sampler. After one pass over the rows of the call, examines at most some 2^20 logits again.
 bool note_mask_mistakes(const CheckInput& input, const Request& request, const Response& response,
                         CheckOutcome& outcome);
 
-/// Whether the bitmask of the request bans a token of a row.
+/// Returns whether the bitmask of the request bans a token of a row.
 bool is_banned(const Request& request, std::int64_t row, std::int64_t token);
 
-/// Where a token that should not be there is one that the bitmask bans: that.
+/// If a wrong token is banned by the bitmask, notes this. `became`: "drawn" or "kept".
 void note_ban(const Request& request, std::int64_t row, std::int64_t token, const char* became,
               CheckOutcome& outcome);
 

@@ -16,11 +16,11 @@ namespace {
 
 constexpr std::uint32_t kRankBins = 64;
 constexpr std::uint64_t kIdBins = 64;
-// Normal enough for a band of two standard deviations; a bin decides nothing.
+// Enough for a band of two standard deviations to be roughly normal; a bin decides nothing.
 constexpr double kExpectedPerBin = 25;
 constexpr double kConfidence = 0.99;
 
-// Adds up tokens by a number of their bin; `ranges` gives the positions of each.
+// Adds up tokens by the index of their bin. `bins` holds the positions of each.
 std::vector<ProfileBin> filled(const CertainDistribution& distribution, const CertainCounts& drawn,
                                std::vector<ProfileBin> bins,
                                const std::function<std::size_t(std::size_t)>& bin_of) {
@@ -39,7 +39,7 @@ Profile by_rank(const CertainDistribution& distribution, const CertainCounts& dr
   const statistics::Pooling pooling = statistics::pool_by_probability(
       distribution.probability, drawn.draws, kExpectedPerBin, kRankBins);
   std::vector<ProfileBin> bins(pooling.probability.size());
-  // Cells hold ranks in a row: only their sizes are asked for.
+  // Cells hold consecutive ranks, so their sizes suffice.
   std::vector<std::uint64_t> sizes(bins.size(), 0);
   for (const std::uint32_t cell : pooling.cell_of) {
     if (cell != statistics::kNoCell) ++sizes[cell];
@@ -80,9 +80,9 @@ Profile by_lane(const CertainDistribution& distribution, const CertainCounts& dr
                  [lanes](std::size_t token) { return token % lanes; })};
 }
 
-// How many standard deviations the strangest bin of those that expect enough is off. The number of
-// lanes at which a lost lane is most visible is that of the loop that lost it: with fewer lanes it
-// is mixed with others, with more it is torn apart.
+// Returns how many standard deviations the strangest bin with enough expected draws is off. A lost
+// lane is most visible with as many lanes as the loop that lost it: with fewer it is mixed with
+// others, with more it is split.
 double strangeness(const Profile& profile) {
   double largest = 0;
   const auto draws = static_cast<double>(profile.draws);
@@ -162,7 +162,7 @@ Boundary boundary_around(const Request& request, const reference::RealDistributi
   std::iota(order.begin(), order.end(), std::int64_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [logits](std::int64_t a, std::int64_t b) { return logits[a] > logits[b]; });
-  // Before filters: what top_p and min_p compare with their bounds.
+  // Before filters: the weights that top_p and min_p compare with their bounds.
   const bool probabilities = request.input == RowInput::probabilities;
   const double temperature = request.parameters[static_cast<std::size_t>(row)].temperature;
   const auto weight = [&](std::int64_t id) {

@@ -44,7 +44,7 @@ struct CheckRow {
   const char* cause;
 };
 constexpr CheckRow kCheckRows[] = {
-    {kGlobalCheck, LooksAt::tokens, nullptr},  // of a whole run
+    {kGlobalCheck, LooksAt::tokens, nullptr},  // judges a whole run
 #define FAIRDRAW_CHECK(id, name, function, budget, looks_at, bug, reason, ...) \
   {name, LooksAt::looks_at, bug},
 #include "harness/run/evidence/checks.inc"

@@ -14,18 +14,18 @@ namespace {
 
 constexpr double kStrange = 1e-6;
 
-// A suspect, and how many standard deviations speak for it: the larger, the likelier.
+// A suspect, and the number of standard deviations that support it: the larger, the likelier.
 struct Weighed {
   double strength = 0;
   Suspect suspect;
-  bool is_trend = false;         ///< along the ranks
-  bool is_partial_lane = false;  ///< of a lane that is drawn, and not as often as it must be
+  bool is_trend = false;         ///< trend along the ranks
+  bool is_partial_lane = false;  ///< of a lane that is drawn, but not often enough
 };
 
 struct Strange {
   const ProfileBin* bin = nullptr;
   double strength = 0;     ///< standard deviations
-  std::size_t number = 0;  ///< of strange bins in the profile
+  std::size_t number = 0;  ///< number of strange bins in the profile
 };
 
 double deviations(double observed, double expected, std::uint64_t draws) {
@@ -33,7 +33,7 @@ double deviations(double observed, double expected, std::uint64_t draws) {
   return expected > 0 ? std::abs(observed - expected) / std::sqrt(expected * rest) : 0;
 }
 
-// The strange bin that is off most; among equals one that is empty.
+// Returns the strange bin that is farthest off; among equals an empty one.
 Strange strangest(const Profile& profile) {
   Strange result;
   for (const ProfileBin& bin : profile.bins) {
@@ -57,7 +57,7 @@ std::string counted(const ProfileBin& bin) {
   return fmt::format("drawn {:.0f} times, expected {:.1f}", bin.observed, bin.expected);
 }
 
-// Empty bins at the end of a profile, and the draws that are missing there.
+// Empty bins at the end of a profile, and the expected draws there.
 struct EmptyEnd {
   const ProfileBin* first = nullptr;
   std::size_t bins = 0;
@@ -101,7 +101,7 @@ void judge_ids(const Profile& profile, std::vector<Weighed>& suspects) {
                         {is_first ? "lost tokens: the first token" : "lost tokens: the last token",
                          fmt::format("token {} was {}", bin.first, counted(bin))}});
   } else if (end.bins > 0 && end.bins < profile.bins.size()) {
-    // What a loop or a buffer ends before.
+    // A loop or a buffer ends too early.
     suspects.push_back({deviations(0, end.expected, profile.draws),
                         {"lost tokens: the end of the vocabulary",
                          fmt::format("no token from {} on was drawn", end.first->first)}});
@@ -113,8 +113,8 @@ void judge_ids(const Profile& profile, std::vector<Weighed>& suspects) {
   }
 }
 
-// A sum of residuals that stays on one side along the ranks is a distribution that is too steep or
-// too flat.
+// Judges trends along the ranks. If the sum of residuals stays on one side, the distribution is too
+// steep or too flat.
 void judge_ranks(const Profile& profile, std::vector<Weighed>& suspects) {
   if (strangest(profile).bin == nullptr) return;
   const EmptyEnd end = empty_end(profile);
@@ -125,8 +125,8 @@ void judge_ranks(const Profile& profile, std::vector<Weighed>& suspects) {
                         true});
     return;
   }
-  // The draws on the first ranks are binomial: a few tokens may be off by a hundred standard
-  // deviations where that is little of all draws.
+  // The draws on the first ranks are binomial. A few tokens may be off by a hundred standard
+  // deviations and yet be little of all draws.
   double sum = 0, expected = 0, highest = 0, lowest = 0, above = 0, below = 0;
   for (const ProfileBin& bin : profile.bins) {
     const double before = expected;
@@ -170,7 +170,7 @@ void judge_profiles(const std::vector<Profile>& profiles, std::vector<Suspect>& 
       if (profile.axis == "id") judge_ids(profile, weighed);
     }
   }
-  // A likely token that is off takes its lane along.
+  // A likely token that is off makes its lane look off.
   if (std::ranges::any_of(weighed, &Weighed::is_trend)) {
     std::erase_if(weighed, [](const Weighed& one) { return one.is_partial_lane; });
   }
@@ -180,16 +180,15 @@ void judge_profiles(const std::vector<Profile>& profiles, std::vector<Suspect>& 
   for (Weighed& one : weighed) suspects.push_back(std::move(one.suspect));
 }
 
-// A mask keeps or drops a token. Where there is none, a draw says that a token was kept; that it
-// was not drawn says nothing where the draws are few, and those that are many are judged by
-// statistics.
+// Returns whether a token is wrong. A mask keeps or drops it. Without a mask, a drawn token was
+// kept, but an absent one proves nothing with few draws; many draws are judged by statistics.
 bool is_wrong(const BoundaryToken& token) {
   if (token.oracle == Oracle::ambiguous) return false;
   if (token.kept) return *token.kept != (token.oracle == Oracle::in);
   return token.drawn.value_or(0) > 0 && token.oracle == Oracle::out;
 }
 
-// A token that the right mask of its row does not hold, and that was drawn all the same.
+// Finds a drawn token that the right mask of its row does not hold.
 void judge_draws(const Boundary& boundary, std::vector<Suspect>& suspects) {
   for (const BoundaryToken& token : boundary.tokens) {
     const bool out = token.kept == false && token.oracle == Oracle::out;
@@ -200,12 +199,12 @@ void judge_draws(const Boundary& boundary, std::vector<Suspect>& suspects) {
   }
 }
 
-// The wrong token that is nearest to the boundary.
+// Names the wrong token that is nearest to the boundary.
 void judge_boundary(const Boundary& boundary, std::vector<Suspect>& suspects) {
   const auto& tokens = boundary.tokens;
   const bool has_mask = std::ranges::any_of(
       tokens, [](const BoundaryToken& token) { return token.kept.has_value(); });
-  // What is known of a token that should not be there.
+  // how the sampler shows that it kept a token
   const char* const kept_text = has_mask ? "kept" : "drawn";
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const BoundaryToken& token = tokens[i];
@@ -240,7 +239,7 @@ void judge_boundary(const Boundary& boundary, std::vector<Suspect>& suspects) {
   }
 }
 
-// Draws that are spread more evenly than chance spreads them.
+// Judges draws that are spread more evenly than chance allows.
 void judge_evenness(const Evidence& evidence, std::vector<Suspect>& suspects) {
   if (!evidence.decisive || evidence.decisive->statistic != "too_good") return;
   suspects.push_back({"shared random bits: draws depend on each other",
@@ -275,8 +274,8 @@ void judge_pit(const Evidence& evidence, std::vector<Suspect>& suspects) {
   }
 }
 
-// Guards around the arrays of a call (calls/request_arrays.h) say what was written that is no
-// result: whatever the check was about, that is what is wrong.
+// Names writes outside of results, which the guards around a call's arrays (calls/request_arrays.h)
+// find. They are the bug, whatever the check was about.
 bool judge_writes(const std::string& message, std::vector<Suspect>& suspects) {
   for (const char* const guard : {"wrote in front of ", "wrote past the end of ",
                                   "wrote between two rows of ", ", which it may only read"}) {
@@ -287,7 +286,7 @@ bool judge_writes(const std::string& message, std::vector<Suspect>& suspects) {
   return false;
 }
 
-// The beginning of a message, as a part of a cause's name.
+// Returns the beginning of a message, as a part of a cause's name.
 std::string as_name(std::string text) {
   constexpr std::size_t kMost = 160;
   std::ranges::replace(text, '\n', ' ');
@@ -296,8 +295,8 @@ std::string as_name(std::string text) {
   return text;
 }
 
-// A call that gives nothing to judge is a cause of its own, whatever it was made for. That bad rows
-// are refused is judged by the check of these.
+// Names a call without results, which is a cause of its own in any check, except a refusal in the
+// check of bad rows.
 bool judge_calls(const std::string& check, const std::string& message,
                  std::vector<Suspect>& suspects) {
   constexpr std::string_view kRefused = "call refused: ";
@@ -314,12 +313,12 @@ bool judge_calls(const std::string& check, const std::string& message,
   return false;
 }
 
-// A check that compares calls says in which relation they differ: with the same rows, seeds and
-// parameters, everything but that relation is right.
+// Messages of checks that compare calls, which tell in which relation the calls differ. With the
+// same rows, seeds and parameters, only that relation is wrong.
 struct Said {
-  std::string_view begins;  ///< the message
+  std::string_view begins;  ///< beginning of the message
   const char* bug;
-  const char* bug_of_none = bug;  ///< where it says that something was drawn 0 times
+  const char* bug_of_none = bug;  ///< if the message says that something was drawn 0 times
 };
 constexpr Said kSaid[] = {
     {"indices", "batches: indices"},
@@ -358,7 +357,7 @@ void judge_message(const std::string& message, std::vector<Suspect>& suspects) {
   }
 }
 
-// What an exact check is there for says what its failure means.
+// Names the default cause of an exact check.
 void judge_check(const std::string& check, std::vector<Suspect>& suspects) {
   for (const CheckEntry& entry : kChecks) {
     if (check == entry.name && entry.bug != nullptr) suspects.push_back({entry.bug, entry.reason});
@@ -378,7 +377,7 @@ void add_suspects(const std::string& check, CheckOutcome& outcome) {
   if (judge_writes(outcome.message, suspects)) return;
   if (judge_calls(check, outcome.message, suspects)) return;
   judge_message(outcome.message, suspects);
-  // Where a mistake is known that gives the masks, their boundary adds nothing.
+  // If a known mistake explains the masks, their boundary adds nothing.
   if (evidence.boundary && suspects.empty()) {
     judge_boundary(*evidence.boundary, suspects);
     judge_draws(*evidence.boundary, suspects);

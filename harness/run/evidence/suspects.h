@@ -1,5 +1,5 @@
-// Which class of bug looks like this: a reader's first guess, made from the evidence by rules that
-// say their reason. It decides nothing.
+// Names the class of bugs that a failure looks like: a first guess for readers, made from the
+// evidence by rules that state their reason. It decides nothing.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace fairdraw::harness {
 
-/// Of a failed outcome of check `check`: appends the classes to its evidence, likeliest first. The
-/// classes are those of suites/gate/mutants: "lost tokens: ...", "temperature", "boundary of the
-/// mask", "ties", "shared random bits", "batch dependence", ... A rule on a profile calls a bin
-/// strange where its exact binomial p-value, times the number of bins, is below 1e-6.
+/// Appends classes of bugs to the evidence of a failed outcome of check `check`, likeliest first.
+/// The classes are those of suites/gate/mutants: "lost tokens: ...", "temperature", "boundary of
+/// the mask", "ties", "shared random bits", "batch dependence", ... A rule on a profile calls a bin
+/// strange if its exact binomial p-value, times the number of bins, is below 1e-6.
 void add_suspects(const std::string& check, CheckOutcome& outcome);
 
-/// Of an outcome that failed because the sampler gives no answers any more, and `why`: that is the
-/// only suspect, because what the check is about says nothing of a crash.
+/// Names the crash as the only suspect of an outcome that failed because the sampler no longer
+/// answers (`why`), because the check's subject says nothing about a crash.
 void suspect_the_process(const std::string& why, CheckOutcome& outcome);
 
 }  // namespace fairdraw::harness

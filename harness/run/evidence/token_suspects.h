@@ -1,4 +1,4 @@
-// What a wrong token is the right one of: another seed, offset, number or row. For
+// Explains a wrong token as the right one of another seed, offset, number or row. For
 // checks/exact/tokens.cpp.
 #pragma once
 
@@ -9,21 +9,21 @@
 
 namespace fairdraw::harness {
 
-/// A call, of rows from `first` of the case on, whose token for `sample` of `output` is not the
-/// model's (`models[row % size]` is row `row`). Notes what was observed and expected, the tokens
-/// around the wrong one, how small a call shows it, and where all tokens of the call follow from
-/// one mistake, that one: the seed of another output, an offset or a number that is lost, another
-/// row. Calls the sampler once more.
+/// Notes a wrong token of a call: what was observed and expected, the tokens around it, and how
+/// small a call shows it. If one mistake explains all tokens of the call, names it: the seed of
+/// another output, a lost offset or number, another row. The call has rows from `first` of the case
+/// on; its token for `sample` of `output` is not the model's (`models[row % size]` is row `row`).
+/// Calls the sampler once more.
 void note_wrong_draw(const CheckInput& input, const Request& request, const Response& response,
                      const std::vector<reference::IntegerRow>& models, std::int64_t first,
                      std::int64_t output, std::int32_t sample, CheckOutcome& outcome);
 
-/// Where a number that was drawn is no token of the vocabulary, and not -1: that.
+/// Notes that a drawn number is no token of the vocabulary, and not -1.
 void note_no_token(std::int32_t token, std::int64_t vocab, CheckOutcome& outcome);
 
-/// Of tokens around one that was drawn and is wrong: what the sampler's own mask says of them,
-/// where it reports one, so that a wrong mask and a draw that leaves a right one look different.
-/// Calls the sampler once more.
+/// Adds the bits of the sampler's own mask, if it reports one, to the tokens around a wrong one, so
+/// that a wrong mask and a draw that leaves a right mask look different. Calls the sampler once
+/// more.
 void note_own_mask(const CheckInput& input, const Request& request, std::int64_t row,
                    Boundary& boundary);
 

@@ -1,4 +1,4 @@
-// What a sampler of this process touches around its results.
+// Tests that accesses of a sampler around its results are detected in this process.
 #include "harness/run/calls/array_slots.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ Request request_of(std::int64_t rows, std::int64_t vocab) {
 constexpr WantedResults kWanted = {
     .statuses = true, .support_size = true, .mask = true, .probs = true, .logprobs = true};
 
-// Writes 0, which is what unused memory holds, so many values from the first token.
+// Writes one 0, the value of unused memory, so many values from the first token.
 struct Stray : ModelSampler {
   explicit Stray(std::int64_t distance) : at(distance) {}
   std::string run(const fairdraw_batch& batch) override {
@@ -46,7 +46,7 @@ TEST(Results, AWriteUpToTheLongestRowAwayIsSeen) {
          {std::int64_t{1}, std::int64_t{17}, std::int64_t{500}, std::int64_t{5000},
           std::int64_t{100'000}, kLongest / 2, kLongest - 1}) {
       Stray behind(rows + distance - 1), in_front(-distance);
-      // 16 values are compared one by one, the rest by what was touched.
+      // 16 values are compared one by one; farther writes show by the touched pages.
       EXPECT_EQ(run_request(behind, request_of(rows, 4), kWanted).damage,
                 distance <= 16 ? "wrote past the end of tokens" : "touched memory behind tokens")
           << rows << " rows, " << distance;
@@ -57,7 +57,7 @@ TEST(Results, AWriteUpToTheLongestRowAwayIsSeen) {
   }
 }
 
-// Changes one logit that it may only read.
+// Changes one logit, which the sampler may only read.
 struct Meddler : ModelSampler {
   explicit Meddler(std::int64_t logit) : at(logit) {}
   std::string run(const fairdraw_batch& batch) override {
@@ -68,7 +68,7 @@ struct Meddler : ModelSampler {
   std::int64_t at;
 };
 
-// 1 to 35 logits: whole turns of the four states of a hash, of 8 logits each, and all rests.
+// 1 to 35 logits: whole rounds of a hash of four states, 8 logits each, and all remainders.
 TEST(Inputs, AChangeOfAnyLogitIsSeen) {
   for (std::int64_t vocab = 1; vocab <= 35; ++vocab) {
     for (std::int64_t logit = 0; logit < vocab; ++logit) {
@@ -80,7 +80,7 @@ TEST(Inputs, AChangeOfAnyLogitIsSeen) {
   }
 }
 
-// One call's pages are no other's damage, whatever their sizes.
+// Pages that one call touched are not blamed on the next, for calls of any size.
 TEST(Results, RightCallsOfAllSizesAreNotBlamed) {
   ModelSampler sampler;
   for (const std::int64_t rows : {1, 300, 2, 5000, 1, 40, 5000, 3}) {
@@ -99,7 +99,7 @@ TEST(Results, AfterAStrayWriteTheNextCallIsRight) {
   EXPECT_TRUE(run_request(right, request_of(3, 4), {}).ran());
 }
 
-// As a callable of another language may do that keeps a view of its results.
+// A callable of another language may keep such a view of its results.
 TEST(Results, WhatASamplerHasKeptCanBeReadWhenItsThreadIsGone) {
   struct Keeping : ModelSampler {
     std::string run(const fairdraw_batch& batch) override {
@@ -115,11 +115,11 @@ TEST(Results, WhatASamplerHasKeptCanBeReadWhenItsThreadIsGone) {
   }).join();
   ASSERT_NE(sampler.kept, nullptr);
   EXPECT_GE(*sampler.kept, 0);
-  // The next thread takes them, so that there are never more than threads at a time.
+  // The next thread reuses the slots, so that there are never more slots than threads.
   std::thread([&] { EXPECT_EQ(result_slots(), slots); }).join();
 }
 
-// What has no slot lies on the heap, as far as it goes.
+// Arrays too long for a slot are on the heap, around which no pages are watched.
 TEST(Results, LongArraysHaveNoSlot) {
   ASSERT_NE(result_slots(), nullptr);
   EXPECT_TRUE(result_slots()->has_room(std::size_t{1} << 29));

@@ -1,5 +1,5 @@
-// Self-tests of the checks on batches of every size, and of those that look at tokens alone: the
-// right sampler passes under every set of abilities, a wrong one does not, and why is said.
+// Self-tests of the checks on batches of every size and of those that judge tokens alone: the right
+// sampler passes with every set of abilities, and a wrong one fails with the right message.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using Change = std::function<void(const fairdraw_batch&)>;
 
 enum class Claim { integers, tokens, engine };
 
-// The model with fewer abilities, and a change of what it is asked for, or has answered.
+// The model with fewer abilities and a change of its inputs or its answers.
 class Subject : public ModelSampler {
  public:
   explicit Subject(Claim claim) : claim_(claim) {
@@ -31,9 +31,9 @@ class Subject : public ModelSampler {
     description_.indices = claim == Claim::tokens;
   }
 
-  Change answered;                               // changes results
-  std::function<void(Row&)> row_changed;         // changes a row
-  std::function<std::int64_t(std::int64_t)> at;  // whose parameters a row has, in large batches
+  Change answered;
+  std::function<void(Row&)> row_changed;
+  std::function<std::int64_t(std::int64_t)> at;  // whose parameters rows have, in large batches
   std::function<std::uint64_t(std::uint32_t index, std::uint64_t word)> word_changed;
 
   std::string run(const fairdraw_batch& batch) override {
@@ -92,7 +92,7 @@ CheckOutcome judge(Sampler& sampler, const Setting& setting) {
   input.parameters = setting.parameters;
   input.row_input = setting.row_input;
   input.banned_tokens = setting.banned;
-  // A case of several rows asks for a part of those of `boundaries`.
+  // A case of several rows makes only a part of the rows of `boundaries`.
   input.rows = setting.check == check_boundaries ? 1 : setting.rows;
   input.seed = 31;
   const bool statistical = setting.check == check_batch_distribution;
@@ -136,7 +136,7 @@ TEST(Batches, WhatLargeBatchesGetWrongIsSeenAndTheSizeSaid) {
       expect_red(judge(sampler, law), "257 rows");
     }
   }
-  // The row that nothing can be drawn from, in the middle of a batch: token 0.
+  // The middle row of a batch, from which nothing can be drawn, gives token 0.
   for (const Claim claim : {Claim::integers, Claim::tokens, Claim::engine}) {
     Subject sampler(claim);
     sampler.answered = [](const fairdraw_batch& batch) {
@@ -161,7 +161,7 @@ TEST(Status, IsJudgedByTokensWhereNoneIsReported) {
       };
       expect_red(judge(sampler, {.check = check_status}), "and must give none");
     }
-    // A refusal of the whole call is no token.
+    // Refusing the whole call gives no token.
     struct Refusing : Subject {
       using Subject::Subject;
       std::string run(const fairdraw_batch& batch) override {
@@ -174,7 +174,7 @@ TEST(Status, IsJudgedByTokensWhereNoneIsReported) {
     };
     Refusing refusing(claim);
     EXPECT_STREQ(to_string(judge(refusing, {.check = check_status}).verdict), "passed");
-    // Nor is a call that holds no bad row to be refused.
+    // A call without bad rows must not be refused, either.
     Subject mate(claim);
     mate.answered = [](const fairdraw_batch& batch) {
       if (std::find(batch.tokens, batch.tokens + batch.outputs, -1) == batch.tokens + 1) {
@@ -197,7 +197,7 @@ TEST(Boundaries, TheRightSamplerPassesInEveryInput) {
                                                      .parameters = {{}}});
         EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
         EXPECT_GE(outcome.measures.at("tokens_expected"), 100);
-        // At most 1e-18 a token: not to be seen in a run's 1e-9.
+        // At most 1e-18 per token, which is negligible in a run's 1e-9.
         EXPECT_LE(outcome.spent(), 1e-18 * outcome.measures.at("tokens_expected"));
       }
     }
@@ -291,7 +291,7 @@ TEST(RowsOfOperations, ShowWhatIsWrongForOneValueAlone) {
 
 TEST(RowsOfOperations, ShowWhatBatchesPaddingAndBitmasksSpoil) {
   for (const Claim claim : {Claim::tokens, Claim::engine}) {
-    // All rows of a call of 16, and all rows behind padding, give their largest logit.
+    // All rows of a call of 16, and all rows after padding, give their largest logit.
     Subject sixteen(claim), padded(claim), word(claim);
     const auto take_largest = [](const fairdraw_batch& batch, std::int64_t row) {
       const float* const first = static_cast<const float*>(batch.logits) + row * batch.row_stride;
@@ -317,7 +317,7 @@ TEST(RowsOfOperations, ShowWhatBatchesPaddingAndBitmasksSpoil) {
   }
 }
 
-// Uniform numbers of 20 bits, and such as end below 1 or begin above 0.
+// Uniform numbers of 20 bits, and some that end below 1 or begin above 0.
 TEST(RowsOfOperations, ShowUniformsThatCannotReachATail) {
   const auto narrow = [](int bits) {
     return [bits](std::uint32_t, std::uint64_t word) { return word >> (64 - bits) << (64 - bits); };
@@ -352,7 +352,8 @@ TEST(RowsOfOperations, ShowUniformsThatCannotReachATail) {
 }
 
 TEST(Pit, OneOperationAndOneSampleOfManyAreSeen) {
-  // 10240 draws find a distance of 5.7 / sqrt(10240) = 0.056; 2048 of one operation that of 0.13.
+  // 10240 draws find a distance of 5.7 / sqrt(10240) = 0.056; 2048 draws of one operation find
+  // 0.13.
   const Setting setting{
       .check = check_pit, .family = Family::gaussian_wide, .rows = 320, .draws = 10'240};
   Subject right(Claim::tokens), cold(Claim::tokens), sample(Claim::tokens);
@@ -364,7 +365,7 @@ TEST(Pit, OneOperationAndOneSampleOfManyAreSeen) {
   sample.word_changed = [](std::uint32_t index, std::uint64_t word) {
     return index == 3 ? word >> 1 : word;
   };
-  // 320 draws of the lower half of their rows: 2 exp(-2 320 / 4) = 3.6e-70.
+  // 320 draws from the lower half of their rows: 2 exp(-2 320 / 4) = 3.6e-70.
   Setting flat = setting;
   flat.parameters = {{.temperature = 2}, {.temperature = 3}};
   expect_red(judge(sample, flat), "of sample 3 of 32");

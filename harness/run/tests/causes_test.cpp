@@ -1,4 +1,4 @@
-// The ranking of causes, on runs that are written down here.
+// Tests the ranking of causes on runs that are written here.
 #include "harness/run/evidence/causes.h"
 
 #include <gtest/gtest.h>
@@ -36,8 +36,8 @@ std::vector<std::string> names_of(const RunRecord& record) {
 using Names = std::vector<std::string>;
 using Places = std::vector<std::size_t>;
 
-// Masks name the mistake; what comes after them (draws outside of the support, a distribution that
-// lacks its tail) has it as a symptom, and is no cause of its own.
+// Masks name the mistake. Its consequences (draws outside of the support, a distribution without
+// its tail) are symptoms of the mistake, and not causes of their own.
 TEST(RankedCauses, SymptomsBelongToTheCauseThatTheyFollowFrom) {
   const RunRecord record =
       run_of({failed("a", "bets", {{"truncation: the tail is cut off", ""}}, "top_p"),
@@ -49,10 +49,10 @@ TEST(RankedCauses, SymptomsBelongToTheCauseThatTheyFollowFrom) {
   EXPECT_EQ(causes[0].name, "top_p: ignored");
   EXPECT_EQ(causes[0].reason, "why");
   EXPECT_EQ(causes[0].text.sentence, "top_p is ignored.");
-  EXPECT_EQ(causes[0].cases, (Places{1, 0, 2, 3}));  // the case that names it first
+  EXPECT_EQ(causes[0].cases, (Places{1, 0, 2, 3}));  // the case that names it is first
 }
 
-// What was found by asking again is a part of the sentence, unless the cause's name says it.
+// Conditions found by repeated calls are a part of the sentence, unless the cause's name says them.
 TEST(RankedCauses, TheFirstCauseSaysInWhichRowsItShows) {
   RunRecord record = run_of({failed("b", "mask", {{"top_p: ignored", "why"}})});
   record.samplers.front().conditions = {{"top_p", "rows with top_p"}, {"top_k", "rows with top_k"}};
@@ -72,22 +72,22 @@ TEST(RankedCauses, ARowThatIsWrongAloneDependsOnNoOther) {
   EXPECT_EQ(names_of(run_of(cases)).front(), "mask: too few tokens");
 }
 
-// A filter that a case does not ask for is not why it failed.
+// A cause in a filter does not explain cases that do not use this filter.
 TEST(RankedCauses, ACauseExplainsNoCaseInWhichItCannotShow) {
   EXPECT_EQ(
       names_of(run_of({failed("a", "mask", {{"top_p: ignored", ""}}),
                        failed("b", "bets", {{"truncation: the tail is cut off", ""}}, "top_k"),
                        failed("c", "mask", {{"top_p: ignored", ""}})})),
       (Names{"top_p: ignored", "truncation: the tail is cut off"}));
-  // Nor is a penalty of rows that have none.
+  // A penalty does not explain rows without one.
   EXPECT_EQ(names_of(run_of({failed("a", "processing", {{"repetition penalty", ""}}),
                              failed("b", "support", {{"out of support", ""}})}))
                 .size(),
             2U);
 }
 
-// Rows of padding that give tokens do not say why others do that must give none; rows that are
-// mixed up may.
+// Rows of padding that give tokens do not explain other bad rows that give tokens; a mix-up of rows
+// may.
 TEST(RankedCauses, PaddingDoesNotExplainOtherBadRows) {
   const auto judged = [](const char* of_batches) {
     return names_of(run_of({failed("a", "status", {{"bad values", ""}}),
@@ -105,10 +105,10 @@ TEST(RankedCauses, WhatExplainsMoreFailuresComesFirst) {
                                    failed("c", "mask", {{"temperature: ignored", ""}}),
                                    failed("d", "mask", {{"temperature: 1 % larger", ""}})});
   EXPECT_EQ(names_of(record), (Names{"temperature: ignored", "top_k: ignored"}));
-  EXPECT_EQ(ranked_causes(record)[0].cases.size(), 3U);  // 1 % larger is the temperature, too
+  EXPECT_EQ(ranked_causes(record)[0].cases.size(), 3U);  // 1 % larger is also the temperature
 }
 
-// Three cases of one check are more alike than one of each of three.
+// Three cases of one check are more alike than one case each of three checks.
 TEST(RankedCauses, ManyCasesOfOneCheckDoNotOutvoteSeveralChecks) {
   EXPECT_EQ(names_of(run_of({failed("a", "metamorphic", {{"shapes and batches", ""}}),
                              failed("b", "metamorphic", {{"shapes and batches", ""}}),
@@ -158,14 +158,14 @@ const char* const kAtMost = "definition of mass exactly at top_p: mass_above_at_
 TEST(RankedCauses, ARunAndIdentifyDoNotDisagree) {
   RunRecord record = run_of({failed("a", "mask", {{kAtMost, ""}, {"top_p: 1 % larger", ""}})});
   EXPECT_EQ(names_of(record).front(), kAtMost);
-  // Asked, the sampler follows another value: that is what is named.
+  // `identify` found another value, which is then named.
   record.samplers[0].seen = {
       "hf", {{"mass exactly at top_p", "mass_above_below_p", {"inclusive_mass_at_most_p"}}}};
   EXPECT_EQ(names_of(record).front(), kInclusive);
-  // It follows the profile: then it is no other definition.
+  // The sampler follows the profile, so another definition is not the cause.
   record.samplers[0].seen = {"fairdraw", {}};
   EXPECT_EQ(names_of(record).front(), "top_p: 1 % larger");
-  // No value explains what it does: what the case says stands.
+  // No value explains the sampler, so the case's own hint stands.
   record.samplers[0].seen = {"hf", {{"mass exactly at top_p", "mass_above_below_p", {}}}};
   EXPECT_EQ(names_of(record).front(), kAtMost);
 }

@@ -1,5 +1,5 @@
-// Self-tests of the checks of drafted chains: right samplers pass, and each wrong one is red in
-// the check that is there for it.
+// Self-tests of the checks of drafted chains: right samplers pass, and each wrong one fails in the
+// check that is made for it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ CheckOutcome judge(Sampler& sampler, CheckOutcome (*check)(const CheckInput&),
   input.parameters = {{}};
   input.rows = 300;
   input.draws = draws;
-  input.declared_discrepancy = dtype == DType::float32 ? 0.055 : 0.085;  // half of the draws each
+  input.declared_discrepancy = dtype == DType::float32 ? 0.055 : 0.085;  // each half of the draws
   input.seed = 9;
   input.false_fail_rate = kShare;
   return check(input);
@@ -48,7 +48,7 @@ TEST(Chains, PassWhereTheyAreRight) {
   }
 }
 
-// Whoever takes no 16-bit rows is not asked for them.
+// Samplers that take no 16-bit rows are not judged on them.
 TEST(Chains, Of16BitsAreForSamplersThatTakeThem) {
   struct Wide : ServingModel {
     Wide() { description_.float16 = description_.bfloat16 = false; }
@@ -80,11 +80,11 @@ TEST(Chains, CloseRowsHaveUnitsOfTheirDtype) {
       EXPECT_EQ(draft, 1);
       EXPECT_EQ(target, 1);
       EXPECT_EQ(left, moved * unit);
-      EXPECT_EQ(rows.draft[2], 0);  // the least likely
+      EXPECT_EQ(rows.draft[2], 0);  // the least likely token
       EXPECT_EQ(static_cast<double>(rows.target[2]), unit);
     }
   }
-  // What the mutants of the catalogue round away.
+  // The differences that mutants of the catalogue round away.
   const CloseRows ratio = close_ratio(source, DType::bfloat16);
   const float exact = ratio.target[1] / ratio.draft[1];
   EXPECT_NEAR((1 - static_cast<double>(exact)) * 256, 256.0 / 177, 1e-4);
@@ -96,7 +96,7 @@ TEST(Chains, CloseRowsHaveUnitsOfTheirDtype) {
 
 using Words = std::span<const std::uint64_t>;
 
-// One random word serves two purposes.
+// One random word has two purposes.
 struct SharedPurpose : ServingModel {
   SharedPurpose(Purpose from, Purpose to) : from_(from), to_(to) {}
   std::uint64_t chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
@@ -108,7 +108,7 @@ struct SharedPurpose : ServingModel {
   Purpose from_, to_;
 };
 
-// The bonus comes from the word that accepted the position before it.
+// The bonus uses the word that accepted the position before it.
 struct BonusSharesAcceptance : ServingModel {
   reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
                                  std::span<const float> target, std::size_t vocab, Words accept,
@@ -127,7 +127,7 @@ struct PositionsShareWords : ServingModel {
   }
 };
 
-// Every second chain draws with the words of its neighbour; seeds of a call are ignored.
+// Every second chain uses the words of its neighbour; seeds of a call are ignored.
 struct NeighboursShareWords : ServingModel {
   std::string run_chain(const fairdraw_chain& chain) override {
     std::vector<std::uint64_t> seed(static_cast<std::size_t>(chain.batch)), offset(seed.size());
@@ -144,7 +144,7 @@ struct NeighboursShareWords : ServingModel {
   }
 };
 
-// On rejection draws from the target, not from what the draft left of it.
+// Draws from the target after a rejection, not from what the draft left of it.
 struct RecoversFromTarget : ServingModel {
   reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
                                  std::span<const float> target, std::size_t vocab, Words accept,
@@ -159,7 +159,7 @@ struct RecoversFromTarget : ServingModel {
   }
 };
 
-// Takes every drafted token that the target can give.
+// Accepts every drafted token that the target can give.
 struct AcceptsEverything : ServingModel {
   reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
                                  std::span<const float> target, std::size_t vocab, Words accept,
@@ -169,7 +169,7 @@ struct AcceptsEverything : ServingModel {
   }
 };
 
-// Off by one at the boundary of acceptance, one word in 2^64: only given words can show it.
+// Is off by one at the boundary of acceptance: one word in 2^64, which only given words can show.
 struct BoundaryOffByOne : ServingModel {
   reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
                                  std::span<const float> target, std::size_t vocab, Words accept,
@@ -232,7 +232,7 @@ std::function<std::unique_ptr<Sampler>()> maker(Arguments... arguments) {
   return [=] { return std::make_unique<Mutant>(arguments...); };
 }
 
-// The distribution sees what is wrong with draws, for samplers of any arithmetic.
+// The check of the distribution finds wrong draws of samplers of any arithmetic.
 const Wrong kWrong[] = {
     {"recovery uses the word of acceptance",
      maker<SharedPurpose>(Purpose::recover, Purpose::accept), true, true},
@@ -262,8 +262,7 @@ TEST_P(WrongChains, AreRed) {
   EXPECT_EQ(outcome.failed(), GetParam().distribution_sees) << outcome.message;
 }
 
-// What is wrong with what is emitted shows without a rule too; what is wrong with acceptance alone
-// is the rule's.
+// Wrong emitted tokens show without a rule as well; wrong acceptance alone needs the rule.
 TEST_P(WrongChains, WithoutARuleAreJudgedByWhatTheyEmit) {
   struct Unstated : Sampler {
     explicit Unstated(std::unique_ptr<Sampler> given)
@@ -278,7 +277,7 @@ TEST_P(WrongChains, WithoutARuleAreJudgedByWhatTheyEmit) {
   };
   Unstated sampler(GetParam().make());
   // A word that is shared in a third of the calls moves the first two tokens by 0.015 in total
-  // variation, a quarter of what 50000 draws are sure to find.
+  // variation, a quarter of what 50000 draws certainly find.
   const CheckOutcome outcome = judge(sampler, check_chain_distribution, DType::float32, 300'000);
   const bool is_about_counts =
       GetParam().name == std::string("accepted stops at the first rejection");
@@ -287,7 +286,7 @@ TEST_P(WrongChains, WithoutARuleAreJudgedByWhatTheyEmit) {
 
 INSTANTIATE_TEST_SUITE_P(Mutants, WrongChains, testing::ValuesIn(kWrong));
 
-// A sampler that claims neither arithmetic nor seeds is judged by its distribution alone.
+// A sampler that claims neither arithmetic nor seeds is judged only by its distribution.
 TEST(Chains, OfASamplerWithItsOwnGeneratorAreJudgedByTheirDistribution) {
   struct Own : ServingModel {
     Own() {
@@ -303,7 +302,7 @@ TEST(Chains, OfASamplerWithItsOwnGeneratorAreJudgedByTheirDistribution) {
     std::uint64_t calls = 0;
   };
   Own sampler;
-  // Drafted ids that are no tokens fail whatever the arithmetic; nothing else is asked here.
+  // Drafted ids that are no tokens fail in any arithmetic; nothing else is judged here.
   EXPECT_STREQ(to_string(judge(sampler, check_chain).verdict), "passed");
   const CheckOutcome outcome = judge(sampler, check_chain_distribution);
   EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;

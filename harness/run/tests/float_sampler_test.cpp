@@ -1,5 +1,5 @@
-// A sampler as engines have them, in float32 and with a generator of its own, is judged by the
-// real oracle under its own profile. Right, it passes; wrong, it does not.
+// Tests that the real oracle judges a sampler like those of engines, in float32 and with its own
+// generator, under its profile: a right one passes, a wrong one fails.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace fairdraw::harness {
 namespace {
 
-// Temperature, top_k with ties, top_p from the small end of a sort, softmax, one uniform: what
-// profile hf describes.
+// Sampler as profile hf describes it: temperature, top_k with ties, top_p from the small end of a
+// sort, softmax, one uniform.
 class FloatSampler : public Sampler {
  public:
   explicit FloatSampler(bool drops_crossing_token) : drops_crossing_token_(drops_crossing_token) {
@@ -122,7 +122,7 @@ TEST(FloatSampler, FailsWithTheCrossingTokenDropped) {
   EXPECT_STREQ(to_string(judge(check_mask, true).verdict), "failed");
 }
 
-// The profile refuses NaN, which this sampler does not look for.
+// The profile refuses NaN, but this sampler does not check for NaN.
 TEST(FloatSampler, FailsWithBadRowsThatItsProfileRefuses) {
   const CheckOutcome outcome = judge(check_status, false);
   EXPECT_STREQ(to_string(outcome.verdict), "failed");

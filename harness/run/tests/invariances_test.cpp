@@ -1,4 +1,4 @@
-// What relations compare exactly, and what a relation that is judged in the band still does.
+// Tests the relations that are compared exactly, and those that are judged in the band.
 #include "harness/run/checks/exact/invariances.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ CheckInput input_of(Sampler& sampler) {
   return input;
 }
 
-// A row that is drawn from, and one that must fail.
+// Returns a row to draw from, and one that must fail.
 Request two_rows() {
   Request request;
   request.rows = 2;
@@ -50,12 +50,12 @@ TEST(OutsideOfBand, IsATokenOfARowThatMustFail) {
   sampled.tokens[1] = 0;
   EXPECT_EQ(outside_of_band(input_of(sampler), request, sampled, right),
             "row 1, which must fail: token 0");
-  // Where no statuses are reported too.
+  // The same without statuses.
   Response bare = sampled;
   bare.statuses.clear();
   EXPECT_EQ(outside_of_band(input_of(sampler), request, bare, right),
             "row 1, which must fail: token 0");
-  // And nobody answers for a row of padding.
+  // A row of padding is not judged.
   Request padding = request;
   padding.active = {1, 0};
   EXPECT_EQ(outside_of_band(input_of(sampler), padding, bare, right), "");
@@ -76,12 +76,12 @@ TEST(ScaledExactly, GivesNothingForSubnormals) {
   EXPECT_EQ(scaled_exactly(0.75F, -20), 0x1.8p-21F);
   EXPECT_EQ(scaled_exactly(0x1p-126F, 1), 0x1p-125F);
   EXPECT_EQ(scaled_exactly(0x1p127F, 1), std::nullopt);
-  EXPECT_EQ(scaled_exactly(0x1p-149F, -1), std::nullopt);  // nothing would be left
+  EXPECT_EQ(scaled_exactly(0x1p-149F, -1), std::nullopt);  // no bit would be left
   EXPECT_EQ(scaled_exactly(0x1p-126F, -1), std::nullopt);
   EXPECT_EQ(scaled_exactly(0x1p-127F, 1), std::nullopt);
 }
 
-// Why: a tile of subnormals alone has the octave of the least normal number, wherever it lies.
+// Because a tile of subnormals has the octave of the smallest normal number, at any scale.
 TEST(ScaledExactly, LeavesOutWhatChangesWeights) {
   std::vector<float> probs(257, 0.0F);
   probs[0] = 0x1p-80F;
@@ -91,7 +91,8 @@ TEST(ScaledExactly, LeavesOutWhatChangesWeights) {
   EXPECT_TRUE(reference::integer_model_from_probs(probs, {}).weight[256] == 0);
 }
 
-// Octaves at temperature 1, where c is no power of two, so that every shift is judged in the band.
+// Octaves at temperature 1, where c is not a power of two, so that every shift is judged in the
+// band.
 struct Steps final : LogitsSource {
   std::string name() const override { return "steps"; }
   DType dtype() const override { return DType::float32; }
@@ -104,7 +105,7 @@ struct Steps final : LogitsSource {
   }
 };
 
-// Reports rows with large logits as failed, and draws from them all the same.
+// Reports rows with large logits as failed, but draws from them.
 struct MisreportsLargeLogits final : ModelSampler {
   std::string run(const fairdraw_batch& batch) override {
     std::string refused = ModelSampler::run(batch);

@@ -1,4 +1,4 @@
-// Bugs that samplers have had, one step each.
+// Bugs that samplers have had, one wrong step each.
 #include "harness/run/tests/mutants.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ struct TemperatureOff : ServingModel {
   }
 };
 
-// What these two draw and what they report differ: masks stay right.
+// The next two mutants draw differently from what they report, and their masks stay right.
 struct LaneLost : ServingModel {
   std::int32_t choose(const IntegerRow& row, std::uint64_t word) override {
     const std::int32_t token = row.token_for(word);
@@ -49,7 +49,7 @@ struct TailLost : ServingModel {
   static constexpr std::size_t kRank = 1000;
   std::int32_t choose(const IntegerRow& row, std::uint64_t word) override {
     if (row.weight.size() <= kRank) return row.token_for(word);
-    if (row.weight != last_weight_) {  // one sort a row, not one a token
+    if (row.weight != last_weight_) {  // one sort per row, not per token
       last_weight_ = row.weight;
       std::vector<reference::RowWeight> weights = row.weight;
       std::nth_element(weights.begin(), weights.begin() + kRank - 1, weights.end(),
@@ -110,7 +110,7 @@ struct OffsetAddedToIndex : ServingModel {
   }
 };
 
-// Words in steps of the golden ratio: every stretch of them is spread evenly.
+// Words in steps of the golden ratio, so that any consecutive words are spread evenly.
 struct DrawsTooEven : ServingModel {
   std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
                      std::uint32_t) override {
@@ -159,7 +159,7 @@ struct VocabIsAToken : ServingModel {
   }
 };
 
-// Bans and penalties are those of the call's first row.
+// Uses the bans and penalties of the call's first row.
 struct FirstProcessingForAll : ServingModel {
   IntegerRow model(const Row& row) override {
     Row changed = row;

@@ -10,7 +10,7 @@
 
 namespace fairdraw::harness {
 
-/// A mutant: what is wrong with it, and how to make it.
+/// A mutant: a description of its mistake, and its factory.
 struct Mutant {
   std::string name;
   std::function<std::unique_ptr<Sampler>()> make;

@@ -1,6 +1,6 @@
-// Self-tests of the checks: the sampler that is right by definition passes each of them, and each
-// mutant turns the one red that is there for it. Draws and declared discrepancies are such that
-// the design's power (miss probability 1e-6) reaches them: an underpowered check would not be red.
+// Self-tests of the checks: the sampler that is right by definition passes each check, and each
+// mutant fails the check that is made for it. Draws and declared discrepancies are within the
+// design's power (miss probability 1e-6), because an underpowered check would not fail.
 #include "harness/run/tests/mutants.h"
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ const std::vector<Setting>& settings() {
       {"bets", check_bets, Family::gaussian, 200, {{}}, 1, 100'000, 0.05},
       {"bets on a tail", check_bets, Family::zipf, 4096, {{}}, 1, 50'000, 0.1},
       {"binomial", check_binomial, Family::gaussian, 200, {{}}, 1, 50'000, 0.03},
-      // 51200 draws: a distance of 6.5 / sqrt(51200) = 0.029.
+      // 51200 draws find a distance of 6.5 / sqrt(51200) = 0.029.
       {"pit", check_pit, Family::gaussian_wide, 500, {{.top_k = 40}}, 5120, 51'200, 0.032},
   };
   return all;
@@ -186,7 +186,7 @@ TEST(Mutants, AllHaveAKiller) {
   }
 }
 
-// A sampler that says something else of itself than the one whose results it has.
+// A sampler with the results of another one and a different description.
 class Saying : public ForwardingSampler {
  public:
   Saying(std::unique_ptr<Sampler> sampler, void (*change)(SamplerDescription&))
@@ -202,7 +202,7 @@ class Saying : public ForwardingSampler {
 };
 
 #if defined(__x86_64__)
-// Flushing is a cause of its own, and not judged where the promise is declined; rounding is.
+// Flushing is a cause of its own, and not judged if the promise is declined; rounding is judged.
 TEST(FloatEnvironment, ThatFlushesIsACauseAndMayBeDeclined) {
   const Setting& by = setting("float_environment");
   const auto causes_of = [](const CheckOutcome& outcome) {
@@ -225,7 +225,7 @@ TEST(FloatEnvironment, ThatFlushesIsACauseAndMayBeDeclined) {
 }
 #endif
 
-// Gives token 0 where a row is bad, and none where it is padding.
+// Gives token 0 for bad rows, and none for padding.
 class AnswersBadRows final : public Saying {
  public:
   using Saying::Saying;
@@ -244,7 +244,7 @@ class AnswersBadRows final : public Saying {
   }
 };
 
-// A sampler whose caller refuses bad rows is asked for none; for padding it is.
+// A sampler whose caller refuses bad rows is judged on padding, but not on bad rows.
 TEST(BadRows, MayBeDeclined) {
   const auto plain = [](SamplerDescription& said) {
     said.exact_integer = said.reports_status = false;
@@ -269,7 +269,7 @@ TEST(TooGood, IsConfirmedOnFreshDraws) {
       << outcome.message;
 }
 
-// A gross fault ends the case with its first batches.
+// A large fault ends the case in its first batches.
 TEST(Bets, EndAsSoonAsTheyKnow) {
   const auto sampler = make_mutant("one lane of 16 never drawn");
   const CheckOutcome outcome = run(*sampler, setting("bets"));
@@ -277,9 +277,9 @@ TEST(Bets, EndAsSoonAsTheyKnow) {
   EXPECT_NE(outcome.message.find("was drawn 0 times"), std::string::npos) << outcome.message;
 }
 
-// A fault that is too small for the draws is suspicious at their end, and worth more of them: it
-// ends red, or at four times the draws as something to watch. Between the draws that show nothing
-// and those that suffice there are such.
+// A fault that is too small for the draws is suspicious at their end, and gets more draws. The case
+// then fails, or ends at four times the draws as something to watch. Some of these numbers of draws
+// are between showing nothing and sufficing.
 TEST(Bets, GoOnWhileTheyAreSuspicious) {
   int went_on = 0;
   for (std::uint64_t draws = 16'000; draws <= 64'000; draws += draws / 4) {
@@ -296,8 +296,8 @@ TEST(Bets, GoOnWhileTheyAreSuspicious) {
   EXPECT_GT(went_on, 0);
 }
 
-// The effect size of a wrong sampler: an interval that excludes 0, and holds the distance of the
-// two distributions, whose largest probability differs the most.
+// The effect size has an interval. For a right sampler it begins at 0; for a wrong one it excludes
+// 0 and begins below the observed total variation.
 TEST(EffectSize, IsAnInterval) {
   ModelSampler fair;
   const CheckOutcome right = run(fair, setting("chi_squared"));
@@ -319,7 +319,7 @@ TEST(Orderings, AreFourWhereLanesAreNotIds) {
   }
 }
 
-// Two tokens: the exact distribution of 200 further draws is tested as well.
+// With two tokens, the exact distribution of 200 further draws is tested as well.
 TEST(SmallSupports, AreJudgedExactly) {
   ModelSampler sampler;
   Setting two = setting("chi_squared");
@@ -330,7 +330,7 @@ TEST(SmallSupports, AreJudgedExactly) {
   EXPECT_EQ(outcome.measures.count("exact_multinomial_p_value"), 1U);
 }
 
-// No pairs where seeds are not promised to be independent.
+// There are no pairs unless seeds are promised to be independent.
 TEST(Pairs, AreJudgedWhereTheSamplerPromisesThem) {
   struct NoPromise : ModelSampler {
     NoPromise() { description_.randomness.seeds = false; }
@@ -342,7 +342,7 @@ TEST(Pairs, AreJudgedWhereTheSamplerPromisesThem) {
   EXPECT_EQ(run(silent, setting("pit")).measures.count("rows_table_p_value"), 0U);
 }
 
-// One token an output: as many draws of as many rows, in more calls.
+// With one token per output, as many draws of as many rows take more calls.
 TEST(RowsThroughTheirDistributions, AreDrawnInCallsWhereOutputsHaveOneSample) {
   struct OneSample : ModelSampler {
     OneSample() { description_.num_samples = false; }
@@ -360,7 +360,7 @@ TEST(RowsThroughTheirDistributions, AreDrawnInCallsWhereOutputsHaveOneSample) {
   EXPECT_EQ(one.most_samples, 1);
   EXPECT_EQ(in_calls.draws, in_samples.draws);
   EXPECT_EQ(in_calls.rows, in_samples.rows);
-  // Samples are judged by their number, too, and share the level with that.
+  // Samples are also judged by their number, which takes a share of the level.
   EXPECT_LT(in_calls.min_discrepancy, in_samples.min_discrepancy);
 }
 
@@ -377,7 +377,7 @@ TEST(Underpowered, IsSaidBeforeAnyDraw) {
   }
 }
 
-// The same sampler under less: every check passes, or says which ability is missing.
+// The same sampler with fewer abilities: every check passes, or names the missing ability.
 TEST(Abilities, AreSkippedWithTheReason) {
   struct Modest : ModelSampler {
     Modest() {
@@ -389,7 +389,7 @@ TEST(Abilities, AreSkippedWithTheReason) {
   };
   for (const Setting& entry : settings()) {
     Modest sampler;
-    Setting fewer = entry;  // without samples and indices each draw is a row of its own
+    Setting fewer = entry;  // without samples and indices each draw needs a row
     fewer.draws = std::min<std::uint64_t>(entry.draws, 5000);
     fewer.rows = std::min<std::int64_t>(entry.rows, 640);
     fewer.declared = 1;

@@ -1,5 +1,5 @@
-// Rows of probabilities: how they are made of logits, how built-in samplers take them, and what
-// the checks see on them.
+// Tests rows of probabilities: how they are made from logits, how built-in samplers take them, and
+// what the checks find in them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@
 namespace fairdraw::harness {
 namespace {
 
-constexpr float kDyadicTemperature = 0x1.715476p0F;  // c = 1: a logit is an exponent of 2
+constexpr float kDyadicTemperature = 0x1.715476p0F;  // c = 1, so a logit is an exponent of 2
 
 bool is_power_of_two(float value) {
   int exponent = 0;
@@ -27,7 +27,7 @@ TEST(ToProbabilities, KeepsPowersOfTwo) {
       family_source(family, 1, vocab, DType::float32)->fill(0, row);
       to_probabilities(row, kDyadicTemperature, DType::float32);
       for (const float p : row) EXPECT_TRUE(is_power_of_two(p)) << p;
-      const double sum = std::accumulate(row.begin(), row.end(), 0.0);  // exact: few bits
+      const double sum = std::accumulate(row.begin(), row.end(), 0.0);  // exact, with few bits
       EXPECT_LE(sum, 1);
       EXPECT_GT(sum, 0.5);
       EXPECT_TRUE(family != Family::mass_exactly_p || sum == 1) << sum;
@@ -39,13 +39,13 @@ TEST(ToProbabilities, NormalisesEverythingElse) {
   std::vector<float> row = {0, 1, -std::numeric_limits<float>::infinity(), -3};
   const double z = 1 + std::exp(-1.0) + std::exp(-4.0);
   to_probabilities(row, 1, DType::float32);
-  // c is right to half an ulp: 4 * 2^-24 in the exponent, and one rounding of the result.
+  // c is exact to half an ulp: 4 * 2^-24 in the exponent, and one rounding of the result.
   EXPECT_NEAR(row[0], std::exp(-1.0) / z, 6 * 0x1p-24);
   EXPECT_NEAR(row[1], 1 / z, 6 * 0x1p-24);
   EXPECT_EQ(row[2], 0.0F);
   EXPECT_NEAR(row[3], std::exp(-4.0) / z, 6 * 0x1p-24);
   std::vector<float> narrow = {0, 1, -3};
-  to_probabilities(narrow, 0, DType::bfloat16);  // 0: as 1
+  to_probabilities(narrow, 0, DType::bfloat16);  // 0 counts as 1
   for (const float p : narrow) EXPECT_EQ(p, rounded_to(DType::bfloat16, p));
   EXPECT_NEAR(narrow[1], 1 / z, 0x1p-8);
 }
@@ -100,7 +100,7 @@ CheckOutcome judge(Sampler& sampler, CheckOutcome (*check)(const CheckInput&), F
   return check(input);
 }
 
-// Equality at a partial sum of 1/2: the token after it does not belong to the nucleus.
+// At equality with a partial sum of 1/2, the next token does not belong to the nucleus.
 TEST(Probabilities, EqualityAtAPartialSumIsSeen) {
   struct AtMost : ModelSampler {
     reference::IntegerRow model(const Row& row) override {

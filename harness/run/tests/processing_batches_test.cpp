@@ -1,4 +1,4 @@
-// Self-tests of processing over whole batches: counts, padding, requests that come and go.
+// Self-tests of processing over whole batches: counts, padding, and requests that come and go.
 #include "harness/run/checks/exact/processing_batches.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ CheckOutcome judge(Sampler& sampler, Expect expect) {
   return outcome;
 }
 
-// The model, one row's processing changed. It claims the arithmetic, or the distribution alone.
+// The model with one row's processing changed. It claims the arithmetic, or the distribution only.
 struct Changed : ModelSampler {
   using Change = std::function<void(RowProcessing&, std::size_t vocab)>;
   explicit Changed(Change change, bool exact = true) : change_(std::move(change)) {
@@ -75,7 +75,7 @@ TEST(ProcessingOfBatches, PassesTheModel) {
   }
 }
 
-// A bias of an id that is no token is put on the token next to it.
+// Moves a bias of an id that is no token to the nearest token.
 struct BiasClamped : Changed {
   BiasClamped(bool clamps, bool seeds)
       : Changed(
@@ -101,7 +101,7 @@ CheckOutcome judge_processing(Sampler& sampler, const reference::Semantics& sema
   return check_processing(input);
 }
 
-// Whatever the profile is called, and with seeds or without: what it promises of bad rows decides.
+// The profile's promise about bad rows decides, not its name, with seeds or without.
 TEST(BadProcessing, FailsWhereTheProfilePromisesAnError) {
   using reference::InvalidParameter;
   for (const char* profile : {"fairdraw", "vllm_torch"}) {
@@ -120,7 +120,7 @@ TEST(BadProcessing, FailsWhereTheProfilePromisesAnError) {
   }
 }
 
-// Narrow counts are told by one token: whatever the sampler claims.
+// One token shows a counter that is too narrow, for any claim of the sampler.
 TEST(LargeCounts, SeeCountersThatAreTooNarrow) {
   const std::pair<const char*, std::int32_t (*)(std::int32_t)> kept[] = {
       {"int8, saturated", [](std::int32_t n) { return std::min(n, 127); }},
@@ -138,7 +138,7 @@ TEST(LargeCounts, SeeCountersThatAreTooNarrow) {
   }
 }
 
-// The lists of a row are those of the active rows before it.
+// A row gets its lists as if only active rows came before it.
 struct ShiftedByPadding : ModelSampler {
   std::string run(const fairdraw_batch& batch) override {
     call_ = &batch;
@@ -167,7 +167,7 @@ struct ShiftedByPadding : ModelSampler {
   std::int64_t row_ = 0;
 };
 
-// A row that is padding and has a bad list is a bad row.
+// Reports padding with a bad list as a bad row.
 struct LooksAtPadding : ModelSampler {
   void finish(const fairdraw_batch& batch) override {
     const LogitsProcessing processing = processing_of(batch);
@@ -190,7 +190,7 @@ TEST(Padding, IsPassedOver) {
   EXPECT_TRUE(judge(looking, expect_padding_passed_over).failed());
 }
 
-// State by request, which the sampler tells by its seed.
+// Keeps state by request, which the sampler identifies by its seed.
 struct ByRequest : ModelSampler {
   std::string run(const fairdraw_batch& batch) override {
     ++calls_;
@@ -209,7 +209,7 @@ struct ByRequest : ModelSampler {
   std::map<std::uint64_t, std::uint64_t> last_call_, restored_at_;
 };
 
-// State by slot: a request that follows another at once gets its repetition penalty.
+// Keeps state by slot: a request that directly follows another gets its repetition penalty.
 struct BySlot : ModelSampler {
   std::int64_t parameters_row(const fairdraw_batch& batch, std::int64_t row) override {
     row_ = row;

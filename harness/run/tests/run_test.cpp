@@ -1,4 +1,4 @@
-// Requests, seeds, jobs: what carries the checks.
+// Tests requests, seeds and jobs, which all checks use.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 // Known answers of Random123's distribution (kat_vectors, philox4x32 10).
 TEST(RandomWord, MatchesKnownAnswers) {
   EXPECT_EQ(random_word(0, 0, Purpose::draw, 0), 0xe169c58d6627e8d5ULL);
-  // Counter and key all ones: purpose is no enumerator then, but a word like the others.
+  // With all ones in counter and key, the purpose is no enumerator, but a word like the others.
   EXPECT_EQ(random_word(~0ULL, ~0ULL, static_cast<Purpose>(0xffffffffU), 0xffffffffU),
             0x41c83b0e408f276dULL);
 }
@@ -44,7 +44,6 @@ TEST(CaseSeed, DependsOnRunAndCase) {
   EXPECT_NE(case_seed(7, "mask/gaussian"), case_seed(7, "mask/gaussiam"));
 }
 
-// Records what it was given.
 struct Recorder : ModelSampler {
   std::string run(const fairdraw_batch& batch) override {
     address = reinterpret_cast<std::uintptr_t>(batch.logits);

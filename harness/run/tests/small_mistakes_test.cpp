@@ -1,4 +1,4 @@
-// The draws that small mistakes take, against the normal approximation and small cases by hand.
+// Tests the draws needed for small mistakes by the normal approximation and by small cases.
 #include "harness/run/checks/statistical/small_mistakes.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace fairdraw::harness {
 namespace {
 
-// The level of each of two looks.
+// Level of each of two looks.
 const double kOfALook = TwoStages(1e-12).each;
 
 TEST(DrawsToFind, find_it_and_half_of_them_do_not) {

@@ -1,5 +1,5 @@
-// Self-tests of the checks of speculation: right samplers pass, wrong ones are red in the check
-// that is there for what is wrong with them.
+// Self-tests of the checks of speculation: right samplers pass, and wrong ones fail in the check
+// that is made for their mistake.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -45,13 +45,14 @@ TEST(Speculation, PassesWhereItIsRight) {
   for (const std::string& name : builtin_sampler_names()) {
     const auto sampler = make_builtin_sampler(name);
     if (!sampler->description().speculation) continue;
-    // Under the sanitizers 30 s a sampler: there one instruction set and the model.
+    // Each sampler takes 30 s under the sanitizers, which therefore get one instruction set and the
+    // model.
     const bool is_reduced = std::getenv("FAIRDRAW_REDUCED") != nullptr;
     if (is_reduced && name != "cpu" && name != "model") continue;
     for (const auto check :
          {check_speculation, check_speculation_distribution, check_tree_distribution}) {
       for (const bool processed : {false, true}) {
-        if (processed && check == check_tree_distribution) continue;  // its rows are as they come
+        if (processed && check == check_tree_distribution) continue;  // its rows have no processing
         const CheckOutcome outcome = judge(*sampler, check, processed);
         const bool takes_it = !processed || sampler->description().speculation_processing;
         EXPECT_STREQ(to_string(outcome.verdict), takes_it ? "passed" : "skipped")
@@ -62,8 +63,7 @@ TEST(Speculation, PassesWhereItIsRight) {
   }
 }
 
-// The exact check meets what it is there for: drafts that are accepted, and requests of every
-// status that drafts have.
+// The exact check covers accepted drafts, and requests of every status that drafts can have.
 TEST(Speculation, RequestsMeetEveryStatus) {
   const auto sampler = make_builtin_sampler("model");
   const CheckOutcome outcome = judge(*sampler, check_speculation);
@@ -207,7 +207,7 @@ struct Picky : ServingModel {
         EXPECT_TRUE(token >= 0 && token < call.vocab);
         if (call.draft_law == 0 || call.dtype != 0) continue;
         const float q = static_cast<const float*>(call.draft)[(row - b + i) * call.vocab + token];
-        EXPECT_GT(q, -INFINITY);  // a token that the draft gives
+        EXPECT_GT(q, -INFINITY);  // the draft can give the token
       }
     }
     return ServingModel::run_speculation(call);
@@ -224,8 +224,8 @@ TEST(Speculation, OnlyWhatASamplerTakesIsAskedOfIt) {
   }
 }
 
-// Where r_1 is 1 - 2^-20 and the rows behind it are equal, s is 0 in real arithmetic, and a few
-// units of 2^-25 in float32: h_1 is 2^-5 or so there, and the draft may be accepted.
+// If r_1 is 1 - 2^-20 and the rows after it are equal, s is 0 in real arithmetic, and a few units
+// of 2^-25 in float32. h_1 is then about 2^-5 in float32, and the draft may be accepted.
 TEST(Speculation, WhatABlockLeavesMayBeTooLittleForFloat32) {
   const Distribution draft = {0.5, 0.5}, target = {0.5 - 0x1p-21, 0.5 + 0x1p-21};
   const auto judged = [&](std::size_t accepted, std::int32_t drafted) {
@@ -239,9 +239,9 @@ TEST(Speculation, WhatABlockLeavesMayBeTooLittleForFloat32) {
     block.table().judge(1e-12, outcome);
     return outcome;
   };
-  // Once in 1001 draws, of probability 2^-21: 5e-4, and far above the level.
+  // Once in 1001 draws with probability 2^-21: 5e-4, far above the level.
   EXPECT_STREQ(to_string(judged(1, 0).verdict), "passed") << judged(1, 0).message;
-  // The other draft always stands.
+  // The other draft is always accepted.
   EXPECT_STREQ(to_string(judged(1, 1).verdict), "failed");
 }
 

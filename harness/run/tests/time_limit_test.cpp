@@ -1,4 +1,4 @@
-// What becomes of cases whose sampler is slow call after call, and of a run that takes too long.
+// Tests cases whose sampler is slow in every call, and runs that take too long.
 #include "harness/run/time_limit.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ Request one_row() {
   return request;
 }
 
-// As checks do: calls until one does not run.
+// Makes calls until one does not run, as checks do.
 Job endless(std::atomic<int>& calls) {
   Job job;
   job.make_sampler = [] { return std::make_unique<Slow>(); };
@@ -76,7 +76,7 @@ TEST(TimeLimit, EndsARunAndLeavesOutWhatIsLeft) {
   }
 }
 
-// Stops this process for so long; another one lets it go on.
+// Stops this process for a time; another process then continues it.
 void stop_for(std::chrono::milliseconds time) {
   const pid_t stopped = getpid(), other = fork();
   if (other == 0) {
@@ -95,7 +95,7 @@ TEST(TimeLimit, CountsNoTimeInWhichTheProcessIsStopped) {
   stop_for(std::chrono::milliseconds(1500));
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1500));
   EXPECT_FALSE(limit.is_over());
-  // On its way again, the clock goes as fast as any other, and no faster.
+  // After that the clock runs as fast as any other, and no faster.
   const auto steady = std::chrono::steady_clock::now();
   const RunningClock::time_point before = RunningClock::now();
   while (!limit.is_over()) std::this_thread::sleep_for(RunningClock::kBeat);

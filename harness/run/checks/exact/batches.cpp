@@ -1,6 +1,7 @@
-// The number of rows as an axis: kernels are chosen by it, and each must give what the others give.
+// Judges rows in batches of many sizes, because engines choose kernels by the number of rows, and
+// each kernel must give the same results.
 //
-// What it cannot see: thresholds between two sizes that are taken back before the next one.
+// Cannot see: a kernel that is used only between two of the sizes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,18 +20,18 @@ namespace {
 
 using reference::Membership;
 
-// Whole rows of probabilities are asked for up to here: 64 MiB.
+// Maximum number of probabilities in a call that requests whole rows of them: 64 MiB.
 constexpr std::int64_t kMostProbabilities = std::int64_t{1} << 24;
 
-// What must be reported of a base row, whatever the batch.
+// The right results of a base row in any batch.
 struct Answer {
-  bool judged = true;       // the profile says what becomes of it
-  bool may_refuse = false;  // nor does it have to run where no status can be reported
+  bool judged = true;       // whether the profile defines them
+  bool may_refuse = false;  // a call with the row may be refused if no status can be reported
   RowStatus status = RowStatus::ok;
-  std::vector<std::uint32_t> in, open;  // masks; open: both are right
-  std::int32_t least = 0, most = 0;     // support sizes
-  std::vector<float> probs;             // of exact samplers
-  reference::IntegerRow model;          // of exact samplers
+  std::vector<std::uint32_t> in, open;  // masks; for tokens in `open` both bits are right
+  std::int32_t least = 0, most = 0;     // bounds on the support size
+  std::vector<float> probs;             // only for exact samplers
+  reference::IntegerRow model;          // only for exact samplers
 };
 
 std::vector<std::uint32_t> packed(std::int64_t vocab, const std::function<bool(std::size_t)>& is) {
@@ -59,7 +60,7 @@ Answer answer_of(const CheckInput& input, const Request& base, std::int64_t row)
     return answer;
   }
   answer.judged = distribution.defined || distribution.must_fail;
-  if (distribution.must_fail) answer.status = RowStatus::no_allowed_token;  // or another
+  if (distribution.must_fail) answer.status = RowStatus::no_allowed_token;  // or another error
   const auto is = [&](Membership which) {
     return packed(base.vocab, [&, which](std::size_t id) {
       return !distribution.membership.empty() && distribution.membership[id] == which;
@@ -72,11 +73,11 @@ Answer answer_of(const CheckInput& input, const Request& base, std::int64_t row)
   return answer;
 }
 
-// A row of a call: which base row it is, and with which seed it draws.
+// A row of a call: its base row and the seed of its draw.
 struct Place {
   std::int64_t base;
   std::uint64_t seed;
-  std::int32_t token = 0;  // the right one, where `known`
+  std::int32_t token = 0;  // the right token, if `known`
   bool known = false;
 };
 
@@ -89,8 +90,8 @@ class Batches {
     for (std::int64_t row = 0; row < base_.rows; ++row) {
       answers_.push_back(answer_of(input, base_, row));
     }
-    // No two rows that lie a power of two apart are the same base row: the number of base rows is
-    // odd (suites/gate/cases/batch_cases.cpp).
+    // The number of base rows is odd (suites/gate/cases/batch_cases.cpp), so two rows whose
+    // distance is a power of two are different base rows.
     for (std::int64_t i = 0; i < most_; ++i) {
       places_.push_back({i % input.rows, mixed(input.seed + 3, static_cast<std::uint64_t>(i))});
     }
@@ -98,7 +99,7 @@ class Batches {
 
   const Request& base() const { return base_; }
 
-  // Tokens that are known before: the model's, or what the sampler gives the row alone.
+  // Finds the expected tokens: the model's, or those that the sampler gives each row alone.
   void draw_alone() {
     const bool alone = input_.sampler->description().per_request_seeds;
     for (Place& place : places_) {
@@ -120,7 +121,7 @@ class Batches {
   }
 
   void compare(std::int64_t size) {
-    // Other places of the batch for the same row, each time.
+    // Each size takes the same rows at other places of the batch.
     std::vector<Place> places;
     for (std::int64_t i = 0; i < size; ++i) {
       places.push_back(places_[static_cast<std::size_t>((i + size) % most_)]);
@@ -133,10 +134,10 @@ class Batches {
       outcome_.leave_out(lack_of("bad_rows"));
       return;
     }
-    // A row that nothing can be drawn from, in the middle.
+    // The middle row becomes one from which nothing can be drawn.
     const std::int64_t middle = size / 2;
     Place& bad = places[static_cast<std::size_t>(middle)];
-    // Some profiles draw from it, because they bound masked logits from below.
+    // Some profiles draw from such a row, because they bound masked logits from below.
     bad = {base_.rows - 1, bad.seed, -1, answers_.back().status != RowStatus::ok};
     std::copy_n(base_.row(bad.base), base_.vocab,
                 request_.logits.begin() + static_cast<std::ptrdiff_t>(middle * base_.vocab));
@@ -146,7 +147,7 @@ class Batches {
   }
 
  private:
-  // The last base row: nothing is allowed.
+  // Appends the last base row, in which no token is allowed.
   void add_empty_row() {
     const Request first = pick_rows(base_, {0});
     append_row(first, 0, base_);
@@ -162,7 +163,7 @@ class Batches {
     return reported(input_.sampler->description(), base_, wanted);
   }
 
-  // Makes a call of these rows, in memory that is kept: a large batch is made of many pages.
+  // Makes a call of these rows, in memory that is kept, because a large batch takes many pages.
   void fill(const std::vector<Place>& places) {
     request_.input = base_.input;
     request_.dtype = base_.dtype;
@@ -186,7 +187,7 @@ class Batches {
     }
   }
 
-  // Runs the call that was made of these rows.
+  // Runs the call that fill() made of these rows.
   Response run(const std::vector<Place>& places, const std::string& name,
                const WantedResults& wanted) {
     Response response = run_request(*input_.sampler, request_, wanted);
@@ -199,7 +200,7 @@ class Batches {
     return response;
   }
 
-  // No status can be reported, and the profile gives one of the rows no token.
+  // Returns whether no status can be reported and some row may fail under the profile.
   bool may_refuse(const std::vector<Place>& places) const {
     if (input_.sampler->description().reports_status) return false;
     return std::any_of(places.begin(), places.end(), [this](const Place& place) {
@@ -222,7 +223,7 @@ class Batches {
     }
   }
 
-  // Why this is not what the row gives in any batch; empty: it is.
+  // Returns why this is not the row's result; empty if it is.
   std::string fault_of(const Response& response, const Place& place, std::size_t row) const {
     const Answer& answer = answers_[static_cast<std::size_t>(place.base)];
     if (!answer.judged) return {};
@@ -278,8 +279,8 @@ class Batches {
   Request request_;
 };
 
-// All of them; of a case of few different rows, which is one of many sizes of the vocabulary, one
-// small batch and one larger one, as its seed decides.
+// Returns all sizes. A case of few different rows, which is one of many vocabulary sizes, takes one
+// small and one larger batch, chosen by its seed.
 std::vector<std::int64_t> sizes_of(const CheckInput& input) {
   if (input.rows >= kRowsOfAllSizes) return {std::begin(kBatchSizes), std::end(kBatchSizes)};
   constexpr std::int64_t kSmall[] = {1, 2, 3, 8}, kLarger[] = {33, 33, 33, 65};

@@ -1,12 +1,13 @@
-// Boundary tokens seen in tokens alone: rows in which what a filter keeps last, and what it drops
-// first, is heavy.
+// Judges filters by tokens alone, in rows where the last token that a filter keeps, and the first
+// one that it drops, are likely.
 //
-// A token that must go and does not is drawn, and one draw of it is proof. One that must stay and
-// does not is missing, and so are groups of tokens, one of which must be drawn (missing_tokens.h):
-// some 600 of them a case, and some 40 cases, come to 3e-14 of the run's 1e-9.
+// A token that must be dropped and is not appears in the draws, and one draw of it is proof. A
+// token that must stay and does not is missing, and so are groups of tokens of which at least one
+// must be drawn (missing_tokens.h). Some 600 of these per case, in some 40 cases, spend 3e-14 of
+// the run's 1e-9.
 //
-// What it cannot see: boundaries among tokens of little mass; those are in masks. And shares that
-// are wrong, as long as none is 0; those are in distributions.
+// Cannot see: boundaries among tokens of little mass, which are judged in masks; and wrong
+// probabilities other than 0, which are judged in distributions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +23,8 @@ namespace {
 
 using reference::Membership;
 
-// A case of several rows asks for so many of them, from all kinds: which ones its seed decides.
+// Returns whether a case of several rows makes row `number`. It makes about as many as it has rows,
+// of all kinds; its seed decides which.
 bool is_asked(const CheckInput& input, std::uint64_t number, std::size_t all) {
   if (input.rows == 1) return true;
   const std::uint64_t step =
@@ -30,7 +32,8 @@ bool is_asked(const CheckInput& input, std::uint64_t number, std::size_t all) {
   return number % step == mixed(input.seed, 6) % step;
 }
 
-// What is drawn and must not be, or is missing, in the draws of a row. `where` begins the message.
+// Judges the draws of a row: tokens that must not be drawn, and missing ones. `where` begins the
+// message.
 void judge_counts(const std::string& where, const BoundaryRow& row, const Request& request,
                   const reference::RealDistribution& distribution, const Counts& counts,
                   CheckOutcome& outcome) {
@@ -61,11 +64,12 @@ void judge_counts(const std::string& where, const BoundaryRow& row, const Reques
   if (!missing.missing().empty()) outcome.fail(where + ": " + missing.missing());
 }
 
-// Draws that show half of what a flat row keeps: the last 38 in 100 are missing with 0.62^100.
+// Draws that show half of what a flat row keeps: the last 38 in 100 tokens are missing with
+// 0.62^100.
 constexpr std::int64_t kDrawsOfHalf = 100;
 
-// Draws from calls of `rows` copies of the row. `pads`: every second row is one of padding, which
-// holds the same in another order, so that the wrong row shows.
+// Returns draws from calls of `rows` copies of the row. `pads`: every second row is padding that
+// holds the same values in another order, so that reading the wrong row shows.
 Counts draws_in_batches(const CheckInput& input, const Request& row, std::int64_t rows, bool pads,
                         std::uint64_t seed) {
   Request request = row;
@@ -109,7 +113,7 @@ Counts draws_of(const CheckInput& input, const BoundaryRow& row, const Request& 
 void judge(const CheckInput& input, const BoundaryRow& row, const Request& request,
            std::uint64_t number, CheckOutcome& outcome) {
   const reference::RealDistribution distribution = distribution_of(input, request, 0);
-  if (!distribution.defined || distribution.must_fail) return;  // judged by `status`
+  if (!distribution.defined || distribution.must_fail) return;  // `status` judges such rows
   ++outcome.rows;
   const std::string where =
       fmt::format("row {} ({}; {})", number, row.name, describe(row.parameters));
@@ -118,7 +122,8 @@ void judge(const CheckInput& input, const BoundaryRow& row, const Request& reque
     judge_counts(where + how, row, request, distribution, counts, outcome);
   };
   judge_draws("", draws_of(input, row, request, mixed(input.seed + 5, number)));
-  // The first of its kind will do: what a call of other rows changes is no matter of parameters.
+  // One row of its kind is enough, because the effect of other rows in a call does not depend on
+  // parameters.
   if (outcome.failed() || !row.by_rank || outcome.measures["batches"] > 0) return;
   for (const std::int64_t rows : {2, 4, 8, 16, 32, 64}) {
     ++outcome.measures["batches"];

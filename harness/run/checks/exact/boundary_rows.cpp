@@ -16,15 +16,15 @@ using Place = BoundaryRow::Place;
 
 constexpr float kRest = -120;  // e^-60 at temperature 2
 
-// The next smaller value of the dtype below a power of two.
+// Returns the largest value of the dtype below a power of two.
 float below(float power_of_two, DType dtype) {
   const int bits = dtype == DType::float32 ? 24 : dtype == DType::float16 ? 11 : 8;
   return power_of_two * (1 - std::ldexp(1.0F, -bits));
 }
 
-// Of cases whose draws are many, for what is seldom drawn.
+// Draws of a case from which on it judges tokens that are seldom drawn.
 constexpr std::uint64_t kManyDraws = 100'000;
-// Tokens of add_narrow.
+// Number of tokens of add_narrow.
 constexpr std::int64_t kNarrowVocab = (1 << 16) + 31;
 
 bool filters_by_k(const RowParameters& p, std::int64_t vocab) {
@@ -35,7 +35,7 @@ bool is_unfiltered(const RowParameters& p, std::int64_t vocab) {
   return p.temperature != 0 && !filters_by_k(p, vocab) && p.top_p == 1 && p.min_p == 0;
 }
 
-// Rows under construction, for one kind of input.
+// Rows in construction, for one kind of input.
 class Rows {
  public:
   Rows(const CheckInput& input, std::vector<BoundaryRow>& rows)
@@ -45,7 +45,7 @@ class Rows {
         probabilities_(input.row_input == RowInput::probabilities),
         rows_(rows) {}
 
-  // Heads of these shares at this temperature, as the dtype holds them.
+  // Returns heads with these shares at this temperature, rounded to the dtype.
   std::vector<float> heads(const std::vector<double>& shares, double temperature) const {
     std::vector<float> values;
     for (const double share : shares) {
@@ -55,7 +55,7 @@ class Rows {
     return values;
   }
 
-  // Their shares after rounding, not normalised.
+  // Returns the shares of the heads after rounding, not normalised.
   std::vector<double> masses(const std::vector<float>& heads, double temperature) const {
     std::vector<double> result;
     for (const float head : heads) {
@@ -69,7 +69,7 @@ class Rows {
     rows_.push_back({std::move(name), std::move(heads), parameters});
   }
 
-  // Equal values at the k-th place, values next to it, and zeros of both signs.
+  // Adds rows with equal values at the k-th place, values next to it, and zeros of both signs.
   void add_top_k() {
     for (const std::int32_t k : {2, 3, 5}) {
       const float value = probabilities_ ? 0.125F : 1.0F;
@@ -90,9 +90,9 @@ class Rows {
     }
   }
 
-  // Sums of the largest shares this far from top_p, on both sides. An error of 1e-3 in the largest
-  // weight moves the sum s of shares, the largest of them h, by h (1 - s) / s of 1e-3: from 5e-4 of
-  // itself (h = 1/2, first boundary) to 6e-5.
+  // Adds rows in which sums of the largest shares are this far from top_p, on both sides. An error
+  // of 1e-3 in the largest weight h moves the sum s of shares by 1e-3 h (1 - s) / s, relatively: by
+  // 5e-4 (h = 1/2, first boundary) to 6e-5.
   void add_top_p(const std::vector<double>& shares, float temperature, std::int32_t top_k) {
     const std::vector<float> values = heads(shares, static_cast<double>(temperature));
     std::vector<double> mass = masses(values, static_cast<double>(temperature));
@@ -158,9 +158,9 @@ class Rows {
                      .by_rank = by_rank});
   }
 
-  // The whole vocabulary, with shares from e to 1: behind each cut come tokens that are as likely
-  // as those in front of it, so that n draws show both where a cut is a share of 42 / n too late,
-  // and where it is as much too early.
+  // Adds a row of the whole vocabulary, with shares from e to 1. The tokens after each cut are as
+  // likely as those before it, so that n draws show a cut that is a share of 42 / n too late, and
+  // one that is as much too early.
   void add_flat(const RowParameters& p) {
     std::vector<double> shares;
     for (std::int64_t rank = 0; rank < vocab_; ++rank) {
@@ -170,15 +170,15 @@ class Rows {
     add_shares("a flat row", shares, p, Place::anywhere, true);
   }
 
-  // One head; then half of what top_k keeps, or of the vocabulary, above min_p, and the others
-  // below it: as many as there are, so that together they outweigh the head.
+  // Adds a row with one head; half of the tokens that top_k keeps (or of the vocabulary) are above
+  // min_p, and as many below it, so that together these outweigh the head.
   void add_split(const RowParameters& p) {
     const double distance = dtype_ == DType::float32 ? 1e-3 : 0.05;
     const std::int64_t all = filters_by_k(p, vocab_) ? p.top_k : vocab_;
     const auto m = static_cast<double>(p.min_p);
     std::vector<double> shares = {1};
     for (std::int64_t rank = 1; rank < vocab_; ++rank) {
-      // Falling, from 2 distances to 1 in front of min_p, and from 1 to 2 behind it.
+      // Falling, from 2 distances to 1 above min_p, and from 1 to 2 below it.
       const double part = static_cast<double>(rank) / static_cast<double>(vocab_);
       const double offset = 2 * rank < all ? 2 - part : -1 - part;
       shares.push_back(std::min(1.0, m * (1 + distance * offset)));
@@ -186,15 +186,15 @@ class Rows {
     add_shares("a row split at min_p", shares, p, Place::anywhere, true);
   }
 
-  // Three heads, of which the first two weigh 1e-3 less than top_p asks for, so that the third one
-  // stays, or as much more.
+  // Adds rows of three heads. The first two weigh 1e-3 less than top_p, so that the third one
+  // stays, or 1e-3 more.
   void add_sum_next_to_top_p(const RowParameters& p) {
     const bool has_three = vocab_ >= 3 && (!filters_by_k(p, vocab_) || p.top_k >= 3);
     if (!has_three || dtype_ != DType::float32) return;
     for (const double side : {-1e-3, 1e-3}) {
       const double sum = static_cast<double>(p.top_p) * (1 + side);
       if (sum >= 1) continue;
-      // Falling shares, the first below 2/3 of the sum: min_p of 0.1 keeps the second one.
+      // Falling shares, the first below 2/3 of the sum, so that min_p of 0.1 keeps the second one.
       const double third = std::min(1 - sum, 0.3 * sum);
       std::vector<double> shares = {0.6 * sum, 0.4 * sum, third};
       for (double left = 1 - sum - third; left > 1e-9; left -= third) {
@@ -206,19 +206,21 @@ class Rows {
     }
   }
 
-  // Tails of as little mass as these draws must show, at the first and at the last ids, the latter
-  // a little lighter. A nucleus that is not off and drops that mass never draws from the last one,
-  // nor does a uniform number that ends as far below 1; one that begins above 0 leaves the first
-  // one out. Nor does a race draw from them whose noise ends at g: a token of a tail wins there
-  // only if the largest sum of the heads is below g + ln(q / 16), where q is the tail's mass. That
-  // sum has Gumbel's distribution: the probability is exp(-16 / (q e^g)), e^-16 where q is e^-g.
+  // Adds rows with tails at the first and at the last ids, the latter a little lighter, whose mass
+  // is just enough for these draws to show them. A nucleus that drops this mass although it is off
+  // never draws from the last tail, nor does a uniform number that ends as far below 1; one that
+  // begins above 0 misses the first tail. A race whose noise ends at g does not draw from them
+  // either: a token of a tail wins there only if the largest sum of the heads is below g + ln(q /
+  // 16), where q is the tail's mass. That sum has Gumbel's distribution: the probability is exp(-16
+  // / (q e^g)), e^-16 where q is e^-g.
   void add_faint(const RowParameters& p) {
     constexpr std::size_t kTail = 16;
-    // Samples of one output are the cheapest draws: of who has them ten times as many.
+    // Samples of one output are the cheapest draws, so a sampler that has them makes ten times as
+    // many.
     const bool has_samples = input_.sampler->description().num_samples;
     const std::uint64_t draws =
         has_samples && input_.draws < 1'000'000 ? 10 * input_.draws : input_.draws;
-    // 41.5 would do, but for what a sampler's rounding may take of it.
+    // 41.5 would do; the rest allows for the sampler's rounding.
     const double mass = 48.5 / static_cast<double>(draws);
     const auto vocab = static_cast<std::size_t>(vocab_);
     std::vector<double> shares(vocab, (1 - 2 * mass) / static_cast<double>(vocab - 2 * kTail));
@@ -234,14 +236,14 @@ class Rows {
     rows_.back().groups = std::move(ends);
   }
 
-  // 2^16 tokens of 2^-21 each, the first of half of that, and 31 heads of 2^-5. A uniform number of
-  // b <= 20 bits is a multiple of 2^-b (or lies at one place between two), and so a multiple of
-  // 2^-20 (or at one place between two), which is as long as two tokens: a search in the sums meets
-  // one of the two each time, always the same one. So even ids are never drawn, or odd ones, which
-  // is half of the tail's 2^-5. The half token puts the multiples into the middle of tokens, where
-  // rounding moves them to no neighbour; so does the total of 1 - 2^-22 where the heads come first.
-  // In a race, uniforms that end at 1 - 2^-b make noise that ends at b ln 2, and a tail token wins
-  // only if the largest sum of the heads is below (b - 21) ln 2: with probability
+  // Adds a row of 2^16 tokens of 2^-21 each, the first of half of that, and 31 heads of 2^-5. A
+  // uniform number of b <= 20 bits is a multiple of 2^-b (or has one fixed offset from it), and so
+  // a multiple of 2^-20 (or at one fixed offset), which is the length of two tokens. A search in
+  // the sums meets one token of each two, always the same one, so even ids are never drawn, or odd
+  // ones, which are half of the tail's 2^-5. The half token puts the multiples into the middle of
+  // tokens, where rounding moves them to no neighbour; so does the total of 1 - 2^-22 if the heads
+  // come first. In a race, uniforms that end at 1 - 2^-b make noise that ends at b ln 2, and a tail
+  // token wins only if the largest sum of the heads is below (b - 21) ln 2: with probability
   // exp(-2^(21 - b)), for 16 bits e^-32. (For 20 bits it is e^-2, which is no proof.)
   void add_narrow(const RowParameters& p) {
     constexpr std::size_t kTail = 1U << 16;
@@ -254,7 +256,7 @@ class Rows {
     rows_.back().groups = std::move(parity);
   }
 
-  // Heads in the first, a middle and the last word of the bitmask, up to the last id.
+  // Adds heads in the first, a middle and the last word of the bitmask, up to the last id.
   void add_words(const RowParameters& p) {
     constexpr std::int64_t kOfAWord = 8;
     std::vector<double> shares(static_cast<std::size_t>(vocab_), 0);
@@ -295,7 +297,7 @@ void add_heavy_rows(Rows& rows, bool probabilities) {
   rows.add("zeros of both signs, greedy", {-0.0F, 0.0F, -0.0F, -1}, {.temperature = 0});
 }
 
-// Falling heads at rising ids in half of the rows, and at falling ones in the others.
+// Returns ids for falling heads: rising ids in half of the rows, and falling ones in the others.
 std::vector<std::uint64_t> ids_at_ends(std::uint64_t seed, std::uint64_t number, std::size_t heads,
                                        std::uint64_t vocab) {
   std::vector<std::uint64_t> ids;
@@ -333,7 +335,7 @@ std::vector<BoundaryRow> boundary_rows(const CheckInput& input) {
 }
 
 Request boundary_request(const CheckInput& input, const BoundaryRow& row, std::uint64_t number) {
-  // Bans change from row to row.
+  // The banned tokens change from row to row.
   Request request = make_request(input, static_cast<std::int64_t>(number), 1);
   const auto vocab = static_cast<std::uint64_t>(request.vocab);
   const bool probabilities = input.row_input == RowInput::probabilities;

@@ -23,7 +23,7 @@ constexpr bool is_top_k(OperationKind kind) {
   return kind == OperationKind::top_k_mask_logits || kind == OperationKind::top_k_renorm_probs;
 }
 
-// Of the row's parameters the one that the kind takes; the others are off.
+// Returns the one parameter of the row that the kind takes; the others are off.
 reference::RowParameters own_parameter(OperationKind kind,
                                        const reference::RowParameters& parameters) {
   reference::RowParameters own;
@@ -40,13 +40,13 @@ reference::Semantics operation_semantics(const CheckInput& input, OperationKind 
   reference::Semantics semantics = input.semantics;
   const bool integers = input.sampler->description().exact_integer;
   if (!integers && semantics.relative_weight_error == 0) {
-    // A profile that says nothing of rounding: float32, added up in any order.
+    // The profile has no rounding, so the sampler may use float32 and any order of addition.
     const auto vocab = static_cast<std::size_t>(input.logits->vocab());
     semantics =
         reference::in_float32(semantics, {.additions = reference::sequential_additions(vocab)});
     semantics.extremes_are_open = input.semantics.extremes_are_open;
   }
-  if (is_top_k(kind)) {  // compares values as they are
+  if (is_top_k(kind)) {  // compares values without scaling
     const double sum = semantics.relative_sum_error, weight = semantics.relative_weight_error;
     semantics.rounds_scaled_logits = false;
     semantics.relative_weight_error = takes_probabilities(kind) ? weight : 0;
@@ -122,7 +122,8 @@ ExpectedRow::ExpectedRow(const CheckInput& input, OperationKind kind, std::span<
                                 : model_of_logits(values, allowed, parameters_, TieRule::keep_all,
                                                   FilterOrder::top_k_first);
   model_status_ = model.status;
-  // The model's draw with k = 1 is greedy; the operation keeps ties. Logarithms have no bits.
+  // With k = 1 the model draws greedily, but the operation keeps ties. Logarithms are not compared
+  // by bits.
   const bool has_bits = (kind == OperationKind::softmax || takes_probabilities(kind)) &&
                         parameters_.top_k != 1 && result_ == DType::float32;
   if (model.status != RowStatus::ok || !has_bits) return;
@@ -204,8 +205,8 @@ OperationTrouble ExpectedRow::compare_kept(std::span<const float> result, std::i
                                  real_.support_high),
                      result);
   }
-  // What is ambiguous is so one by one; a filter by a threshold still keeps no token and drops a
-  // larger one, except where its own rounding makes them equal.
+  // Ambiguous tokens are ambiguous independently. A filter by a threshold still never keeps a token
+  // and drops a larger one, unless its own rounding makes the two equal.
   float least = std::numeric_limits<float>::infinity(), largest = kMinusInfinity;
   for (std::size_t id = 0; id < result.size(); ++id) {
     const bool is_kept = static_cast<double>(result[id]) != dropped();
@@ -230,7 +231,7 @@ OperationTrouble ExpectedRow::compare_logarithms(std::span<const float> result) 
     const auto value = static_cast<double>(result[id]);
     const double low = expected.low[id], high = expected.high[id];
     if (value >= low && value <= high) continue;
-    // Beyond the dtype: -inf, or the largest finite number.
+    // Results beyond the dtype's range are -inf, or the largest finite number.
     if (low < -finite && (value == -finite || std::isinf(value)) && value < 0) continue;
     return suspected(
         fmt::format("token {} has {}, expected {:.9g} to {:.9g}", id, value, low, high), result);
@@ -256,7 +257,7 @@ reference::ResultIntervals ExpectedRow::computed_intervals(
   if (kind_ != OperationKind::softmax) {
     return reference::renorm_intervals(values_, kept, semantics_, integers_, result_);
   }
-  if (one_token()) {  // greedy: nothing is rounded
+  if (one_token()) {  // one token is kept, and nothing is rounded
     reference::ResultIntervals one;
     for (const std::uint8_t is_kept : kept) one.low.push_back(is_kept);
     one.high = one.low;
@@ -289,7 +290,7 @@ OperationTrouble ExpectedRow::compare_quotients(std::span<const float> result) c
               values_[id] > 0 || kind_ == OperationKind::softmax ? "dropped" : "of probability 0"),
           result);
     }
-    // One that is kept for certain may be flushed to 0, within its interval.
+    // A token that is certainly kept may be flushed to 0, within its interval.
     const bool counts =
         membership == Membership::in || (membership == Membership::ambiguous && positive);
     kept[id] = counts ? 1 : 0;
@@ -315,7 +316,7 @@ OperationTrouble ExpectedRow::compare_quotients(std::span<const float> result) c
   return {};
 }
 
-// What a wrong result looks like, as a whole.
+// Names the bug that a wrong result looks like, from the result as a whole.
 OperationTrouble ExpectedRow::suspected(std::string what, std::span<const float> result) const {
   const auto trouble = [&what](const char* bug, const char* reason) {
     return OperationTrouble{std::move(what), fmt::format("row operations: {}", bug), reason};
@@ -332,7 +333,7 @@ OperationTrouble ExpectedRow::suspected(std::string what, std::span<const float>
       })) {
     return trouble("a value that is neither the logit nor -inf", "masks have no others");
   }
-  double came = 0, sum = 0;  // of what is kept
+  double came = 0, sum = 0;  // over the kept tokens
   std::int64_t kept = 0, low = 0, high = 0;
   for (std::size_t id = 0; id < result.size(); ++id) {
     const bool is_kept = static_cast<double>(result[id]) != dropped();

@@ -1,4 +1,4 @@
-// What the oracle says of an operation on one row, and whether a result is it.
+// The oracle's answer to an operation on one row, and the comparison with a result.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,11 @@
 
 namespace fairdraw::harness {
 
-/// The profile as it defines an operation: a filter by itself, with k = 1 a filter as for every k;
-/// and the slack of the sampler's arithmetic, which is none where masks compare logits.
+/// Returns the profile for an operation: a filter by itself, in which k = 1 is a filter like every
+/// k, with the slack of the sampler's arithmetic, which is none if masks compare logits.
 reference::Semantics operation_semantics(const CheckInput& input, OperationKind kind);
 
-/// The rows that an operation gets, one after the other: logits, or probabilities in several
-/// scales.
+/// The rows of an operation: logits, or probabilities in several scales.
 struct OperationRows {
   DType dtype = DType::float32;
   std::int64_t vocab = 0;
@@ -43,18 +42,19 @@ struct OperationTrouble {
   std::string bug, reason;
 };
 
-/// The row of an operation by the oracle.
+/// The oracle's result for one row of an operation.
 class ExpectedRow {
  public:
   ExpectedRow(const CheckInput& input, OperationKind kind, std::span<const float> values,
               const reference::RowParameters& parameters, DType dtype);
 
-  /// Whether there is a result to judge.
+  /// Returns whether there is a result to judge.
   bool is_judged() const { return real_.defined && !real_.must_fail; }
-  /// Tokens that either side of the boundary is right for.
+  /// Returns the number of tokens that may be kept or dropped.
   std::int64_t ambiguous() const;
 
-  /// `status`: as the sampler reports it; none: it reports none, and bad rows are not judged.
+  /// Judges a result. `status`: as reported by the sampler; without a value, it reports none and
+  /// bad rows are not judged.
   OperationTrouble compare(std::span<const float> result, std::optional<std::int32_t> status) const;
 
  private:
@@ -67,7 +67,7 @@ class ExpectedRow {
   const reference::ResultIntervals& intervals(std::span<const std::uint8_t> kept) const;
   reference::ResultIntervals computed_intervals(std::span<const std::uint8_t> kept) const;
   bool one_token() const { return real_.support_high == 1; }
-  double dropped() const;  ///< what is in the place of a token that is not kept
+  double dropped() const;  ///< value of a token that is not kept
 
   OperationKind kind_;
   std::span<const float> values_;
@@ -75,13 +75,13 @@ class ExpectedRow {
   DType result_;
   reference::Semantics semantics_;
   reference::WeightBound bound_;
-  bool integers_ = false;  ///< weights are those of the specification
+  bool integers_ = false;  ///< weights are the specification's
   reference::RealDistribution real_;
   std::vector<float> model_;  ///< of exact samplers, bit for bit; empty: not compared
   RowStatus model_status_ = RowStatus::ok;
   bool exact_ = false;
-  // Of the result that was judged last: in another form of the call the same tokens are kept, but
-  // for ambiguous ones.
+  // Kept for the result that was judged last, because the same tokens are kept in other forms of
+  // the call, except for ambiguous ones.
   mutable std::vector<std::uint8_t> kept_;
   mutable std::optional<reference::ResultIntervals> intervals_;
 };

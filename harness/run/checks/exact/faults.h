@@ -1,4 +1,4 @@
-// Rows that are not valid, one fault at a time. For the two forms of the check `status`.
+// Invalid rows, one fault at a time, for the two forms of the check `status`.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace fairdraw::harness {
 
-/// One mutation of row `row` of a request, and what must become of it under semantics fairdraw.
+/// One mutation of row `row` of a request, and its required status under semantics fairdraw.
 struct Fault {
   std::string name;
   RowStatus status;
@@ -19,19 +19,19 @@ struct Fault {
 
 std::vector<Fault> all_faults(RowInput input, std::int64_t vocab);
 
-/// What is wrong with a request that has the fault in its row; empty: nothing. Of another row it
-/// begins with "batch-mate".
+/// Returns what is wrong with the answer to a request that has the fault in its row; empty:
+/// nothing. A message about another row begins with "batch-mate".
 using WrongWith = std::function<std::string(const Fault&, std::int64_t row, const Request&)>;
 
-/// Puts each fault that the sampler can be asked for into a row of `base`, one after the other. The
-/// outcome fails with the first that something is wrong with.
+/// Puts each fault that the sampler supports into a row of `base`, one after the other. The outcome
+/// fails with the first wrong answer.
 void judge_faults(const CheckInput& input, const Request& base, const WrongWith& wrong_with,
                   CheckOutcome& outcome);
 
-/// The check under the profiles of engines, and where no statuses are reported or no draw can be
-/// asked for again: no token for rows that must fail, or, without statuses, no call; a token of its
-/// support, and with per-request seeds the same one, for every batch-mate. Of a row that the
-/// profile says nothing about only the batch-mates are judged.
+/// Runs the check for profiles of engines, for samplers without statuses, and for draws that cannot
+/// be repeated. A row that must fail has no token or, without statuses, ends the call; every
+/// batch-mate has a token of its support and, with per-request seeds, the same token as before. If
+/// the profile leaves a row open, only its batch-mates are judged.
 CheckOutcome check_status_of_tokens(const CheckInput& input);
 
 }  // namespace fairdraw::harness

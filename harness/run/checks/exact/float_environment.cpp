@@ -1,8 +1,8 @@
-// The caller's float environment must not reach the results, and must come back as it was.
+// Judges that the caller's float environment reaches no result and is restored after the call.
 //
-// Whoever computes in float32 without a look at it computes in the caller's, and is right wherever
-// that is the usual one. Flushing is therefore a cause of its own, and a promise that can be
-// declined; a rounding mode that reaches a result is one of precision.
+// A sampler that computes in float32 and ignores the environment computes in the caller's, and is
+// right if that is the usual one. Flushing is therefore a cause of its own, and a promise that can
+// be declined; a rounding mode that changes a result is a cause of precision.
 #include <fmt/format.h>
 
 #include <cfenv>
@@ -24,7 +24,7 @@ struct Mode {
 };
 
 #if defined(__x86_64__)
-constexpr unsigned kControl = 0xffc0U;  // all of MXCSR but the sticky exception flags
+constexpr unsigned kControl = 0xffc0U;  // all bits of MXCSR but the sticky exception flags
 constexpr unsigned kDaz = 1U << 6, kFtz = 1U << 15, kDown = 1U << 13, kUp = 2U << 13,
                    kZero = 3U << 13;
 const Mode kModes[] = {{"FTZ", kFtz, true},
@@ -46,7 +46,7 @@ void set_mode(unsigned bits) { std::fesetround(static_cast<int>(bits)); }
 unsigned with(unsigned, const Mode& mode) { return mode.bits; }
 #endif
 
-// The mode as each call left it: the caller gets its own back.
+// Sampler that records the mode after each call, before it is restored.
 class WatchedSampler final : public ForwardingSampler {
  public:
   using ForwardingSampler::ForwardingSampler;
@@ -58,7 +58,7 @@ class WatchedSampler final : public ForwardingSampler {
   unsigned left_ = get_mode();
 };
 
-// What a mode changed; null: nothing.
+// Returns what a mode changed; null: nothing.
 const char* changed_by_mode(const Response& response, const Response& expected, bool exact) {
   if (response.tokens != expected.tokens) return "tokens";
   if (response.mask != expected.mask) return "masks";
@@ -92,7 +92,7 @@ CheckOutcome check_float_environment(const CheckInput& input) {
                                     before, after_default));
   }
   if (!sampler.flush_modes) outcome.leave_out(lack_of("flush_modes"));
-  bool flushed = false;  // follows a mode that flushes: the others say nothing new
+  bool flushed = false;  // follows a flushing mode, so the others show nothing new
   for (const Mode& mode : kModes) {
     if (mode.flushes && (flushed || !sampler.flush_modes)) continue;
     const unsigned set = with(before, mode);

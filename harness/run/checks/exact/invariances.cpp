@@ -68,12 +68,12 @@ std::string other_status(const Response& response, const Response& before) {
 }  // namespace
 
 bool shifts_exactly(const reference::RowParameters& parameters, float shift) {
-  // Exact: 24 bits times 24 bits.
+  // The product is exact: 24 bits times 24 bits.
   return std::fmod(static_cast<double>(shift) * scale_of(parameters), 2) == 0;
 }
 
 std::optional<float> scaled_exactly(float probability, int octaves) {
-  const double product = std::ldexp(static_cast<double>(probability), octaves);  // exact
+  const double product = std::ldexp(static_cast<double>(probability), octaves);  // an exact product
   const auto scaled = static_cast<float>(product);
   const auto is_whole = [](float value) { return value == 0 || std::isnormal(value); };
   if (static_cast<double>(scaled) != product) return std::nullopt;
@@ -108,7 +108,7 @@ void widen_vocab(Request& request, std::int64_t columns) {
 
 std::string outside_of_band(const CheckInput& input, const Request& changed,
                             const Response& response, const Response& before) {
-  // What fails a row is none of its weights, so no band holds for it.
+  // A failed row has no weights, so no band holds for it.
   if (std::string wrong = other_status(response, before); !wrong.empty()) return wrong;
   for (std::int64_t row = 0; row < changed.rows; ++row) {
     if (!changed.active.empty() && changed.active[static_cast<std::size_t>(row)] == 0) continue;

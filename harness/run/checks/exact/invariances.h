@@ -1,5 +1,5 @@
-// What a change of a row that is none of its distribution changes of weights by tiles: nothing
-// within stated limits, and outside of them no more than the real-number oracle's band.
+// Changes of a row that keep its distribution, and their effects on weights by tiles: none within
+// stated limits, and otherwise at most the real-number oracle's band.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,28 @@
 
 namespace fairdraw::harness {
 
-/// Whether adding `shift` to all logits of a row, without rounding, changes no weight: it is an
-/// even number of octaves. An odd one rounds ties of octaves the other way.
+/// Returns whether adding `shift` to all logits of a row, without rounding, changes no weight: the
+/// shift must be an even number of octaves, because an odd one rounds ties of octaves the other
+/// way.
 bool shifts_exactly(const reference::RowParameters& parameters, float shift);
 
-/// `probability` times 2^octaves, or nothing where weights may not follow it: it is not exact, or
-/// one of the two is subnormal. Octaves of subnormals end at -126, so that a tile that has nothing
-/// else does not move along with the others.
+/// Returns `probability` times 2^octaves; no value if weights may not follow it, because the
+/// product is not exact or one of the two is subnormal. Octaves of subnormals end at -126, so a
+/// tile of subnormals alone does not scale along with the others.
 std::optional<float> scaled_exactly(float probability, int octaves);
 
-/// Whether no weight of the row depends on where its token lies: 31 octaves at most from the
-/// smallest to the largest value, so that no tile cuts a bit.
+/// Returns whether no weight of the row depends on its token's tile: the smallest and the largest
+/// value are at most 31 octaves apart, so that no tile cuts off a bit.
 bool is_free_of_tiles(const Request& request, std::int64_t row);
 
 /// Appends columns to the vocabulary of a request, not to its arrays. A top_k that keeps the whole
-/// vocabulary grows along: it would be active otherwise, and with top_p other words decide then.
+/// vocabulary grows as well, because otherwise it would become active, and with top_p other words
+/// would decide.
 void widen_vocab(Request& request, std::int64_t columns);
 
-/// Empty, or how the answer to a changed request leaves the band: by a status that it did not have
-/// before the change, a token of a row that must fail, or a token, a bit of a mask or the size of a
-/// support. Rows whose answer the profile leaves open are passed over.
+/// Returns how the answer to a changed request leaves the band, or empty: by a status that it did
+/// not have before the change, a token of a row that must fail, or a wrong token, mask bit or
+/// support size. Rows that the profile leaves open are skipped.
 std::string outside_of_band(const CheckInput& input, const Request& changed,
                             const Response& response, const Response& before);
 

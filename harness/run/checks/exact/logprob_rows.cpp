@@ -18,10 +18,10 @@ using reference::RealLogprobs;
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 constexpr double kLargest = static_cast<double>(std::numeric_limits<float>::max());
 
-// What this sampler may be off by. Exact samplers: the stated bound. Others work in float32: three
-// roundings of the result and its two logarithms, the error of the token's own weight, and of
-// logits the quotient by way of a reciprocal. Below 2^-126 of the largest a probability may be zero
-// to them, and a filter may then drop the token.
+// Sets the errors that this sampler may make. Exact samplers: the stated bound. Others work in
+// float32: three roundings of the result and its two logarithms, the error of the token's own
+// weight and, for logits, a quotient by way of a reciprocal. A probability below 2^-126 of the
+// largest may be flushed to zero, and a filter may then drop the token.
 void set_slack(ExpectedLogprobs& expected, LogprobsMode mode, const reference::WeightBound& bound,
                float temperature, bool exact) {
   const RealLogprobs& real = expected.real;
@@ -55,14 +55,14 @@ std::string compare_value(const ExpectedLogprobs& row, std::int64_t token, float
   const auto value = static_cast<double>(observed);
   if (expected == kNone ? value == kNone : std::fabs(value - expected) <= row.slack[at]) return {};
   if (row.may_vanish[at] && value == kNone) return {};
-  // Where float32 ends, others go on to infinity.
+  // Beyond the range of float32, samplers that are not exact may return infinity.
   const bool beyond = std::fabs(expected) == kLargest && row.slack[at] > row.real.bound[at];
   if (beyond && std::isinf(observed) && (value > 0) == (expected > 0)) return {};
   return fmt::format("of token {} is {}, expected {:.9g} within {:.1e}", token, observed, expected,
                      row.slack[at]);
 }
 
-// A rank is exact where values are; else values that are closer than their slack may change places.
+// A rank is exact if values are; otherwise values that are closer than their slack may swap ranks.
 std::string compare_rank(const ExpectedLogprobs& row, std::int32_t token, RankRule rule, bool exact,
                          std::int32_t observed) {
   const auto at = static_cast<std::size_t>(token);
@@ -98,7 +98,7 @@ std::string compare_top(const ExpectedLogprobs& row, bool exact, std::span<const
     }
     const bool in_vocab = id >= 0 && static_cast<std::size_t>(id) < row.real.value.size();
     bool right = id == expected;
-    if (!right && !exact && in_vocab && !listed.contains(id)) {  // may change places with it?
+    if (!right && !exact && in_vocab && !listed.contains(id)) {  // may the two swap places?
       const auto a = static_cast<std::size_t>(id), b = static_cast<std::size_t>(expected);
       right = std::fabs(row.real.value[a] - row.real.value[b]) <= row.slack[a] + row.slack[b];
     }
@@ -114,7 +114,7 @@ std::string compare_top(const ExpectedLogprobs& row, bool exact, std::span<const
   return {};
 }
 
-// Of an output without a token.
+// Judges an output without a token.
 std::string compare_failed(const Request& request, const AskedLogprobs& asked,
                            const Response& response, std::int64_t output) {
   const auto none = [](float x) { return static_cast<double>(x) == kNone; };
@@ -148,7 +148,7 @@ std::string compare_output(const CheckInput& input, const Request& request,
   const auto first = static_cast<std::size_t>(output) * samples;
   for (std::size_t at = first; at < first + samples; ++at) {
     const std::int32_t token = response.tokens[at];
-    if (token < 0 || token >= request.vocab) continue;  // other checks'
+    if (token < 0 || token >= request.vocab) continue;  // judged by other checks
     ++values;
     const std::string wrong = compare_value(expected, token, response.report_values[at]);
     if (!wrong.empty()) return "value " + wrong;
@@ -200,8 +200,8 @@ LogprobsRow logprobs_row(const CheckInput& input, const Request& request, std::i
   if (input.exact()) {
     result.kept = model_of(request, row).mask;
   } else {
-    // What the processed values of a greedy row are is each engine's own.
-    // An open token's mass may be too small to count, and its value is not.
+    // The processed values of a greedy row are each engine's own. A row with an ambiguous token is
+    // not judged, because that token's mass may be negligible while its value is not.
     const bool open = std::ranges::find(distribution.membership, Membership::ambiguous) !=
                       distribution.membership.end();
     for (std::size_t id = 0; id < vocab; ++id) {

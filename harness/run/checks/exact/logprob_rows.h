@@ -1,5 +1,5 @@
-// What a call may report of its rows as log-probabilities, and where a response contradicts that.
-// For logprobs.cpp, and for what explains its failures.
+// Log-probabilities that a call may report of its rows, and the comparison with a response. For
+// logprobs.cpp and logprob_suspects.cpp.
 #pragma once
 
 #include <cstdint>
@@ -13,51 +13,52 @@
 
 namespace fairdraw::harness {
 
-/// One call: how it asks.
+/// The form of one call.
 struct AskedLogprobs {
   WantedReport report;
-  bool many = false;     ///< three samples of two outputs a row, in another order than the rows
-  bool failing = false;  ///< the first row is bad
+  bool many = false;     ///< three samples of two outputs per row, in another order than the rows
+  bool failing = false;  ///< whether the first row is bad
 };
 
-/// What one row may be reported as; nothing where `judged` is false.
+/// The report expected for one row; empty if `judged` is false.
 struct ExpectedLogprobs {
   bool judged = false;
   bool fails = false;
   reference::RealLogprobs real = {};
   std::vector<double> slack = {};     ///< [vocab] how far a value may be from real.value
-  std::vector<bool> may_vanish = {};  ///< [vocab] a probability that float32 may flush to zero
+  std::vector<bool> may_vanish = {};  ///< [vocab] whether float32 may flush the probability to zero
 };
 
-/// What values are made of, row by row.
+/// Inputs of the values of one row.
 struct LogprobsRow {
   bool judged = false, fails = false;
   std::vector<float> raw;          ///< as the caller gave it
-  std::vector<float> processed;    ///< behind penalties, bias and bans, where there are any
-  std::vector<std::uint8_t> kept;  ///< [vocab] survivors of the filters; both of processed modes
+  std::vector<float> processed;    ///< after penalties, bias and bans, if there are any
+  std::vector<std::uint8_t> kept;  ///< [vocab] survivors of the filters; this and `processed` only
+                                   ///< in processed modes
   float temperature = 1;
 };
 
-/// Of a request in one mode. Where a profile leaves the processed values of a row open, or the
-/// filters' answer is ambiguous, it is not judged in processed modes.
+/// Returns a row of a request in one mode. In processed modes it is not judged if the profile
+/// leaves its processed values open, or the filters' answer is ambiguous.
 LogprobsRow logprobs_row(const CheckInput& input, const Request& request, std::int64_t row,
                          LogprobsMode mode);
 
-/// The values that `mode` asks for, of `row`.
+/// Returns the values of `row` in `mode`.
 reference::RealLogprobs logprobs_of(const LogprobsRow& row, LogprobsMode mode,
                                     const reference::WeightBound& bound);
 
-/// `real` with what this sampler may be off by.
+/// Returns `real` with the errors that this sampler may make.
 ExpectedLogprobs with_slack(const CheckInput& input, const LogprobsRow& row, LogprobsMode mode,
                             const reference::WeightBound& bound, reference::RealLogprobs real);
 
-/// How a response contradicts what is expected of its rows, and what was compared until then.
+/// How a response contradicts its expected rows, and what was compared before.
 struct LogprobsComparison {
-  std::string wrong;  ///< empty: nothing does
+  std::string wrong;  ///< empty: it does not
   std::uint64_t rows = 0, outputs = 0, values = 0;
 };
 
-/// `first`: of the case's rows, for messages.
+/// `first`: number of the first row in the case, for messages.
 LogprobsComparison compare_logprobs(const CheckInput& input, const Request& request,
                                     const AskedLogprobs& asked, const Response& response,
                                     const std::vector<ExpectedLogprobs>& rows, std::int64_t first);

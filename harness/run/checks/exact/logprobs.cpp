@@ -1,4 +1,4 @@
-// Log-probabilities in the form in which engines report them: modes, ranks, the top n, whole rows.
+// Judges log-probabilities as engines report them: modes, ranks, the top n, whole rows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ Request request_as_asked(const CheckInput& input, std::int64_t first, std::int64
   return request;
 }
 
-// One call over rows of the input, judged.
+// Makes and judges one call over rows of the input.
 void ask(const CheckInput& input, std::int64_t first, std::int64_t count,
          const AskedLogprobs& asked, const reference::WeightBound& bound, CheckOutcome& outcome) {
   const SamplerDescription& sampler = input.sampler->description();
@@ -79,8 +79,8 @@ CheckOutcome check_logprobs(const CheckInput& input) {
   reference::WeightBound bound = weight_bound(input);
   bound.constant += input.semantics.relative_sum_error;
   CheckOutcome outcome;
-  // Each mode in two calls; sizes of the top and rank rules in alternation, so that every mode
-  // meets both rules, and the list meets every mode over a few cases.
+  // Each mode is judged in two calls. Sizes of the top list and rank rules alternate, so that every
+  // mode meets both rules and, over a few cases, every size.
   constexpr std::int32_t kSizes[] = {1, 5, 20, 128, 0, 3, 50, 127};
   std::uint64_t turn = mixed(input.seed, 0);
   for (const LogprobsMode mode :
@@ -93,7 +93,7 @@ CheckOutcome check_logprobs(const CheckInput& input) {
       asked.report.rank_rule = many ? RankRule::at_least : RankRule::position;
       asked.report.top_n = kSizes[turn++ % std::size(kSizes)];
       asked.many = many;
-      // The only row of a batch stays right: its values are what is judged.
+      // The only row of a batch is never spoiled, because its values are judged.
       asked.failing = many && sampler.reports_status && input.rows > 1;
       const std::int64_t chunk =
           std::max<std::int64_t>(1, (std::int64_t{1} << 20) / input.logits->vocab());

@@ -1,4 +1,4 @@
-// Masks: the strictest of the checks, and one that needs no draws.
+// Judges masks: the strictest of the checks, which needs no draws.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,8 @@ std::string where(const Request& request, std::int64_t first, std::int64_t row) 
                      describe(request.parameters[static_cast<std::size_t>(row)]));
 }
 
-// A token that is wrongly in the mask or not: the tokens around it, and how small a call shows it.
+// Notes a token that is wrongly in or out of the mask: the tokens around it, and how small a call
+// shows it.
 void note_wrong_token(const CheckInput& input, const Request& request, const Response& response,
                       std::int64_t first, std::int64_t row, std::int64_t token, bool expected,
                       CheckOutcome& outcome) {
@@ -33,7 +34,7 @@ void note_wrong_token(const CheckInput& input, const Request& request, const Res
   evidence.boundary = boundary_around(
       request, distribution_of(input, request, row), row, static_cast<std::uint64_t>(first + row),
       token, [&](std::int64_t id) { return response.kept(row, request.vocab, id); });
-  // Where the row by itself is right, its neighbours in the batch matter.
+  // If the row alone is right, its neighbours in the batch matter.
   const Request one = make_request(input, first + row, 1);
   const Response again =
       run_request(*input.sampler, one, reported(input.sampler->description(), {.mask = true}));
@@ -76,7 +77,7 @@ void compare_with_distribution(const CheckInput& input, const Request& request,
                                const Response& response, std::int64_t first, std::int64_t row,
                                CheckOutcome& outcome) {
   const reference::RealDistribution distribution = distribution_of(input, request, row);
-  if (!distribution.defined || distribution.must_fail) return;  // judged by `status`
+  if (!distribution.defined || distribution.must_fail) return;  // `status` judges such rows
   ++outcome.measures["rows_judged"];
   if (distribution.ambiguous_mass > 0) ++outcome.measures["ambiguous_rows"];
   if (!response.support_size.empty()) {
@@ -105,8 +106,8 @@ void compare_with_distribution(const CheckInput& input, const Request& request,
   }
 }
 
-// What a mask is besides its bits: a token that was drawn is in it, and bits beyond the vocabulary
-// are not.
+// Judges the mask apart from the filters: a drawn token is in it, and bits beyond the vocabulary
+// are 0.
 void compare_with_tokens(const Request& request, const Response& response, std::int64_t first,
                          std::int64_t row, CheckOutcome& outcome) {
   if (response.mask.empty()) return;
@@ -125,16 +126,16 @@ void compare_with_tokens(const Request& request, const Response& response, std::
   }
 }
 
-// Whether a boundary has a wrong token that the oracle is sure of, and so a suspect of its own.
+// Returns whether a token of the boundary is wrong beyond doubt, which is a suspect of its own.
 bool says_something(const Boundary& boundary) {
   return std::ranges::any_of(boundary.tokens, [](const BoundaryToken& token) {
     return token.oracle != Oracle::ambiguous && token.kept != (token.oracle == Oracle::in);
   });
 }
 
-// Where no other parameter or definition gives the masks: on which side the first wrong row is.
-// Sizes that contradict a right mask, and boundaries where only exact arithmetic can tell the
-// sides.
+// If no other parameter or definition explains the masks, reports on which side the first wrong row
+// errs. Covers sizes that contradict a right mask, and boundaries whose sides only exact arithmetic
+// can tell.
 void suspect_size(const CheckInput& input, const Request& request, const Response& response,
                   CheckOutcome& outcome) {
   if (!outcome.evidence.suspects.empty()) return;
@@ -179,8 +180,8 @@ void suspect_size(const CheckInput& input, const Request& request, const Respons
   }
 }
 
-// Twice as many outputs as rows, in another order, and gaps between the rows of the mask: masks
-// belong to rows, sizes to outputs, and both are what they were.
+// Makes twice as many outputs as rows, in another order, with gaps between the rows of the mask.
+// Masks belong to rows and sizes to outputs, and neither may change.
 void compare_through_indices(const CheckInput& input, const Request& rows, const Response& expected,
                              std::int64_t first, CheckOutcome& outcome) {
   Request request = rows;

@@ -1,4 +1,4 @@
-// Relations between calls whose answers must be related, whatever the right answer is.
+// Judges relations that hold between the answers to two calls, whatever the right answers are.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class Relations {
     return response;
   }
 
-  // Tokens, statuses, sizes equal; masks equal on the ids of the first request.
+  // Expects equal tokens, statuses and sizes, and equal masks on the ids of the first request.
   void expect_same(const char* name, const Request& request, const Response& expected,
                    const Request& changed) {
     if (outcome_.failed()) return;
@@ -59,8 +59,8 @@ class Relations {
     }
   }
 
-  // Statuses equal, and no token, mask or size that the real-number oracle excludes: for changes
-  // that may round weights another way.
+  // Expects equal statuses, and no token, mask or size that the real-number oracle excludes. For
+  // changes that may round weights differently.
   void expect_in_band(const char* name, const Response& expected, const Request& changed) {
     if (outcome_.failed()) return;
     const Response response = run(changed, name);
@@ -82,12 +82,12 @@ class Relations {
   static constexpr WantedResults kWanted = {.statuses = true, .support_size = true, .mask = true};
 };
 
-// Adds `shift` to every logit; false where a sum is not exact in float32.
+// Adds `shift` to every logit; false if a sum is not exact in float32.
 bool shift_logits(Request& request, float shift) {
   for (float& logit : request.logits) {
     if (std::isinf(logit)) continue;
     const double sum = static_cast<double>(logit) + static_cast<double>(shift);
-    // Two float32 values may be further apart than 53 bits: then float64 rounds their sum too.
+    // Two float32 values may be more than 53 bits apart, and float64 then rounds their sum too.
     if (sum - static_cast<double>(shift) != static_cast<double>(logit)) return false;
     if (rounded_to(request.dtype, static_cast<float>(sum)) != sum) return false;
     logit = static_cast<float>(sum);
@@ -111,8 +111,8 @@ void compare_shifts(const Request& base, const Response& expected, Relations& re
   }
 }
 
-// Probabilities come in any scale. A power of two changes none of their bits, as long as none of
-// them is subnormal: here the largest sums that float32 cannot hold, and small ones.
+// Compares scales of probabilities. A power of two changes none of their bits unless one of them is
+// subnormal. Covers sums too large for float32, and small ones.
 void compare_scales(const Request& base, const Response& expected, Relations& relations,
                     CheckOutcome& outcome) {
   for (const int octaves : {-8, 9, 126}) {
@@ -121,7 +121,7 @@ void compare_scales(const Request& base, const Response& expected, Relations& re
     for (std::int64_t row = 0; row < base.rows; ++row) {
       float* const first = scaled.logits.data() + row * base.vocab;
       const float largest = *std::max_element(first, first + base.vocab);
-      // To 2^126: a sum of five is above the largest float32 then.
+      // With a largest value of 2^126, a sum of five is above the largest float32.
       const int shift = octaves == 126 ? octaves - std::ilogb(largest) : octaves;
       for (std::int64_t id = 0; id < base.vocab; ++id) {
         const std::optional<float> value = scaled_exactly(first[id], shift);
@@ -158,14 +158,14 @@ void compare_filters_off(const Request& base, Relations& relations) {
   const Response expected = relations.run(plain, "top_k 0");
   for (const std::int32_t top_k :
        {-1, vocab, vocab + 1, std::numeric_limits<std::int32_t>::max()}) {
-    if (top_k == 1) continue;  // a vocabulary of one
+    if (top_k == 1) continue;  // in a vocabulary of one token
     Request off = plain;
     for (reference::RowParameters& row : off.parameters) row.top_k = top_k;
     relations.expect_same("top_k that is off", plain, expected, off);
   }
 }
 
-// Makes 0 of the largest logit of each row; the rest moves along as far as float32 lets it.
+// Shifts each row so that its largest logit is 0, as exactly as float32 allows.
 void move_maximum_to_zero(Request& request) {
   for (std::int64_t row = 0; row < request.rows; ++row) {
     float* const first = request.logits.data() + row * request.vocab;
@@ -176,8 +176,8 @@ void move_maximum_to_zero(Request& request) {
   }
 }
 
-// -0 is 0 in every parameter, and a logit of -0 is one of +0: in rows whose largest logits are
-// zeros, every second one of either sign.
+// Judges that -0 equals 0 in every parameter and as a logit: in rows whose largest logits are
+// zeros, every second one is -0.
 void compare_signs(const Request& base, Relations& relations) {
   Request plain = base;
   move_maximum_to_zero(plain);
@@ -197,8 +197,8 @@ void compare_signs(const Request& base, Relations& relations) {
   relations.expect_same("the sign of zeros", plain, expected, signs);
 }
 
-// Filters that keep ties depend on values alone, so masks move with the ids, where no weight
-// depends on the tile.
+// Permutes ids. Filters that keep ties depend on values alone, so masks move with the ids if no
+// weight depends on the tile.
 void compare_permuted(const CheckInput& input, const Request& base, const Response& expected,
                       Relations& relations, CheckOutcome& outcome) {
   if (outcome.failed() || expected.mask.empty() || !base.allowed.empty()) return;
@@ -220,7 +220,7 @@ void compare_permuted(const CheckInput& input, const Request& base, const Respon
     const reference::RowParameters& row_parameters = base.parameters[static_cast<std::size_t>(row)];
     const bool greedy =
         row_parameters.temperature == 0 || row_parameters.top_k == 1 || row_parameters.top_p == 0;
-    if (greedy) continue;  // the lowest id among equals is not a matter of values
+    if (greedy) continue;  // ties are broken by the lowest id, not by values
     if (!is_free_of_tiles(base, row)) continue;
     ++outcome.measures["permuted_rows"];
     for (std::int64_t id = 0; id < base.vocab; ++id) {
@@ -253,7 +253,7 @@ CheckOutcome check_metamorphic(const CheckInput& input) {
   Relations relations(input, outcome);
   const Response expected = relations.run(base, "the request itself");
   if (outcome.failed()) return outcome;
-  if (input.exact()) {  // float32 arithmetic may round differently at another place
+  if (input.exact()) {  // float32 arithmetic may round differently for a token at another id
     compare_padding(base, expected, relations);
     if (input.row_input == RowInput::probabilities) {
       compare_scales(base, expected, relations, outcome);

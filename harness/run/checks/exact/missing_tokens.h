@@ -1,4 +1,4 @@
-// Tokens that draws must have shown, and have not.
+// Tokens that draws must have shown, but did not.
 #pragma once
 
 #include <cstddef>
@@ -11,27 +11,28 @@
 
 namespace fairdraw::harness {
 
-/// Looks in the draws of a row for tokens that belong to it. With probability q one stays away from
-/// n draws of a right sampler with (1 - q)^n: who is asked for is missed with kMissing at most, and
-/// all others are no evidence.
+/// Finds missing tokens in the draws of a row. A token of probability q is missing from n draws of
+/// a right sampler with probability (1 - q)^n. Only tokens for which this is at most kMissing are
+/// expected; all others are no evidence.
 class MissingTokens {
  public:
   static constexpr double kMissing = 1e-18;
 
-  /// Both must outlive it. Every draw is a token of the vocabulary.
+  /// Precondition: every draw is a token of the vocabulary. Both arguments must outlive this.
   MissingTokens(const reference::RealDistribution& row, const Counts& counts)
       : row_(row), counts_(counts) {}
 
-  /// Expects that some of these ids were drawn, all certainly in the support.
+  /// Expects that at least one of these ids was drawn. Precondition: all are certainly in the
+  /// support.
   void expect_one_of(std::span<const std::size_t> ids);
-  /// So they were of the last half, quarter, ... of all certain ones, by falling probability.
+  /// Expects one of the last half, quarter, ... of all certain tokens, by falling probability.
   void expect_last_ones();
 
-  /// The first that is missing: "token 7 (probability 0.050) is missing from 1024 draws". Empty:
-  /// none is.
+  /// Returns the first missing token, "token 7 (probability 0.050) is missing from 1024 draws";
+  /// empty: none is missing.
   const std::string& missing() const { return missing_; }
-  std::uint64_t expected() const { return expected_; }  ///< tokens and groups that were asked for
-  double spent() const { return spent_; }               ///< how often a right sampler fails
+  std::uint64_t expected() const { return expected_; }  ///< tokens and groups expected so far
+  double spent() const { return spent_; }               ///< probability that a right sampler fails
 
  private:
   const reference::RealDistribution& row_;

@@ -1,4 +1,4 @@
-// Probabilities and log-probabilities that a sampler returns with its tokens.
+// Judges probabilities and log-probabilities that a sampler returns with its tokens.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -15,14 +15,14 @@ using reference::Membership;
 struct RealRow {
   reference::RealDistribution distribution;
   double largest = 0;                    // largest allowed logit
-  double inverse_ln2 = 0;                // octaves a unit of logit: 1 / (T ln 2)
+  double inverse_ln2 = 0;                // octaves per unit of logit: 1 / (T ln 2)
   double normalizer_error = 0;           // relative, of the sum over all allowed tokens
   double filtered_normalizer_error = 0;  // relative, of the sum over the survivors
   double filtered_share = 0;             // mass of the survivors among all allowed tokens
   std::vector<double> unfiltered;        // [vocab] exp((x - max) / T) / sum
 };
 
-// Relative error of a token's weight, by the bound on weights.
+// Returns the bound on the relative error of a token's weight.
 double weight_error(const reference::WeightBound& bound, const RealRow& row, double logit) {
   return bound.at((row.largest - logit) * row.inverse_ln2);
 }
@@ -58,7 +58,7 @@ RealRow real_row(const CheckInput& input, const Request& request, std::int64_t r
     double& probability = real.unfiltered[static_cast<std::size_t>(id)];
     if (probability == 0) continue;
     probability /= sum;
-    // A weight is never off by more than itself: truncation only takes away.
+    // A weight is never off by more than itself, because truncation only makes it smaller.
     const double off =
         probability *
         std::min(1.0, weight_error(bound, real, static_cast<double>(request.row(row)[id])));
@@ -73,8 +73,9 @@ RealRow real_row(const CheckInput& input, const Request& request, std::int64_t r
   return real;
 }
 
-// Largest distance of a float32 log-probability from the real one: relative errors of weight and
-// sum, and three roundings of the float32 result and its two logarithms (2^-24 of each term).
+// Returns the largest distance of a float32 log-probability from the real one: relative errors of
+// weight and sum, and three roundings of the float32 result and its two logarithms (2^-24 of each
+// term).
 double log_bound(double weight, double sum, double log_probability) {
   return -std::log1p(-weight) - std::log1p(-sum) +
          3 * 0x1p-24 * std::max(1.0, std::fabs(log_probability));
@@ -96,7 +97,7 @@ std::string compare_probs(const CheckInput& input, const Request& request, const
     }
     const Membership membership = real.distribution.membership[at];
     if (real.distribution.ambiguous_mass > 0 || membership == Membership::ambiguous) continue;
-    if (real.distribution.partly_drawn >= 0) continue;  // all of them depend on its part
+    if (real.distribution.partly_drawn >= 0) continue;  // all probabilities depend on its share
     const double expected = membership == Membership::in ? real.distribution.probability[at] : 0;
     const double weight =
         std::min(1.0, weight_error(bound, real, static_cast<double>(request.row(row)[id])));
@@ -109,14 +110,14 @@ std::string compare_probs(const CheckInput& input, const Request& request, const
   return {};
 }
 
-// `at`: the token's place among those of the response.
+// `at`: index of the token in the response.
 std::string compare_logprobs(const Request& request, const Response& response, std::int64_t row,
                              std::size_t at, const RealRow& real,
                              const reference::WeightBound& bound, CheckOutcome& outcome) {
   const std::int32_t token = response.tokens[at];
   const double probability = real.unfiltered[static_cast<std::size_t>(token)];
   const double weight = weight_error(bound, real, static_cast<double>(request.row(row)[token]));
-  if (probability == 0 || weight >= 0.5) return {};  // truncation leaves too little of it
+  if (probability == 0 || weight >= 0.5) return {};  // truncation leaves too little of the weight
   ++outcome.measures["logprobs"];
   const double expected = std::log(probability);
   const double slack = log_bound(weight, real.normalizer_error, expected);
@@ -136,8 +137,8 @@ std::string compare_logprobs(const Request& request, const Response& response, s
   return {};
 }
 
-// Three samples of two outputs a row, in another order than the rows: each has its own
-// log-probability.
+// Makes three samples of two outputs per row, in another order than the rows. Each sample has its
+// own log-probability.
 std::string compare_samples(const CheckInput& input, const Request& rows,
                             const std::vector<RealRow>& distributions,
                             const reference::WeightBound& bound, CheckOutcome& outcome) {
@@ -171,7 +172,8 @@ std::string compare_samples(const CheckInput& input, const Request& rows,
   return {};
 }
 
-// Which other value a wrong one is: off by more than rounding, it is not a matter of precision.
+// Names the other value that a wrong one is. A value that is off by more than rounding is not a
+// matter of precision.
 void name_the_value(const Request& request, const Response& response, std::int64_t row,
                     const RealRow& real, CheckOutcome& outcome) {
   const auto near = [](double value, double other) {

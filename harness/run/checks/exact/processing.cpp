@@ -1,8 +1,9 @@
-// Logits processing: every mixture of its steps, in every form of histories, on good rows and bad.
+// Judges logits processing: every mixture of its steps, in every form of histories, on good rows
+// and bad.
 //
-// What it cannot see: a list that lies outside of its buffer (a plugin may crash of it), and steps
-// in another order than fairdraw's, which it calls wrong. processing_batches.h has what takes whole
-// batches: large counts, padding, and requests that come and go.
+// Cannot see: a list outside of its buffer, which may crash a plugin. Steps in another order than
+// fairdraw's are called wrong. processing_batches.h has the parts that need whole batches: large
+// counts, padding, and requests that come and go.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,12 +25,12 @@ namespace {
 using reference::Membership;
 using reference::RowProcessing;
 
-// Rows with a filter by sigma: few, because it leaves little of what the other steps do.
+// Rows per filter by sigma, which hides much of the other steps.
 constexpr std::int64_t kRowsToASigma = 8;
 
 constexpr WantedResults kWanted = {
     .statuses = true, .support_size = true, .mask = true, .probs = true};
-// What relations compare: tokens, and what is reported of the rows that they come from.
+// Results that relations compare: tokens, and the report on their rows.
 constexpr WantedResults kRelatedResults = {
     .report = {
         .values = true, .ranks = true, .mode = LogprobsMode::processed_logprobs, .top_n = 5}};
@@ -43,7 +44,7 @@ Request with_processing(const CheckInput& input, std::int64_t first, std::int64_
     constexpr float kSigmas[] = {1, 0.5F, 2.5F, kInfinity, 0.01F, -1, 4};
     processing.top_n_sigma =
         kSigmas[static_cast<std::size_t>(row / kRowsToASigma) % std::size(kSigmas)];
-    // Its integers are fairdraw's own.
+    // The integers of a filter by sigma are fairdraw's own.
     if (!input.exact() && processed_row(request, row - first).undecided) processing.top_n_sigma = 0;
   }
   return request;
@@ -84,7 +85,8 @@ Request one_row(const Request& request, std::int64_t row) {
   return alone;
 }
 
-// True where no token is right, or any is: a sampler without statuses may refuse a call for it.
+// Returns whether no token of the row is right, or any is, so that a sampler without statuses may
+// refuse a call for it.
 bool may_end_the_call(const CheckInput& input, const Request& plain, const Request& request,
                       std::int64_t row) {
   if (processed_row(request, row).status != RowStatus::ok) return true;
@@ -109,7 +111,7 @@ Response run_processed(const CheckInput& input, const Request& request,
     if (!padding && !asked.back()) response.refused.clear();
   }
   if (!response.refused.empty()) return response;
-  // The others one by one.
+  // The rows that do not end the call are then sampled one by one.
   response.tokens.clear();
   response.mask.clear();
   for (std::int64_t row = 0; row < request.rows; ++row) {
@@ -132,7 +134,7 @@ namespace {
 
 // --- Against the oracles -----------------------------------------------------------------------
 
-// What is wrong with a row of an exact sampler; empty: nothing.
+// Returns what is wrong with a row of an exact sampler; empty: nothing.
 std::string difference(const Request& request, const Response& response, std::int64_t row) {
   const auto at = static_cast<std::size_t>(row);
   const reference::IntegerRow model = model_of(request, row);
@@ -151,7 +153,8 @@ std::string difference(const Request& request, const Response& response, std::in
   if (response.tokens[at] != expected.token) {
     return fmt::format("token {}, the integer model says {}", response.tokens[at], expected.token);
   }
-  // A logit that was rounded twice, or once too few, rarely moves a token: it moves a probability.
+  // A logit that was rounded twice, or once too few, rarely moves a token but does move a
+  // probability.
   for (std::int64_t id = 0; ok && !response.probs.empty() && id < request.vocab; ++id) {
     const float reported_probability =
         response.probs[static_cast<std::size_t>(row * request.vocab + id)];
@@ -168,8 +171,8 @@ std::string difference(const Request& request, const Response& response, std::in
   return {};
 }
 
-// The same of a sampler that claims no more than the distribution. `plain`: the rows processed
-// beforehand.
+// Returns what is wrong with a row of a sampler that claims no more than the distribution. `plain`:
+// the rows processed beforehand.
 std::string departure(const CheckInput& input, const Request& plain, const Response& response,
                       std::int64_t row) {
   const reference::RealDistribution distribution = distribution_of(input, plain, row);
@@ -199,8 +202,8 @@ std::string wrong_in(const CheckInput& input, const Request& request, const Requ
 
 namespace {
 
-// Whether the row, alone and without one step, is right: then that step is what is wrong. Where a
-// row is right without any of several steps it hardly matters which goes: that names none.
+// Leaves out one step at a time in the row alone. If the row is then right, that step is wrong. If
+// several steps make it right, it hardly matters which, and none is named.
 void name_the_step(const CheckInput& input, const Request& request, std::int64_t row,
                    CheckOutcome& outcome) {
   struct Step {
@@ -282,7 +285,7 @@ Request with_lists_shuffled(Request request, std::uint64_t seed) {
   return request;
 }
 
-// Output i samples the last row but i.
+// Returns a request in which output i samples row `rows - 1 - i`.
 Request through_indices(const Request& request) {
   Request indexed = request;
   indexed.with_indices = true;
@@ -312,7 +315,7 @@ Request with_rows_reversed(const Request& request) {
   return reversed;
 }
 
-// Of one output in two calls, bit for bit.
+// Compares the reports on one output in two calls, bit for bit.
 std::string difference_of_reports(const Response& a, std::size_t at, const Response& b,
                                   std::size_t was) {
   const auto same = [](float x, float y) { return std::memcmp(&x, &y, sizeof(x)) == 0; };
@@ -382,7 +385,7 @@ void compare_relations(const CheckInput& input, const Request& request, CheckOut
   }
   if (input.exact()) same("rows processed beforehand", processed_beforehand(request));
   Request neutral = request, none = request;
-  for (RowProcessing& row : neutral.processing) {  // histories stay, and nothing follows from them
+  for (RowProcessing& row : neutral.processing) {  // histories stay, and no step uses them
     const RowProcessing before = std::exchange(row, {});
     row.prompt = before.prompt;
     row.output = before.output;
@@ -392,7 +395,7 @@ void compare_relations(const CheckInput& input, const Request& request, CheckOut
   expect_same(input, "neutral processing, against none", answer(none), neutral, false, outcome);
   constexpr std::int64_t kAlone = 8;
   for (std::int64_t row = 0; row < std::min(request.rows, kAlone) && !outcome.failed(); ++row) {
-    Response of_row;  // tokens alone
+    Response of_row;  // tokens only
     of_row.tokens = {expected.tokens[static_cast<std::size_t>(row)]};
     expect_same(input, "a row alone", of_row, one_row(request, row), false, outcome);
   }

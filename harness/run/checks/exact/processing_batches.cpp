@@ -20,7 +20,8 @@ using reference::RowProcessing;
 constexpr WantedResults kAllOfBatches = {
     .statuses = true, .support_size = true, .mask = true, .probs = true};
 
-// Wider rows are asked for one by one elsewhere: what batches share does not depend on the width.
+// Wider rows are judged one by one elsewhere, because the effects of a batch do not depend on the
+// width.
 constexpr std::int64_t kMostTokensOfBatches = 4096;
 
 bool is_active(const Request& request, std::int64_t row) {
@@ -40,7 +41,7 @@ std::string wrong_of_padding(const CheckInput& input, const Response& response, 
                      to_string(RowStatus::inactive));
 }
 
-// Every row against its oracle. Returns the tokens; empty where the outcome failed.
+// Compares every row with its oracle. Returns the tokens; empty if the outcome failed.
 std::vector<std::int32_t> expect_right(const CheckInput& input, const std::string& what,
                                        const Request& request, CheckOutcome& outcome) {
   const Response response = run_processed(input, request, kAllOfBatches);
@@ -67,8 +68,9 @@ std::vector<std::int32_t> expect_right(const CheckInput& input, const std::strin
 
 // --- Counts ------------------------------------------------------------------------------------
 
-// One token occurs `count` times, and `other` is next to it: with the right count one of them has
-// the larger logit by at least 3/32, with a count that is one less (or none) the other has.
+// Kinds of rows in which one token occurs `count` times next to `other`. With the right count one
+// of the two has the larger logit by at least 3/32; with a count of one less (or none) the other
+// has.
 enum class Counted { lowered, raised, present, repeated, in_prompt };
 constexpr int kKindsOfCounts = 5;
 
@@ -77,7 +79,7 @@ RowProcessing counted(Counted kind, std::int32_t count, std::int32_t token) {
   std::vector<std::int32_t>& history = kind == Counted::in_prompt ? row.prompt : row.output;
   history.assign(static_cast<std::size_t>(count), token);
   row.output_length = static_cast<std::int32_t>(row.output.size());
-  // Logits: 1/8 of the other token, 1/4 of this one.
+  // Logits: 1/8 for the other token, 1/4 for this one.
   switch (kind) {
     case Counted::lowered:  // 1/4 - n / 2 + (n / 2 - 3/8) = -1/8
       row.frequency_penalty = 0.5F;
@@ -105,12 +107,13 @@ struct Running {
   RowProcessing processing;
 };
 
-// The requests of a batch and what happens to them, decided by `seed` alone.
+// The requests of a batch and their events, decided by `seed` alone.
 class Batch {
  public:
   Batch(std::uint64_t seed, std::int64_t vocab) : seed_(seed), vocab_(vocab) {}
 
-  // Between two steps: some end, some are evicted, and free slots are filled.
+  // Changes the batch between two steps: some requests end, some are evicted, and free slots are
+  // filled.
   void change() {
     for (std::optional<Running>& slot : slots_) {
       const std::uint64_t fate = slot ? dice(8) : 8;
@@ -150,7 +153,7 @@ class Batch {
 
 void expect_large_counts(const CheckInput& input, CheckOutcome& outcome) {
   const std::int64_t vocab = input.logits->vocab();
-  constexpr std::int64_t kMostTokens = 64;  // counts are as wide as the vocabulary
+  constexpr std::int64_t kMostTokens = 64;  // counts have the vocabulary's width
   if (outcome.failed() || vocab < 4 || vocab > kMostTokens) return;
   std::vector<std::int32_t> counts;
   for (const std::int32_t end : {127, 255, 32767, 65535}) {
@@ -158,7 +161,8 @@ void expect_large_counts(const CheckInput& input, CheckOutcome& outcome) {
   }
   const auto rows = static_cast<std::int64_t>(counts.size()) * kKindsOfCounts;
   Request request = make_request(input, 0, rows);
-  // Greedy, where the case has it: then a token says which logit is the largest.
+  // If the case has temperature 0, all rows are greedy, so that a token tells which logit is the
+  // largest.
   const auto greedy =
       std::ranges::find(input.parameters, 0.0F, &reference::RowParameters::temperature);
   if (greedy != input.parameters.end()) {
@@ -198,7 +202,7 @@ void expect_padding_passed_over(const CheckInput& input, CheckOutcome& outcome) 
                                     HistoryArrays{.output_counts = true}}) {
     if (outcome.failed()) return;
     full.history_form = form;
-    // Three rows of four are padding: every fault, and then lists that are empty.
+    // Three rows of four are padding: first with every fault, then with empty lists.
     Request padded = full;
     padded.active.assign(kRows, 0);
     int fault = 0;
@@ -252,7 +256,7 @@ void expect_running_batch(const CheckInput& input, CheckOutcome& outcome) {
   const auto vocab = static_cast<std::size_t>(rows.vocab);
   const std::size_t words = rows.allowed.size() / kDifferentRows;
   Batch batch(input.seed, rows.vocab);
-  RowProcessing left_behind;  // what a free slot still has
+  RowProcessing left_behind;  // lists that a free slot still holds
   for (std::int64_t step = 0; step < kSteps; ++step) {
     batch.change();
     Request request = rows;
@@ -262,7 +266,7 @@ void expect_running_batch(const CheckInput& input, CheckOutcome& outcome) {
     request.parameters.clear();
     std::vector<Running*> of_row;
     for (std::optional<Running>& slot : batch.slots()) {
-      if (!slot && !sampler.active_rows) continue;  // the rows that run move together
+      if (!slot && !sampler.active_rows) continue;  // running rows move up together
       const std::uint64_t number = slot ? slot->number : 0;
       const auto from = (number + static_cast<std::uint64_t>(5 * step)) % kDifferentRows;
       const float* const logits = rows.row(static_cast<std::int64_t>(from));

@@ -1,5 +1,5 @@
-// Logits processing over whole batches and over calls: histories as long as counters are wide, rows
-// that are padding, and requests that come and go. For processing.cpp.
+// Logits processing over whole batches and several calls: histories that exceed the width of
+// counters, padding, and requests that come and go. For processing.cpp.
 #pragma once
 
 #include <cstdint>
@@ -9,31 +9,31 @@
 
 namespace fairdraw::harness {
 
-/// The same rows with the steps taken already, in float32, and nothing left to do.
+/// Returns the same rows with all steps applied, in float32.
 Request processed_beforehand(const Request& request);
 
 /// Runs a request. A sampler without statuses may refuse the whole call for a row that has no
-/// token: then the other rows are asked one by one, for tokens and masks, and such rows, as
-/// padding, get -1 here.
+/// token. The other rows are then sampled one by one, for tokens and masks; rows without a token,
+/// and padding, get -1.
 Response run_processed(const CheckInput& input, const Request& request,
                        const WantedResults& wanted);
 
-/// What is wrong with a row of a response; empty: nothing. `plain`: the rows processed beforehand,
-/// only for samplers that claim no more than the distribution.
+/// Returns what is wrong with a row of a response; empty: nothing. `plain`: the rows processed
+/// beforehand, needed only for samplers that claim no more than the distribution.
 std::string wrong_in(const CheckInput& input, const Request& request, const Request& plain,
                      const Response& response, std::int64_t row);
 
-/// Tokens that occur as often as 8 and 16 bits can count, once less and once more: where a count
-/// saturates or wraps, another token has the largest logit.
+/// Judges tokens that occur as often as 8 and 16 bits can count, once less and once more. If a
+/// count saturates or wraps, another token has the largest logit.
 void expect_large_counts(const CheckInput& input, CheckOutcome& outcome);
 
-/// Rows with processing among padding whose lists are empty, or bad: padding has no token, its
-/// neighbours those that they have in a batch without it, and the call after it too.
+/// Judges rows with processing among padding whose lists are empty or bad. Padding has no token.
+/// Its neighbours, and the next call, have the tokens of a batch without padding.
 void expect_padding_passed_over(const CheckInput& input, CheckOutcome& outcome);
 
-/// A batch of some slots over some steps, as an engine has it: requests with processing of their
-/// own are added, go on from the tokens that they were given, are evicted, restored in any slot
-/// with their history, seed and offset as they were, and end; the next request takes their slot.
+/// Runs a batch of some slots over some steps, as an engine does. Requests with their own
+/// processing are added, continue with the tokens that they got, are evicted, are restored in any
+/// slot with the same history, seed and offset, and end; the next request takes their slot.
 void expect_running_batch(const CheckInput& input, CheckOutcome& outcome);
 
 }  // namespace fairdraw::harness

@@ -18,7 +18,6 @@ namespace {
 
 using reference::RowProcessing;
 
-// One kind of bad value.
 struct BadValue {
   std::string name;
   std::function<void(RowProcessing&, std::span<float> logits)> put;
@@ -32,7 +31,7 @@ std::vector<BadValue> bad_values(const SamplerDescription& sampler) {
            mutate(row, static_cast<ProcessingFault>(fault), logits);
          }});
   }
-  // A penalty above 1 multiplies what is below 0: twice the lowest float is -inf.
+  // A penalty above 1 multiplies negative logits: twice the lowest float is -inf.
   values.push_back(
       {"a logit that overflows downwards", [](RowProcessing& row, std::span<float> logits) {
          logits.back() = std::numeric_limits<float>::lowest();
@@ -46,14 +45,14 @@ std::vector<BadValue> bad_values(const SamplerDescription& sampler) {
   return values;
 }
 
-// What the profile says of the row with a bad value: fairdraw which status it has; others, whether
-// it fails, where the steps do.
+// Returns the profile's status of the row with a bad value: under fairdraw its own status, under
+// others a failure if the steps fail.
 RowStatus status_of_bad(const CheckInput& input, const Request& request, std::int64_t bad) {
   return input.semantics.name == "fairdraw" ? model_of(request, bad).status
                                             : processed_row(request, bad).status;
 }
 
-// Why the answer is not right about a row; empty: it is. `status`: of the bad row.
+// Returns why the answer for a row is not right; empty if it is. `status`: of the bad row.
 std::string wrong_beside(const CheckInput& input, const Response& response, const Response& before,
                          std::int64_t row, std::int64_t bad, RowStatus status) {
   const SamplerDescription& sampler = input.sampler->description();
@@ -67,7 +66,7 @@ std::string wrong_beside(const CheckInput& input, const Response& response, cons
   };
   if (row == bad) {
     const bool fails = status != RowStatus::ok;
-    if (!fails && !own) return {};  // the row itself is judged elsewhere
+    if (!fails && !own) return {};  // other checks judge the row itself
     const auto number = static_cast<std::int32_t>(status);
     const bool right_status = !reports || (own ? given == number : given != 0);
     return (!fails || token == -1) && right_status ? "" : text(to_string(status));
@@ -93,7 +92,7 @@ void expect_bad_processing_fails(const CheckInput& input, const Request& good,
   const WantedResults wanted = reported(input.sampler->description(), good, {.statuses = true});
   const Response before = run_request(*input.sampler, good, wanted);
   if (!before.ran()) {
-    // A good row of these may have parameters that the profile refuses.
+    // A good row may have parameters that the profile refuses.
     const bool refused = before.damage.empty() && may_refuse(input, good);
     if (!refused) outcome.fail(before.trouble());
     return;
@@ -107,12 +106,12 @@ void expect_bad_processing_fails(const CheckInput& input, const Request& good,
               std::span(request.logits)
                   .subspan(static_cast<std::size_t>(bad * good.vocab),
                            static_cast<std::size_t>(good.vocab)));
-    // The largest float is none of the narrow types.
+    // The narrow types cannot hold the largest float.
     for (float& x : request.logits) x = rounded_to(request.dtype, x);
     const RowStatus status = status_of_bad(input, request, bad);
     const Response response = run_request(*input.sampler, request, wanted);
     ++outcome.measures["faults"];
-    // Without statuses a call that holds such a row may be refused.
+    // A sampler without statuses may refuse a call that holds such a row.
     const bool refused =
         before.statuses.empty() && response.damage.empty() && !response.refused.empty();
     if (refused && status != RowStatus::ok) continue;

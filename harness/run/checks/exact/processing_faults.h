@@ -1,4 +1,4 @@
-// Bad values of logits processing, one at a time: for processing.cpp.
+// Bad values of logits processing, one at a time. For processing.cpp.
 #pragma once
 
 #include "harness/run/checks/check.h"
@@ -6,9 +6,9 @@
 namespace fairdraw::harness {
 
 /// Puts every bad value (ids that are no tokens, penalties out of their ranges, logits that
-/// overflow) into a row of `good`, one after the other. The row fails, under fairdraw's own profile
-/// with its status, and no other row changes. Without statuses the call may be refused. For
-/// profiles that promise that rows with invalid parameters fail.
+/// overflow) into a row of `good`, one after the other. The row must fail, under fairdraw's own
+/// profile with its status, and no other row may change. Without statuses the call may be refused.
+/// Precondition: the profile promises that rows with invalid parameters fail.
 void expect_bad_processing_fails(const CheckInput& input, const Request& good,
                                  CheckOutcome& outcome);
 

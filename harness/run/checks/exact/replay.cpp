@@ -1,4 +1,4 @@
-// Replay: a token is a function of its row, parameters, seed and offset, and of nothing else.
+// Judges replay: a token is a function of its row, parameters, seed and offset alone.
 #include <fmt/format.h>
 #include <omp.h>
 
@@ -93,11 +93,11 @@ Response Replay::expect_same(const std::string& name, const Request& request,
 
 namespace {
 
-// Tokens of an output. Sums that come out in another order move few tokens, and those at the edge
-// of their interval only: one word a row would seldom see it.
+// Tokens per output. Sums that are added in another order move few tokens, and only those at the
+// ends of their intervals, which one word per row would seldom show.
 constexpr std::int32_t kSamples = 32;
 
-// Sets the number of OpenMP threads of calls from this thread, for a scope.
+// Sets the number of OpenMP threads for calls from this thread in a scope.
 class ThreadCount {
  public:
   explicit ThreadCount(int threads) : before_(omp_get_max_threads()) {
@@ -149,7 +149,7 @@ void compare_batches(Replay& replay) {
     replay.expect_same("other batch-mates", pick_rows(base, mixture), mixture);
   }
 
-  // Every second row is replaced by a greedy one, by one with other filters, by padding.
+  // Every second row becomes a greedy row, a row with other filters, or padding.
   const std::vector<std::int64_t> all = all_rows(base.rows);
   std::vector<std::int64_t> every_second = all;
   for (std::size_t i = 1; i < every_second.size(); i += 2) every_second[i] = -1;
@@ -176,7 +176,7 @@ void compare_batches(Replay& replay) {
   for (std::size_t i = 1; i < padded.active.size(); i += 2) padded.active[i] = 0;
   replay.expect_same("padding between rows", padded, every_second);
 
-  // Many outputs of few rows: seeds belong to outputs, parameters to rows.
+  // Few rows have many outputs: seeds belong to outputs, parameters to rows.
   Request indexed = base;
   indexed.with_indices = true;
   indexed.seed.clear();

@@ -1,6 +1,6 @@
-// A call has no past: neither other calls of the same instance before it, nor the thread that it
-// comes from, change its tokens. Buffers that keep the size, the rule, the dtype or the tail of a
-// call before show here.
+// Judges that neither earlier calls of the same instance nor the calling thread change a call's
+// tokens. This shows buffers that keep the size, the rule, the dtype or the tail of an earlier
+// call.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct Other {
   Request request;
 };
 
-// The first `vocab` columns of each row, and rows that repeat themselves beyond them.
+// Returns the first `vocab` columns of each row; columns beyond the row repeat it.
 Request with_vocab(const Request& base, std::int64_t vocab) {
   Request request = base;
   request.vocab = vocab;
@@ -111,7 +111,7 @@ std::vector<Other> other_calls(const Request& base) {
   return others;
 }
 
-// base, other, base, other, other, base: each of them after itself and after the other one.
+// Calls base, other, base, other, other, base, so that each comes after itself and after the other.
 void take_turns(const Other& other, Replay& replay) {
   if (!replay.may_ask(other.request)) return;
   const std::vector<std::int64_t> all = all_rows(replay.base().rows);
@@ -135,9 +135,9 @@ void take_turns(const Other& other, Replay& replay) {
   replay.expect_same(behind, replay.base(), all);
 }
 
-// Rows of a larger vocabulary whose first columns cannot be drawn: what a buffer of the smaller
-// size held of them is nothing. The first call of an instance may have set that size, and what
-// comes after it be wrong always.
+// Calls rows of a larger vocabulary whose first columns cannot be drawn, so that a buffer of the
+// smaller size holds none of their mass. This finds a size that was fixed by the first call of an
+// instance, after which all calls are wrong alike.
 void expect_late_columns(Replay& replay) {
   const Request& base = replay.base();
   const std::int64_t front = base.vocab + 1;
@@ -172,7 +172,7 @@ void expect_late_columns(Replay& replay) {
 }  // namespace
 
 void compare_histories(Replay& replay) {
-  // What a sampler keeps does not depend on how long its rows are, and each call sorts some.
+  // A sampler's state does not depend on the length of its rows, and each call sorts some rows.
   constexpr std::int64_t kLongest = 4096;
   const Request& base = replay.base();
   const std::vector<std::int64_t> all = all_rows(base.rows);

@@ -1,4 +1,4 @@
-// What else a call asks for, how its results lie, and how many rows it has.
+// Judges that requested results, their layout and the number of rows change no token.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ void expect_equal_results(const std::string& name, const Response& one, const Re
   expect(one.statuses == other.statuses, "statuses");
 }
 
-// Bits of the bitmask at and beyond the vocabulary mean nothing.
+// Sets the bits of the bitmask beyond the vocabulary, which mean nothing.
 void set_beyond(Request& request, bool value) {
   const auto words = static_cast<std::size_t>(words_for(request.vocab));
   const std::uint32_t beyond = request.vocab % 32 == 0 ? 0 : ~0U << (request.vocab % 32);
@@ -41,7 +41,7 @@ void set_beyond(Request& request, bool value) {
   }
 }
 
-// Batches of a few rows, in which a row has one of these seeds: none of them is special.
+// Repeats a batch whose rows have special seeds: their tokens must repeat like all others.
 void compare_special_seeds(Replay& replay) {
   const std::uint64_t special[] = {0,
                                    1,
@@ -75,9 +75,9 @@ void compare_special_seeds(Replay& replay) {
   }
 }
 
-// Draws of one seed whose numbers are 65536 apart are independent. They are not where each of them
-// is the one 65536 before it: over `pairs` pairs from distributions in which two draws agree with
-// 9/10 at most, that comes with probability 0.9^pairs.
+// Draws of one seed whose numbers are 65536 apart are independent, unless each repeats the one
+// 65536 before it. If two draws from a distribution agree with probability at most 9/10, `pairs`
+// pairs all agree with at most 0.9^pairs.
 constexpr std::size_t kApart = 65536;
 constexpr double kMaxAgreement = 0.9;
 
@@ -90,7 +90,7 @@ void judge_repeats(Replay& replay, const char* name, int pairs, int agreeing) {
       "{}: those from the 65536th on repeat the first ones ({} of {})", name, agreeing, pairs));
 }
 
-// Rows from whose distribution two draws agree with 9/10 at most.
+// Returns the rows from whose distribution two draws agree with probability at most 9/10.
 std::vector<bool> random_rows(Replay& replay, const Request& request) {
   std::vector<bool> random;
   for (std::int64_t row = 0; row < request.rows; ++row) {
@@ -98,7 +98,7 @@ std::vector<bool> random_rows(Replay& replay, const Request& request) {
     double agreement = 0;
     for (const double p : distribution.probability) agreement += p * p;
     const double slack =
-        2 * distribution.total_variation_bound;  // either draw is of another distribution by that
+        2 * distribution.total_variation_bound;  // each of the two draws may be off by the bound
     random.push_back(distribution.defined && !distribution.must_fail &&
                      agreement + 2 * slack <= kMaxAgreement);
   }
@@ -183,16 +183,16 @@ void compare_results(Replay& replay) {
 void compare_sizes(Replay& replay) {
   Request base = replay.base();
   base.num_samples = 1;
-  // Cheap rows only: each of 70000 is a pass over the vocabulary.
+  // Cheap rows only, because each of 70000 rows is a pass over the vocabulary.
   constexpr std::int64_t kVocab = 64;
   constexpr std::int32_t kMany = 70'000;
   if (base.vocab > kVocab || base.rows < 3) return;
   std::vector<std::int64_t> picks;
-  // Row 65536 is not row 0 again, however many rows there are.
+  // Row 65536 differs from row 0 for any number of base rows.
   for (std::int64_t i = 0; i < kMany; ++i) picks.push_back((i * 5 + (i >> 16)) % base.rows);
   Request many = pick_rows(base, picks);
   replay.expect_same("70000 rows", many, picks);
-  // Outputs that sample the last of them, in falling order.
+  // Outputs sample the last of these rows, in falling order.
   std::vector<std::int64_t> of_output;
   many.with_indices = true;
   for (std::int64_t row = kMany - 1; row >= kMany - 6000; row -= 7) {
@@ -213,7 +213,7 @@ void compare_sizes(Replay& replay) {
   outputs.with_indices = true;
   outputs.seed.clear();
   outputs.offset.clear();
-  // Here output 65536 has the row of output 0 again, so that their tokens can be compared.
+  // Here output 65536 has the same row as output 0, so that their tokens can be compared.
   for (std::int64_t i = 0; i < kMany; ++i) {
     const std::int64_t pick = i % 65536 * 5 % base.rows;
     picks[static_cast<std::size_t>(i)] = pick;
@@ -223,11 +223,12 @@ void compare_sizes(Replay& replay) {
     outputs.offset.push_back(base.offset[at]);
   }
   replay.expect_same("70000 outputs", outputs, picks);
-  const std::vector<bool> random = random_rows(replay, base);  // outputs have the same rows
+  const std::vector<bool> random = random_rows(replay, base);  // outputs have the rows of `base`
   expect_no_repeated_outputs(replay, outputs, random);
   expect_no_repeated_samples(replay, base, kMany, random);
 
-  // Rows 2^31 + 1 elements apart: a 32-bit product wraps, to below 0 at row 1 and to row 0 at 2.
+  // Rows are 2^31 + 1 elements apart: a 32-bit product wraps, to below 0 at row 1 and to row 0 at
+  // row 2.
   constexpr std::int64_t kFar = (std::int64_t{1} << 31) + 1;
   Request far = pick_rows(base, {0, 1, 2});
   far.row_stride = kFar;

@@ -1,10 +1,10 @@
-// Operations on rows: softmax, log-softmax, masks of logits, probabilities over what a filter
-// keeps. Every row is judged by the oracle, in every form of the call: a parameter a row and one
-// for all, rows apart in memory, the result in the rows' own memory, rows in another order and one
-// by one, bad rows in between, no rows.
+// Judges operations on rows: softmax, log-softmax, masks of logits, probabilities over the tokens
+// that a filter keeps. The oracle judges every row in every form of the call: one parameter per row
+// and one for all, rows apart in memory, the result in the rows' own memory, rows in another order
+// and one by one, bad rows in between, no rows.
 //
-// What it cannot see: an error within what float32 may do (reference/operation_bound.h), and, of
-// samplers without statuses, what becomes of bad rows.
+// Cannot see: an error within the bounds of float32 (reference/operation_bound.h), and the results
+// of bad rows if the sampler has no statuses.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace fairdraw::harness {
 namespace {
 
-// "top_k 50"
+// Returns "top_k 50".
 std::string parameter_text(OperationKind kind, const reference::RowParameters& parameters) {
   switch (kind) {
     case OperationKind::softmax:
@@ -35,7 +35,7 @@ std::string parameter_text(OperationKind kind, const reference::RowParameters& p
   return {};
 }
 
-// A parameter that is none, for one row in the middle of good ones.
+// Makes the parameter invalid, for one row among good ones.
 void make_invalid(OperationKind kind, reference::RowParameters& parameters) {
   switch (kind) {
     case OperationKind::softmax:
@@ -56,7 +56,7 @@ void make_invalid(OperationKind kind, reference::RowParameters& parameters) {
   }
 }
 
-// Makes a row bad in way `way`, one after the other.
+// Makes a row bad in one of four ways, by `way` modulo 4.
 void spoil(OperationKind kind, std::int64_t way, std::span<float> row,
            reference::RowParameters& parameters) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -68,7 +68,7 @@ void spoil(OperationKind kind, std::int64_t way, std::span<float> row,
     case 1:
       middle = kInfinity;
       break;
-    case 2:  // nothing is allowed
+    case 2:  // no token is allowed
       std::ranges::fill(row, takes_probabilities(kind) ? 0.0F : -kInfinity);
       break;
     case 3:
@@ -121,7 +121,7 @@ class OperationCase {
   struct Form {
     std::int64_t gap = 0, result_gap = 0, shift = 0;
     bool scalar = false, in_place = false;
-    bool may_refuse = false;  // the whole call
+    bool may_refuse = false;  // the whole call may be refused
   };
 
   ExpectedRow expected(const OperationRows& rows, std::int64_t row) const {
@@ -133,7 +133,7 @@ class OperationCase {
     ask(form_text, rows_, expected_, chosen, form);
   }
 
-  // `chosen`: which rows the call has, in its order.
+  // Judges one form of the call. `chosen`: the rows of the call, in its order.
   void ask(const char* form_text, const OperationRows& rows,
            const std::vector<ExpectedRow>& expected, const std::vector<std::int64_t>& chosen,
            const Form& form) {
@@ -188,7 +188,7 @@ class OperationCase {
     suspects.push_back({trouble.bug, trouble.reason});
   }
 
-  // One parameter for the call: rows that have the same, together, and each row alone.
+  // Makes calls with one parameter: rows with equal parameters together, and each row alone.
   void ask_with_scalars() {
     if (kind_ == OperationKind::log_softmax) return;
     const auto size = static_cast<std::int64_t>(input_.parameters.size());
@@ -199,8 +199,8 @@ class OperationCase {
     }
   }
 
-  // Every second row is bad. What becomes of those is judged where the sampler reports statuses;
-  // one that reports none may refuse the call.
+  // Makes every second row bad. Bad rows are judged if the sampler reports statuses; a sampler
+  // without them may refuse the call.
   void ask_among_bad_rows() {
     if (!sampler_.bad_rows) {
       outcome_->leave_out(lack_of("bad_rows"));

@@ -1,7 +1,7 @@
-// Given random words: a sampler that draws with words it is handed is driven at every end of every
-// token's interval, and at the ends of the unit interval. An off-by-one in the comparison, a word
-// of 0 or of all ones that leaves the support, a total that lacks its last token: each shows in one
-// draw, where random words would need 2^64 of them.
+// Judges draws with given random words, at every end of every token's interval and at the ends of
+// the unit interval. An off-by-one in the comparison, a word of 0 or of all ones that leaves the
+// support, or a total that lacks its last token shows in one draw; random words would need 2^64
+// draws.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,17 +16,17 @@ namespace fairdraw::harness {
 namespace {
 
 constexpr std::uint64_t kOnes = ~std::uint64_t{0};
-// Boundaries of a row: all where there are fewer, else the first and last ones and others between.
+// Maximum number of boundaries per row. A row with more takes its first, its last and some others.
 constexpr std::size_t kBoundaries = 96;
 
-// Words around each boundary between two tokens that can be drawn, and the ends. `band`: how far
-// from a boundary, as a part of the unit interval, either token may come; words just outside of it
-// too, where one of them must.
+// Returns the ends of the unit interval, and words around each boundary between two tokens that can
+// be drawn. `band`: distance from a boundary, in units of the interval, within which either token
+// is right; words just outside of the band are included, because only one token is right there.
 std::vector<std::uint64_t> words_for_row(const reference::IntegerRow& row, std::uint64_t seed,
                                          double band) {
   std::vector<std::uint64_t> words = {0, 1, kOnes, kOnes - 1};
   if (row.status != RowStatus::ok) return words;
-  std::vector<reference::RowWeight> ends;  // prefix sums, the total left out
+  std::vector<reference::RowWeight> ends;  // prefix sums without the total
   reference::RowWeight sum = 0;
   for (std::size_t id = 0; id < row.mask.size(); ++id) {
     if (row.mask[id] == 0 || row.weight[id] == 0) continue;
@@ -51,7 +51,7 @@ std::vector<std::uint64_t> words_for_row(const reference::IntegerRow& row, std::
   return words;
 }
 
-// Row `row` of the request with one draw a word: samples of one output, or outputs.
+// Returns row `row` of the request with one draw per word, as samples of one output or as outputs.
 Request scripted(const Request& rows, std::int64_t row, const std::vector<std::uint64_t>& words,
                  const SamplerDescription& sampler) {
   Request request = rows;
@@ -90,8 +90,8 @@ Request scripted(const Request& rows, std::int64_t row, const std::vector<std::u
   return request;
 }
 
-// Where a float32 sampler may put each word: the intervals of the real distribution in the order of
-// ids, each end within the error that reference/float32_bound.h derives.
+// Tokens that a float32 sampler may give for each word: the intervals of the real distribution in
+// the order of ids, each end within the error that reference/float32_bound.h derives.
 class Intervals {
  public:
   Intervals(const reference::RealDistribution& distribution, const reference::Semantics& semantics)

@@ -1,9 +1,9 @@
-// Requests that come and go, kept by the sampler: the judge tells it what happens, keeps the same
-// books, and compares every token with what the request's own row, parameters, seed, offset and
-// history give.
+// Judges samplers that keep requests which come and go. The judge sends the events, keeps the same
+// books, and compares every token with the one that the request's own row, parameters, seed, offset
+// and history give.
 //
-// What it cannot see: state that shows in nothing but speed or memory, and an event that an engine
-// has and the contract has not (slots that move without an eviction).
+// Cannot see: state that shows only in speed or memory, and events that an engine has but the
+// contract lacks (slots that move without an eviction).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,14 +23,14 @@ using reference::RowProcessing;
 
 constexpr std::size_t kSlots = 8;
 constexpr std::int64_t kSteps = 120, kDifferentRows = 64;
-// The second batch begins while requests of the first are still there.
+// The second batch begins while requests of the first are still running.
 constexpr int kBatches = 2;
 
 struct Held {
   std::uint64_t number = 0, offset = 0;
   bool processed = false;
   RowProcessing processing;
-  std::string came;  // how it came into its slot, for messages
+  std::string came;  // how the request came into its slot, for messages
 };
 
 class Sequence {
@@ -95,14 +95,15 @@ class Sequence {
   Held next_request() {
     Held held;
     held.number = added_++;
-    // One in four has no processing, next to others that do.
+    // One in four has no processing, next to requests that do.
     held.processed = input_.sampler->description().processing && held.number % 4 != 3;
     if (held.processed) {
       held.processing =
           processing_for_row(input_.seed, static_cast<std::int64_t>(held.number), rows_.vocab);
       held.processing.output.clear();
       held.processing.output_length = 0;
-      // A third of them: every occurrence counts, so that one too many or too few moves a logit.
+      // In a third of the processed requests every occurrence counts, so that one too many or too
+      // few moves a logit.
       if (held.number % 4 == 0) held.processing.frequency_penalty = 0.75F;
     }
     return held;
@@ -133,7 +134,7 @@ class Sequence {
     }
   }
 
-  // Slots that run in this step, in an order that is often not theirs.
+  // Returns the slots that run in this step, often in shuffled order.
   std::vector<std::int32_t> running() {
     std::vector<std::int32_t> slots;
     for (std::size_t slot = 0; slot < kSlots; ++slot) {
@@ -146,7 +147,7 @@ class Sequence {
 
   Held& in_slot(std::int32_t slot) { return *slots_[static_cast<std::size_t>(slot)]; }
 
-  // The rows of a step with all that there is to know of them.
+  // Returns the rows of a step with everything that a call needs.
   Request whole(const std::vector<std::int32_t>& slots) {
     Request request;
     request.dtype = rows_.dtype;
@@ -160,8 +161,8 @@ class Sequence {
       const auto from = static_cast<std::int64_t>(
           (held.number + static_cast<std::uint64_t>(5 * step_)) % kDifferentRows);
       request.logits.insert(request.logits.end(), rows_.row(from), rows_.row(from) + rows_.vocab);
-      // A row without a token leaves its request as it was. Which rows those are is a matter of the
-      // profile, but for the exact arithmetic.
+      // A row without a token leaves its request unchanged. Only for exact arithmetic it is known
+      // which rows these are; for others the profile decides.
       if (input_.exact() && dice(16) == 0) {
         request.logits.back() = std::numeric_limits<float>::quiet_NaN();
       }
@@ -206,7 +207,7 @@ class Sequence {
     const bool processes = !request.processing.empty();
     Request plain;
     if (!input_.exact()) plain = processes ? processed_beforehand(request) : request;
-    // What the sampler itself draws when the call gives it everything.
+    // The tokens that the sampler draws if the call gives it everything.
     Response given;
     if (!input_.exact() && input_.sampler->description().per_request_seeds) {
       given = run_request(*input_.sampler, request, {});

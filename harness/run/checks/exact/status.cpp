@@ -1,4 +1,4 @@
-// Bad rows: each kind has its status, and no row suffers from another.
+// Judges bad rows: each kind has its status, and no row affects another.
 #include <fmt/format.h>
 
 #include "harness/inputs/special_floats.h"
@@ -39,14 +39,14 @@ std::string judge(const Request& request, const Response& response, const Respon
   return {};
 }
 
-// The same rows through `indices`, two outputs a row and in falling order, three samples each: a
-// status belongs to the output, and all of its samples are -1, or none is. Without statuses too: no
-// row becomes good because it is not read.
+// Judges the same rows through `indices`: two outputs per row in falling order, three samples each.
+// A status belongs to the output, and either all of its samples are -1 or none is. The same holds
+// if no status is requested: a bad row stays bad.
 std::string judge_outputs(const CheckInput& input, const Request& rows, std::int64_t bad,
                           RowStatus status, CheckOutcome& outcome) {
   Sampler& sampler = *input.sampler;
   Request request = rows;
-  if (request.with_indices) return {};  // the fault is in the indices
+  if (request.with_indices) return {};  // the fault itself is in the indices
   request.with_indices = true;
   request.num_samples = 3;
   request.seed.clear();
@@ -91,7 +91,7 @@ std::string judge_outputs(const CheckInput& input, const Request& rows, std::int
 
 CheckOutcome check_status(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
-  // Which status a fault has is fairdraw's own; other profiles say whether a row fails.
+  // Statuses of faults are fairdraw's own; other profiles only say whether a row fails.
   const bool has_statuses = input.semantics.name == "fairdraw" && sampler.reports_status;
   if (!has_statuses || !sampler.per_request_seeds) return check_status_of_tokens(input);
   const Request base = make_request(input, 0, input.rows);

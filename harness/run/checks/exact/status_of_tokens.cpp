@@ -1,7 +1,7 @@
-// Bad rows by their tokens: what a sampler owes that reports no statuses, or follows an engine
+// Judges bad rows by their tokens, for samplers that report no statuses, or that follow an engine
 // whose statuses have no numbers here.
 //
-// What it cannot see: which fault a row failed of.
+// Cannot see: which fault made a row fail.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,11 +16,11 @@ namespace {
 using reference::Membership;
 using reference::RealDistribution;
 
-// What the profile says of one row of a request.
+// The profile's answer for one row of a request.
 struct Row {
   bool judged = true;
   bool fails = false;
-  RealDistribution distribution;  // of a row that does not
+  RealDistribution distribution;  // of a row that does not fail
 };
 
 Row row_under_profile(const CheckInput& input, const Request& request, std::int64_t row) {
@@ -31,8 +31,8 @@ Row row_under_profile(const CheckInput& input, const Request& request, std::int6
   return result;
 }
 
-// The row that has the fault. Padding and indices outside of the rows have no token under any
-// profile; of the others the profile decides.
+// Returns the row that has the fault. Padding and indices outside of the rows have no token under
+// any profile; the profile decides the other faults.
 Row faulty_row(const CheckInput& input, const Request& request, const Fault& fault,
                std::int64_t row) {
   if (fault.status == RowStatus::inactive || fault.status == RowStatus::index_out_of_range) {
@@ -52,7 +52,8 @@ class Judge {
     }
   }
 
-  // What the good rows draw, with one sample an output and with three; empty, or why they do not.
+  // Draws the good rows, with one sample per output and with three. Returns why they failed; empty
+  // if they did not.
   std::string draw_good() {
     for (const std::int32_t samples : samples_asked()) {
       const Response response = run(base_, samples);
@@ -68,7 +69,7 @@ class Judge {
     return {};
   }
 
-  // Faults so far whose row itself was judged: the profile says what becomes of it.
+  // Returns the number of faults so far whose own row the profile defines.
   std::int64_t rows_judged() const { return rows_judged_; }
 
   std::string wrong_with(const Fault& fault, std::int64_t bad, const Request& request) {
@@ -76,8 +77,8 @@ class Judge {
     rows[static_cast<std::size_t>(bad)] = faulty_row(input_, request, fault, bad);
     const Row& row = rows[static_cast<std::size_t>(bad)];
     if (row.judged) ++rows_judged_;
-    // A profile that promises nothing lets a call end in any way; one that fails the row lets it
-    // end where a status cannot be reported.
+    // If the profile leaves the row open, the call may end in any way; if the row fails, the call
+    // may end if no status can be reported.
     const bool may_end = !row.judged || (row.fails && !sampler_.reports_status);
     for (const std::int32_t samples : samples_asked()) {
       const Response response = run(request, samples);
@@ -119,7 +120,7 @@ class Judge {
           return fmt::format("{} {} gives token {} as sample {}, {}", whose, i, token,
                              at - i * count, what);
         }
-        // The same row, seed and offset.
+        // The row, seed and offset are those of the call with good rows.
         const std::vector<std::int32_t>* const before = drawn_before(count);
         const bool again = sampler_.per_request_seeds && static_cast<std::int64_t>(i) != bad;
         if (!again || before == nullptr || (*before)[at] == token) continue;
@@ -135,7 +136,7 @@ class Judge {
     return at < tokens_.size() && !tokens_[at].empty() ? &tokens_[at] : nullptr;
   }
 
-  // Why the row must not give this token; null: it may.
+  // Returns why the row must not give this token; null if it may.
   const char* fault_of_token(const Row& row, std::int32_t token) const {
     if (row.fails) return token == -1 ? nullptr : "and must give none";
     if (token < 0 || token >= base_.vocab) return "outside of the vocabulary";
@@ -148,7 +149,7 @@ class Judge {
   const SamplerDescription& sampler_;
   const Request& base_;
   std::vector<Row> good_;
-  std::vector<std::vector<std::int32_t>> tokens_;  // by samples_asked()
+  std::vector<std::vector<std::int32_t>> tokens_;  // in the order of samples_asked()
   std::int64_t rows_judged_ = 0;
 };
 

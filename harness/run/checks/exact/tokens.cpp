@@ -1,4 +1,4 @@
-// Tokens one by one: against the integer model, and against the support.
+// Judges tokens one by one, by the integer model and by the support.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,8 +14,9 @@ namespace {
 
 using reference::Membership;
 
-// `draws` draws from each row of a chunk: as many outputs a row as the sampler's abilities allow.
-// Odd rows draw through `indices`, so that outputs and rows have different numbers.
+// Returns a request of `draws` draws per row of a chunk, if the sampler's abilities allow. With
+// `indices` every second draw takes the rows in reverse order, so that outputs and rows have
+// different numbers.
 Request with_draws(Request request, std::int64_t draws, const SamplerDescription& sampler) {
   if (draws <= 1) return request;
   if (sampler.indices) {
@@ -66,7 +67,7 @@ void suspect_status(CheckOutcome& outcome) {
       {"bad values", "whether a row has a token and its status do not agree"});
 }
 
-// `models[row % size]` is row `row`.
+// Compares tokens with the models; `models[row % size]` is that of row `row`.
 void compare_tokens(const CheckInput& input, const Request& request, const Response& response,
                     const Models& models, std::int64_t first, CheckOutcome& outcome) {
   for (std::int64_t output = 0; output < request.outputs(); ++output) {
@@ -109,7 +110,8 @@ void run_and_compare(const CheckInput& input, const Request& request, const Mode
   }
 }
 
-// One seed for the whole call: the token's number in it tells draws apart.
+// Returns the request with one seed for the whole call, in which a token's number tells draws
+// apart.
 Request with_one_seed(Request request) {
   request.seed_is_scalar = true;
   request.seed.resize(1);
@@ -117,7 +119,7 @@ Request with_one_seed(Request request) {
   return request;
 }
 
-// `outputs` outputs, row after row.
+// Returns the request with `outputs` outputs of its rows, in an order that mixes them.
 Request through_indices(Request request, std::int64_t outputs, std::uint64_t seed) {
   request.with_indices = true;
   request.indices.clear();
@@ -131,8 +133,8 @@ Request through_indices(Request request, std::int64_t outputs, std::uint64_t see
   return request;
 }
 
-// The number of a draw within its call, in every way that a call has to have many; and seeds that
-// might be special.
+// Judges the number of a draw within its call, in every form that a call with many draws has, and
+// seeds that might be special.
 void compare_numbers(const CheckInput& input, const Request& rows, const Models& models,
                      std::int64_t first, CheckOutcome& outcome) {
   const auto compare = [&](const Request& request) {
@@ -155,7 +157,7 @@ void compare_numbers(const CheckInput& input, const Request& rows, const Models&
   }
   compare(special);
 
-  // Numbers of more than 16 bits: of rows, outputs and samples. Rows that cost little only.
+  // Numbers of rows, outputs and samples that exceed 16 bits, for cheap rows only.
   constexpr std::int64_t kVocab = 2, kMany = 70'000;
   if (rows.vocab > kVocab) return;
   samples = rows;
@@ -175,7 +177,7 @@ void compare_numbers(const CheckInput& input, const Request& rows, const Models&
   compare(with_one_seed(many));
 }
 
-// Why no sampler may give this token as a sample of this output; null: it may.
+// Returns why no sampler may give this token as a sample of this output; null if it may.
 const char* fault_of(const Request& request, const Response& response,
                      const reference::RealDistribution& distribution, std::int64_t output,
                      std::int32_t token) {
@@ -194,7 +196,7 @@ const char* fault_of(const Request& request, const Response& response,
   return judged && ok != in_range ? "against its status" : nullptr;
 }
 
-// `distributions[row % size]` is that of row `row`.
+// Judges tokens by the support; `distributions[row % size]` is that of row `row`.
 void expect_in_support(const CheckInput& input, const Request& request,
                        const std::vector<reference::RealDistribution>& distributions,
                        const std::string& how, std::int64_t first, CheckOutcome& outcome) {
@@ -237,8 +239,8 @@ void expect_in_support(const CheckInput& input, const Request& request,
   }
 }
 
-// The same rows in other layouts and batches. Relations between calls would show more; they need
-// draws that can be repeated, and this does not.
+// Judges the same rows in other layouts and batches by their support. Relations between calls would
+// show more, but need draws that can be repeated.
 void compare_layouts(const CheckInput& input, const Request& rows,
                      const std::vector<reference::RealDistribution>& distributions,
                      std::int64_t first, CheckOutcome& outcome) {
@@ -314,7 +316,7 @@ CheckOutcome check_support(const CheckInput& input) {
     for (std::int64_t row = 0; row < rows.rows; ++row)
       distributions.push_back(distribution_of(input, rows, row));
     expect_in_support(input, request, distributions, "", first, outcome);
-    // Neither outputs nor samples of a row: more calls of it.
+    // The sampler has neither outputs nor samples per row, so more calls are made.
     Request again = rows;
     const bool one_each = !sampler.indices && !sampler.num_samples;
     for (std::int64_t call = 1; one_each && call < draws_per_row(input); ++call) {

@@ -1,5 +1,5 @@
-// Drafted chains, exactly: against the integer model, against themselves in other batches, and
-// driven by given random words at every boundary of acceptance and recovery.
+// Judges drafted chains exactly: by the integer model, by the same chains in other batches, and
+// with given random words at every boundary of acceptance and recovery.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -32,7 +32,7 @@ std::string name_of(const ChainRequest& request, std::int64_t first, std::int64_
                      request.seed[s], request.offset[s]);
 }
 
-// Which step gives the first token that is not the model's.
+// Notes which step gives the first token that is not the model's.
 void note_wrong_token(const ChainRequest& request, std::int64_t chain,
                       const std::vector<std::int32_t>& tokens,
                       const reference::ChainOutcome& expected, CheckOutcome& outcome) {
@@ -72,7 +72,7 @@ void note_wrong_token(const ChainRequest& request, std::int64_t chain,
   }
 }
 
-// Runs the request and compares all of it with the integer model.
+// Runs the request and compares all results with the integer model.
 void compare_with_model(const CheckInput& input, const ChainRequest& request, std::int64_t first,
                         CheckOutcome& outcome) {
   const ChainResponse response = run_chain_request(*input.sampler, request);
@@ -108,7 +108,7 @@ void compare_with_model(const CheckInput& input, const ChainRequest& request, st
   }
 }
 
-// The same chains again, in another order, and alone.
+// Runs the same chains again, in another order, and alone.
 void compare_batches(const CheckInput& input, const ChainRequest& request, CheckOutcome& outcome) {
   const ChainResponse whole = run_chain_request(*input.sampler, request);
   if (!whole.ran()) {
@@ -143,7 +143,7 @@ void compare_batches(const CheckInput& input, const ChainRequest& request, Check
   if (replays)
     expect_same("the same call again", picks,
                 "speculative decoding: the same call gives something else");
-  // Once the same call is known to give the same, what differs is the batch.
+  // If the same call repeats its results, a difference is due to the batch.
   const char* const bug = replays ? "speculative decoding: a request depends on its batch"
                                   : "speculative decoding: the same call gives something else";
   std::reverse(picks.begin(), picks.end());
@@ -157,8 +157,8 @@ void compare_batches(const CheckInput& input, const ChainRequest& request, Check
   }
 }
 
-// Chains that are unlike the others: in the other dtypes, longer than a warp's half, more than 16
-// bits count, and with nothing asked for but tokens.
+// Judges unusual chains: other dtypes, up to 33 drafts, more chains than 16 bits can count, and
+// only tokens requested.
 void compare_shapes(const CheckInput& input, std::int64_t first, std::int64_t count,
                     CheckOutcome& outcome) {
   const SamplerDescription& sampler = input.sampler->description();
@@ -206,7 +206,8 @@ void compare_shapes(const CheckInput& input, std::int64_t first, std::int64_t co
 
 // --- Given random words -------------------------------------------------------------------------
 
-// The first word for which `holds`, which stays true from there on; nothing where it never is.
+// Returns the first word for which `holds`, which stays true for all larger words; no value if it
+// never holds.
 std::optional<std::uint64_t> first_word(const std::function<bool(std::uint64_t)>& holds) {
   std::uint64_t low = 0, high = ~std::uint64_t{0};
   if (!holds(high)) return std::nullopt;
@@ -225,8 +226,9 @@ void add_around(std::uint64_t word, std::vector<std::uint64_t>& words) {
   for (const std::uint64_t at : {word - 1, word, word + 1}) words.push_back(at);  // modulo 2^64
 }
 
-// One drafted token of each id, the rows of chain 0: words at which the drafted token is accepted
-// for the last time, at which recovery and bonus go from one token to the next, and the ends.
+// Judges chains of one drafted token, for each id, with the rows of chain 0. The words are those at
+// which the token is accepted for the last time, those at which recovery and bonus change from one
+// token to the next, and the ends.
 void compare_scripted(const CheckInput& input, const ChainRequest& base, CheckOutcome& outcome) {
   const std::uint64_t ones = ~std::uint64_t{0};
   ChainRequest all;
@@ -257,7 +259,7 @@ void compare_scripted(const CheckInput& input, const ChainRequest& base, CheckOu
     return expected_chain(one, 0);
   };
   const auto vocab = static_cast<std::int32_t>(base.vocab);
-  std::optional<std::int32_t> rejected, accepted;  // tokens with such a word
+  std::optional<std::int32_t> rejected, accepted;  // tokens that some word rejects, or accepts
   for (std::int32_t token = 0; token < vocab; ++token) {
     std::vector<std::uint64_t> words = {0, ones};
     const auto boundary =
@@ -267,8 +269,8 @@ void compare_scripted(const CheckInput& input, const ChainRequest& base, CheckOu
     if (boundary) rejected = token;
     if (!boundary || *boundary > 0) accepted = token;
   }
-  // Boundaries between tokens of the draw after it: recovery after a rejection by the word of all
-  // ones, the bonus after an acceptance by word 0.
+  // Boundaries between tokens of the next draw: recovery after a rejection by the word of all ones,
+  // and the bonus after an acceptance by word 0.
   for (std::int32_t token = 0; token < vocab; ++token) {
     std::vector<std::uint64_t> words;
     if (rejected) {
@@ -292,7 +294,8 @@ void compare_scripted(const CheckInput& input, const ChainRequest& base, CheckOu
   compare_with_model(input, all, 0, outcome);
 }
 
-// Of a case with fewer rows than calls: as many numbers of drafted tokens as rows, apart.
+// Returns whether a case with fewer rows than calls makes the call of `drafts` tokens: it makes as
+// many calls as rows, evenly spread.
 bool is_chosen(const CheckInput& input, std::int64_t drafts) {
   const auto first = static_cast<std::int64_t>(input.seed % kChainCalls);
   const std::int64_t step = kChainCalls / input.rows;
@@ -330,7 +333,7 @@ CheckOutcome check_chain(const CheckInput& input) {
   expect_stray_chains_fail(input, outcome);
   if (input.exact() && !few && !outcome.failed()) compare_shapes(input, first, a_call, outcome);
   if (input.exact() && sampler.scripted_words) {
-    // Few tokens: the model is asked 64 times for each boundary.
+    // Few tokens, because the model runs 64 times for each boundary.
     constexpr std::int64_t kScriptedVocab = 64, kScriptedChains = 8;
     for (std::int64_t i = 0; input.logits->vocab() <= kScriptedVocab && i < kScriptedChains; ++i) {
       const ChainRequest base = make_chains(input, first + i, 1, 1);

@@ -1,24 +1,23 @@
-// The distribution of verified chains. One pair of drafted positions, the same rows for every
-// chain; drafts are drawn from the draft's distribution. Whatever the draft is, what comes out has
-// the target's distribution, and what each random word decides is independent of what the others
-// decide.
+// Judges the distribution of verified chains: one pair of drafted positions, with the same rows for
+// every chain and drafts drawn from the draft's distribution. For any draft, the emitted tokens
+// have the target's distribution, and the decisions of different random words are independent.
 //
 // Each table below classifies every chain into one of its cells, so that over independent chains
 // its counts are multinomial, with probabilities that follow from the rows alone:
 //   first       the first token: the target's distribution p;
-//   recovery    the drafted token x if accepted, else the pair (x, recovered y):
+//   recovery    the drafted token x if accepted, otherwise the pair (x, recovered y):
 //               min(p, q)(x), and (q - p)+(x) * (p - q)+(y) / sum (p - q)+;
-//   second      the pair of drafted tokens if both are accepted, else (x, y) with y what came
-//               after an accepted x, else a rest: min(p, q)(x) * the recovery table of position 1;
-//   bonus       the pair (second drafted token, bonus token) of full chains, else a rest;
-//   neighbours  the first tokens of two chains that are neighbours in the batch: p(x) p(y);
-//   next_call   what a chain's next call gives first, by the last token of this one (next_calls.h).
-// Pairs that the same random word decided are not independent, and leave recovery (acceptance and
+//   second      the pair of drafted tokens if both are accepted, otherwise (x, y) with y the token
+//               after an accepted x, otherwise a rest:
+//               min(p, q)(x) * the recovery table of position 1;
+//   bonus       the pair (second drafted token, bonus token) of full chains, otherwise a rest;
+//   neighbours  the first tokens of two neighbouring chains of the batch: p(x) p(y);
+//   next_call   the first token of a chain's next call, by this call's last token (next_calls.h).
+// Two decisions by the same random word are not independent. They show in recovery (acceptance and
 // recovery), second (positions), bonus (acceptance and bonus), neighbours (chains) or next_call.
-// Tables of recovery, second and bonus are of the token-wise rule. Of a sampler that does not
-// declare it the tables are those of emitted_sequences.h, and next_call.
-// Rows of 16 bits are judged twice: the source's, and rows that draft and target give almost alike
-// (close_rows.h).
+// The tables recovery, second and bonus belong to the token-wise rule. A sampler that does not
+// declare this rule has the tables of emitted_sequences.h, and next_call. Rows of 16 bits are
+// judged twice: the source's rows, and rows that draft and target give almost alike (close_rows.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,19 +35,19 @@ namespace fairdraw::harness {
 namespace {
 
 constexpr std::size_t kDrafts = 2;
-// Numbers of the tables of the token-wise rule.
+// Indices into the tables of the token-wise rule.
 constexpr std::size_t kFirst = 0, kRecovery = 1, kSecond = 2, kBonus = 3, kNeighbours = 4;
 
 struct Rows {
-  const char* suffix;  // of the tables' names
+  const char* suffix;  // end of the tables' names
   DType dtype;
   std::vector<std::vector<float>> draft, target;
   std::vector<reference::IntegerRow> draft_model, target_model;
   std::vector<Distribution> target_distribution;
 };
 
-// Row 0 of each is the source's first. Every third token of the draft is one that it never drafts,
-// and every fourth of the target one that may not come. `close`: two positions of close rows.
+// Returns the rows of target and draft; row 0 of each is the source's first. The draft never gives
+// every third token, nor the target every fourth. `close`: two positions of close rows.
 Rows rows_of(const CheckInput& input, bool close) {
   Rows rows;
   rows.suffix = close ? "_close" : "";
@@ -129,9 +128,9 @@ class ChainDistribution : public DistributionTables {
     return DistributionTables::judgements() + (tables_.empty() ? 0 : binomials);
   }
 
-  // One call. Drafted tokens come from words of our own, from those that the specification keeps
-  // for drafts of the same seeds and offsets, and from the sampler itself with these, as an engine
-  // draws them: acceptance must not depend on any.
+  // Makes one call. Drafted tokens are drawn with the harness's own words, with the words that the
+  // specification reserves for drafts of the same seeds and offsets, or by the sampler itself with
+  // these seeds, as an engine does. Acceptance must not depend on any of them.
   void draw(std::int64_t count, std::uint64_t call, CheckOutcome& outcome) {
     ChainRequest request;
     request.dtype = rows_.dtype;
@@ -143,7 +142,7 @@ class ChainDistribution : public DistributionTables {
     request.seed_is_scalar = !sampler.per_request_seeds || call % 4 == 3;
     const std::size_t seeds = request.seed_is_scalar ? 1 : static_cast<std::size_t>(count);
     for (std::size_t i = 0; i < seeds; ++i) {
-      // Neighbours of one seed, or different seeds; offsets further apart than positions.
+      // Neighbours have one seed or different seeds; offsets are further apart than positions.
       request.seed.push_back(call % 2 == 0 ? mixed(seed, i) : seed + i);
       request.offset.push_back(call % 3 == 0 ? 0 : 3 * i);
     }
@@ -177,7 +176,7 @@ class ChainDistribution : public DistributionTables {
       outcome.measures[name + "_p_value"] = p_value;
       note_decisive(name, p_value, level, outcome);
       if (p_value >= level) return;
-      // In front of what follows from it.
+      // This suspect comes before its consequences.
       auto& suspects = outcome.evidence.suspects;
       suspects.insert(suspects.begin(), {"speculative decoding: how often drafts are accepted",
                                          "of what is counted, " + name + " is off"});
@@ -197,8 +196,8 @@ class ChainDistribution : public DistributionTables {
     note_wrong_step(tables_[kRecovery], {rows_.target_distribution[0], &drafted}, outcome);
   }
 
-  // Acceptance of the first position, where p / q is taken a thousandth too large: a token whose
-  // p is below its q is accepted with probability min(1, 1.001 p / q).
+  // Weighs a small mistake in acceptance at the first position: p / q is a thousandth too large, so
+  // that a token whose p is below its q is accepted with probability min(1, 1.001 p / q).
   void weigh_small_mistakes(double level, std::size_t rows, CheckOutcome& outcome) const {
     const Position& one = position_[0];
     CountedSet acceptance{one.acceptance, 0};
@@ -260,7 +259,7 @@ class ChainDistribution : public DistributionTables {
 
   void classify(const ChainRequest& request, const ChainResponse& response, std::uint64_t call,
                 CheckOutcome& outcome) {
-    std::int64_t before = -1;  // first token of the chain before, in pairs
+    std::int64_t before = -1;  // first token of the previous chain, in pairs
     for (std::size_t b = 0; b < static_cast<std::size_t>(request.batch); ++b) {
       const std::int32_t* const tokens = response.tokens.data() + b * (kDrafts + 1);
       const std::int32_t* const drafted = request.draft_tokens.data() + b * kDrafts;
@@ -282,7 +281,7 @@ class ChainDistribution : public DistributionTables {
       table(kBonus).count(emitted == 2 ? table(kBonus).pair(at(tokens[1]), at(tokens[2]))
                                        : table(kBonus).rest());
       if (emitted > 0) ++emitted_some_;
-      // Positions after a rejection are tested too; well_formed() leaves 0 or 1 here.
+      // Positions after a rejection are tested as well; well_formed() ensures 0 or 1 here.
       second_passed_ += static_cast<std::uint64_t>(response.accepted[b] - (emitted > 0 ? 1 : 0));
       if (before >= 0) {
         table(kNeighbours)
@@ -295,7 +294,7 @@ class ChainDistribution : public DistributionTables {
     if (sequences_) sequences_->end_of_call();
   }
 
-  // The call after `request`, which gave `response`: the same rows, other drafts.
+  // Makes the call after `request`, which gave `response`: the same rows, other drafts.
   void follow(ChainRequest request, const ChainResponse& response, std::uint64_t call,
               CheckOutcome& outcome) {
     for (std::size_t b = 0; b < response.emitted.size(); ++b) {
@@ -333,8 +332,8 @@ class ChainDistribution : public DistributionTables {
     return false;
   }
 
-  // Emitted drafts come first, then one token of the target, then nothing. Positions after the
-  // first rejection may still pass their own test, where the rule gives them one.
+  // Returns whether emitted drafts come first, then one token of the target, then nothing.
+  // Positions after the first rejection may still pass their own test if the rule tests them.
   bool well_formed(const ChainRequest& request, const std::int32_t* tokens,
                    const std::int32_t* drafted, std::int32_t emitted, std::int32_t accepted) const {
     if (emitted < 0 || emitted > static_cast<std::int32_t>(kDrafts)) return false;

@@ -18,7 +18,7 @@ std::vector<float> one_hot(std::size_t vocab, std::size_t token) {
   return row;
 }
 
-// A draft for the target's row.
+// Returns a row of the draft for the target's row.
 std::vector<float> draft_row(const CheckInput& input, const std::vector<float>& target,
                              std::int64_t number, const CounterRandom& random) {
   std::vector<float> row = target;
@@ -29,7 +29,7 @@ std::vector<float> draft_row(const CheckInput& input, const std::vector<float>& 
     case 1:  // the same distribution in another scale
       for (float& p : row) p *= 0x1p-7F;
       return row;
-    case 2: {  // a part of it: these tokens are never drafted
+    case 2: {  // a part of it: the other tokens are never drafted
       const std::uint64_t kept = random.below(vocab, 1);
       for (std::size_t id = 0; id < vocab; ++id) {
         if (id != kept && random.word(2 + id) % 2 == 0) row[id] = 0;
@@ -39,7 +39,7 @@ std::vector<float> draft_row(const CheckInput& input, const std::vector<float>& 
     }
     case 3:
       return one_hot(vocab, random.below(vocab, 1));
-    case 4: {  // near it
+    case 4: {  // a mixture near it
       const std::vector<float> other = chain_row(input, number);
       for (std::size_t id = 0; id < vocab; ++id) row[id] = 0.75F * row[id] + 0.25F * other[id];
       return row;
@@ -49,7 +49,7 @@ std::vector<float> draft_row(const CheckInput& input, const std::vector<float>& 
   }
 }
 
-// `strays`: a token that the draft never gives, too.
+// Draws a drafted token. `strays`: sometimes a token that the draft never gives.
 std::int32_t draft_token(const std::vector<float>& draft, const CounterRandom& random,
                          bool strays) {
   const std::int32_t drawn = model_of_probs(draft, {}).token_for(random.word(0));
@@ -94,7 +94,7 @@ std::uint64_t offset_of(std::int64_t chain, const CounterRandom& random) {
     case 0:
       return 0;
     case 1:
-      return 0xffffffffULL - random.below(3, 0);  // the positions after it carry
+      return 0xffffffffULL - random.below(3, 0);  // later positions carry
     default:
       return random.word(1);
   }
@@ -141,7 +141,7 @@ ChainRequest make_chains(const CheckInput& input, std::int64_t first, std::int64
     const CounterRandom random(mixed(input.seed, number));
     for (std::int64_t i = 0; i <= n; ++i) {
       const CounterRandom position = random.substream(static_cast<std::uint64_t>(i));
-      // Rows of the source are taken once: two a position.
+      // Each row of the source is used once: two per position.
       const std::int64_t row = 2 * ((first + chain) * (n + 1) + i);
       const bool certain = position.below(8, 0) == 0;
       const std::vector<float> target =

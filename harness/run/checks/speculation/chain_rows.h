@@ -1,4 +1,4 @@
-// Chains of drafted tokens for chain.cpp: rows that meet in every way, and some that fail.
+// Chains of drafted tokens for chain.cpp, with all kinds of pairs of rows, and some that fail.
 #pragma once
 
 #include <cstdint>
@@ -10,29 +10,31 @@
 
 namespace fairdraw::harness {
 
-/// Chains `first` to `first + count` of the input's stream, `n` drafted tokens each; an array of
-/// seeds, offsets at which offset + i carries into the high word among them. The target's rows are
-/// those of the input's source as probabilities; drafts are other rows, the same distribution, a
-/// part of it, a mixture, or a single token; drafted tokens come from the draft's distribution or
-/// from anywhere. One chain of 16 has a fault: a token outside of the vocabulary, or a row that
-/// fails. Samplers that take no faults (DraftContract) get none of these, and drafted tokens of the
-/// draft's alone.
+/// Returns chains `first` to `first + count` of the input's stream, with `n` drafted tokens each
+/// and an array of seeds; at some of the offsets, offset + i carries into the high word. The
+/// target's rows are those of the input's source as probabilities. Drafts are other rows, the same
+/// distribution, a part of it, a mixture, or a single token; drafted tokens come from the draft's
+/// distribution or are any. One chain of 16 has a fault: a token outside of the vocabulary, or a
+/// row that fails. Samplers that take no faults (DraftContract) get none, and drafted tokens from
+/// the draft's distribution only.
 ChainRequest make_chains(const CheckInput& input, std::int64_t first, std::int64_t count,
                          std::int64_t n);
 
-/// Why chains of the source's dtype are not asked of the sampler; empty: they are.
+/// Returns why the sampler is not judged on chains of the source's dtype; empty if it is.
 Lack missing_chain_dtype(const CheckInput& input);
 
-/// Row `number` of the source, as probabilities [vocab] of its dtype.
+/// Returns row `number` of the source, as probabilities [vocab] of its dtype.
 std::vector<float> chain_row(const CheckInput& input, std::int64_t number);
 
-/// Divides a row of probabilities by its sum where the profile asks for a sum of 1.
+/// Divides a row of probabilities by its sum if the profile needs a sum of 1.
 void scale_for_profile(const CheckInput& input, std::vector<float>& row);
 
-/// What the integer model says of chain `chain`, from the request's words or those of its seeds.
+/// Returns the integer model's outcome of chain `chain`, with the request's words or those of its
+/// seeds.
 reference::ChainOutcome expected_chain(const ChainRequest& request, std::int64_t chain);
 
-/// Chains picks[0], picks[1], ... of `request`, which has an array of seeds and no words.
+/// Returns chains picks[0], picks[1], ... of `request`. Precondition: it has an array of seeds and
+/// no words.
 ChainRequest pick_chains(const ChainRequest& request, const std::vector<std::int64_t>& picks);
 
 }  // namespace fairdraw::harness

@@ -12,7 +12,7 @@
 namespace fairdraw::harness {
 namespace {
 
-// What a table counts says what is wrong where it is off; the first tokens say nothing.
+// Names the bug that a wrong table shows. A wrong table of first tokens names none.
 void note_wrong_table(const std::string& name, CheckOutcome& outcome) {
   constexpr std::pair<std::string_view, const char*> kBugs[] = {
       {"recovery", "speculative decoding: the token after a rejection"},
@@ -21,7 +21,7 @@ void note_wrong_table(const std::string& name, CheckOutcome& outcome) {
       {"neighbours", "shared random bits: among the requests of a call"}};
   for (const auto& [begins, bug] : kBugs) {
     if (!name.starts_with(begins)) continue;
-    // Pairs of first tokens are off wherever those are.
+    // Pairs of first tokens are also wrong if the first tokens are.
     if (begins == "neighbours" && outcome.failed()) continue;
     outcome.evidence.suspects.push_back({bug, "of what is counted, " + name + " is off"});
   }
@@ -50,7 +50,7 @@ std::uint32_t Table::cells() const {
 }
 
 void Table::judge(double level, CheckOutcome& outcome) const {
-  if (counts_.empty()) return;  // of what never came to be asked
+  if (counts_.empty()) return;  // nothing was ever counted
   std::vector<std::uint64_t> counts;
   Distribution distribution;
   double sum = 0;

@@ -1,4 +1,4 @@
-// Tables of what becomes of drafted tokens, with their expected probabilities. For
+// Tables of the outcomes of drafted tokens, with their expected probabilities. For
 // chain_distribution.cpp, speculation_distribution.cpp and tree_distribution.cpp.
 #pragma once
 
@@ -14,10 +14,11 @@ namespace fairdraw::harness {
 
 using Distribution = std::vector<double>;
 
-/// Probabilities of the survivors of a row: weights over their total.
+/// Returns the probabilities of the survivors of a row: weights over their total.
 Distribution distribution_of_row(const reference::IntegerRow& model);
 
-/// Cells by name, with their probabilities and counts; a cell of probability 0 must stay empty.
+/// Named table of cells with their probabilities and counts. A cell of probability 0 must stay
+/// empty.
 class Table {
  public:
   Table(std::string name, std::size_t width)
@@ -28,7 +29,7 @@ class Table {
   std::size_t rest() const { return probability_.size() - 1; }
 
   void expect(std::size_t cell, double probability) { probability_[cell] += probability; }
-  void expect_rest();  ///< what is left of 1 is the rest's
+  void expect_rest();  ///< gives the rest what is left of 1
   void count(std::size_t cell) {
     if (counts_.empty()) counts_.resize(probability_.size());
     ++counts_[cell];
@@ -37,7 +38,7 @@ class Table {
   const std::string& name() const { return name_; }
   std::size_t width() const { return width_; }
   std::uint64_t counted(std::size_t cell) const { return counts_.empty() ? 0 : counts_[cell]; }
-  std::uint32_t cells() const;  ///< of positive probability
+  std::uint32_t cells() const;  ///< number of cells of positive probability
   void judge(double level, CheckOutcome& outcome) const;
 
  private:
@@ -49,8 +50,8 @@ class Table {
   std::vector<std::uint64_t> counts_;
 };
 
-/// One position: what is accepted, what is rejected, and what is recovered then. The differences
-/// are taken in integers, as P_x Zq - Q_x Zp, so that equal probabilities leave none.
+/// Outcomes of one position: the accepted, the rejected and the recovered token. Differences are
+/// computed in integers, as P_x Zq - Q_x Zp, so that equal probabilities leave none.
 struct Position {
   Position(const reference::IntegerRow& target, const reference::IntegerRow& draft);
 

@@ -1,6 +1,6 @@
-// Rows of 16-bit probabilities that a draft and a target give almost alike: what is rejected is a
-// unit of the dtype's last place. There an acceptance test, or a residual, that is computed in 16
-// bits is wrong by a good part of what it decides, where on other rows it is wrong by a thousandth.
+// Rows of 16-bit probabilities that a draft and a target give almost alike: the rejected mass is a
+// unit of the dtype's last place. An acceptance test or a residual that is computed in 16 bits is
+// wrong by a good part of this mass; on other rows it is wrong by a thousandth.
 #pragma once
 
 #include <span>
@@ -10,22 +10,23 @@
 
 namespace fairdraw::harness {
 
-/// Each row sums to exactly 1, and each value is one of the dtype: a multiple of 1/N, N = 2^8 of
-/// bfloat16 and 2^11 of float16.
+/// Rows that each sum to exactly 1. Each value is exact in the dtype: a multiple of 1/N with N =
+/// 2^8 for bfloat16 and 2^11 for float16.
 struct CloseRows {
   std::vector<float> draft, target;
 };
 
-/// The likeliest token of `source` has m = 177/256 N units of the draft's mass, and m - 1 of the
-/// target's; the unit goes to the least likely token, which is never drafted. The ratio 1 - 1/m
-/// lies 1.45 units below 1, and so rounds to 1 - 1/N, which rejects 0.69 times as often as it
-/// should. A random number that is cut off to units of 1/N rejects 0.69 times as often too, and one
-/// that is rounded to 1 rejects drafts whose ratio is 1: all the others.
+/// Returns rows in which the likeliest token of `source` has m = 177/256 N units of the draft's
+/// mass and m - 1 of the target's. The unit goes to the least likely token, which is never drafted.
+/// The ratio 1 - 1/m is 1.45 units below 1 and so rounds to 1 - 1/N, which rejects 0.69 times as
+/// often as it should. A random number truncated to units of 1/N also rejects 0.69 times as often,
+/// and one that rounds to 1 rejects all other drafts, whose ratio is 1.
 CloseRows close_ratio(std::span<const float> source, DType dtype);
 
-/// The likeliest token gives three units away. The least likely token, never drafted, gets one, and
-/// the next likeliest two, on top of 65/256 N. In float16 that is 520/2048, and 522/2048 rounds to
-/// 520/2048 in bfloat16: a residual that is computed there has the first unit alone.
+/// Returns rows in which the likeliest token gives three units away: one to the least likely token,
+/// which is never drafted, and two to the next likeliest, which has 65/256 N. In float16 that is
+/// 520/2048, and 522/2048 rounds to 520/2048 in bfloat16, so a residual computed in bfloat16 has
+/// the first unit only.
 CloseRows close_residual(std::span<const float> source, DType dtype);
 
 }  // namespace fairdraw::harness

@@ -42,7 +42,7 @@ std::uint64_t NextCalls::advance(const CheckInput& input, std::int64_t drafts,
 
 std::uint64_t NextCalls::draft_word(const CheckInput& input, std::uint64_t call,
                                     std::uint64_t draft) {
-  constexpr std::uint64_t kNext = 0x6e65787463616c6c;  // apart from seeds and other drafts
+  constexpr std::uint64_t kNext = 0x6e65787463616c6c;  // distinct from seeds and other drafts
   return mixed(mixed(input.seed ^ kNext, call), draft);
 }
 
@@ -55,7 +55,7 @@ void NextCalls::count(std::int32_t accepted, std::int32_t last, std::int32_t fir
 
 void NextCalls::judge(double level, CheckOutcome& outcome) const {
   const double level_each = level / static_cast<double>(tables_.size());
-  CheckOutcome each;  // so that a report has one number, and not one for each table
+  CheckOutcome each;  // gives a report one number, not one per table
   for (const Table& table : tables_) table.judge(level_each, each);
   double smallest = 1;
   for (const auto& [name, value] : each.measures) {

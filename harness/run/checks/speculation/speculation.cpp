@@ -1,5 +1,5 @@
-// Speculation in serving, exactly: against the integer model, against the sampler without drafts,
-// against itself in other batches and over other padding.
+// Judges speculation in serving exactly: by the integer model, by the sampler without drafts, and
+// by the same requests in other batches and over other padding.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -56,7 +56,7 @@ struct Run {
   std::string name;
   CheckOutcome& outcome;
 
-  // Nothing where the call did not run: the outcome has failed then.
+  // Returns the response; no value if the call did not run, and the outcome has then failed.
   std::optional<SpeculationResponse> answer(const SpeculationRequest& asked) const {
     SpeculationResponse response = run_speculation(*input.sampler, asked);
     if (response.ran()) return response;
@@ -64,7 +64,7 @@ struct Run {
     return std::nullopt;
   }
 
-  // `bug`: a hint of another step.
+  // Adds a suspect with the whole name `bug`.
   void suspect_of(const char* bug, const std::string& why) const {
     outcome.evidence.suspects.push_back({bug, why});
   }
@@ -134,7 +134,7 @@ void compare_with_model(const Run& run) {
   }
 }
 
-// Whether the profile says that such a request takes the largest logits.
+// Returns whether such a request takes the largest logits under the profile.
 bool is_greedy_under(const reference::Semantics& semantics,
                      const reference::RowParameters& parameters) {
   using reference::TemperatureZero;
@@ -144,7 +144,8 @@ bool is_greedy_under(const reference::Semantics& semantics,
          (parameters.temperature == 0 && semantics.temperature_zero == TemperatureZero::greedy);
 }
 
-// Greedy requests take the largest logits whatever the arithmetic, where no two are the largest.
+// Judges greedy requests: they take the largest logits in any arithmetic, if no two are the
+// largest.
 void compare_greedy(const Run& run) {
   const std::optional<SpeculationResponse> response = run.answer(run.request);
   if (!response) return;
@@ -173,13 +174,13 @@ void compare_greedy(const Run& run) {
 }
 
 // The rows that were reached, as a call of one output each at the requests' offsets, and the tokens
-// that came out of them. Histories are those of the tokens before.
+// emitted from them. Histories include the emitted tokens before each row.
 struct Reached {
   Request rows;
   std::vector<std::int32_t> emitted;
 };
 
-// Of requests for which `counts` holds.
+// Returns the rows of the requests for which `counts` holds.
 template <class Counts>
 Reached reached_rows(const Run& run, const SpeculationResponse& response, Counts counts) {
   const SpeculationRequest& asked = run.request;
@@ -226,10 +227,10 @@ Reached reached_rows(const Run& run, const SpeculationResponse& response, Counts
   return reached;
 }
 
-// Speculation off: the rows that were reached, sampled.
+// Compares emitted tokens with samples of the reached rows without speculation.
 void compare_with_sampling(const Run& run) {
   if (run.request.draft_law != DraftLaw::none) return;
-  if (!run.input.sampler->description().samples) return;  // has nothing but drafts
+  if (!run.input.sampler->description().samples) return;  // samples drafts only
   const std::optional<SpeculationResponse> response = run.answer(run.request);
   if (!response) return;
   const auto [sampling, emitted] =
@@ -247,7 +248,7 @@ void compare_with_sampling(const Run& run) {
   }
 }
 
-// With this id, and this parent, in all places behind the drafts of padded requests.
+// Writes this id, and this parent, to all places after the drafts of padded requests.
 SpeculationRequest with_padding(SpeculationRequest request, std::int32_t id) {
   for (std::int64_t b = 0; b < request.batch; ++b) {
     const std::int32_t drafts = request.draft_lengths[static_cast<std::size_t>(b)];
@@ -263,8 +264,8 @@ SpeculationRequest with_padding(SpeculationRequest request, std::int32_t id) {
   return request;
 }
 
-// Whatever the arithmetic and the rule, each token is one that its row keeps: behind the drafts
-// that stand, under its own bitmask and with its own history.
+// Judges that each token is one that its row keeps, in any arithmetic and under any rule: after the
+// accepted drafts, under its own bitmask and with its own history.
 void compare_with_support(const Run& run) {
   const std::optional<SpeculationResponse> response = run.answer(run.request);
   if (!response) return;
@@ -286,7 +287,7 @@ void compare_with_support(const Run& run) {
   }
 }
 
-// The same requests again, in other batches, over other padding.
+// Runs the same requests again, in other batches, and over other padding.
 void compare_batches(const Run& run) {
   const std::optional<SpeculationResponse> whole = run.answer(run.request);
   if (!whole) return;
@@ -319,7 +320,7 @@ void compare_batches(const Run& run) {
   tokens_alone.counts = false;
   expect_same("with nothing but tokens asked for", tokens_alone, picks,
               "speculative decoding: another result asked for");
-  // Now a token, after a row of zeros; and an id that is far from all tokens.
+  // Padding that is a token, with a row of zeros, and padding far from all tokens.
   const bool has_padding = run.request.row_begins.empty() && !run.request.draft_lengths.empty();
   for (const std::int32_t padded_with : {0, std::numeric_limits<std::int32_t>::max()}) {
     if (!has_padding) break;
@@ -344,7 +345,7 @@ void compare_batches(const Run& run) {
       }
     }
   }
-  // Once the same call is known to give the same, what differs is the batch.
+  // If the same call repeats its results, a difference is due to the batch.
   const char* const bug = replays ? "speculative decoding: a request depends on its batch"
                                   : "speculative decoding: the same call gives something else";
   std::reverse(picks.begin(), picks.end());
@@ -404,7 +405,7 @@ CheckOutcome check_speculation(const CheckInput& input) {
                         shapes.begin() + static_cast<std::ptrdiff_t>(input.seed % shapes.size()));
     shapes.resize(few);
   }
-  // What a call gets does not depend on the abilities.
+  // The requests of a call do not depend on the sampler's abilities.
   const std::int64_t a_call = std::max(kLeastSpeculations, input.rows / kSpeculationCalls);
   std::int64_t first = 0;
   for (const SpeculationShape& shape : shapes) {

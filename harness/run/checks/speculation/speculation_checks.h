@@ -1,4 +1,4 @@
-// What check_speculation compares.
+// The comparisons of check_speculation.
 #pragma once
 
 #include "harness/run/calls/speculation_request.h"
@@ -6,8 +6,8 @@
 
 namespace fairdraw::harness {
 
-/// Comparisons of one call. `input` says sampler and semantics. The second of calls whose
-/// draft's distribution is unknown; it and the third of arrays of seeds.
+/// Compare one call; `input` gives sampler and semantics. Preconditions of the second: the draft's
+/// distribution is unknown; of the second and the third: the request has an array of seeds.
 CheckOutcome compare_speculation_with_model(const CheckInput& input,
                                             const SpeculationRequest& request);
 CheckOutcome compare_speculation_with_sampling(const CheckInput& input,

@@ -1,23 +1,23 @@
-// The distribution of speculation in serving. Two drafted positions, the same rows for every
-// request; drafts come from a distribution of their own, which the call does not know, knows as
-// probabilities, or as logits with filters. Whatever it is, what is emitted has the target's
-// distribution under its filters.
+// Judges the distribution of speculation in serving: two drafted positions, with the same rows for
+// every request. Drafts come from a distribution of their own, which the call does not know, or
+// knows as probabilities or as logits with filters. In each case the emitted tokens have the
+// target's distribution under its filters.
 //
-// With J_i(x, y) the probability that position i drafts x and emits y (y = x: it is accepted;
-// of unknown distribution q(x) p(y); of known distribution min(p, q)(x), and (q - p)+(x) (p -
-// q)+(y) / sum (p - q)+), each table below classifies every request into one of its cells:
+// Let J_i(x, y) be the probability that position i drafts x and emits y (y = x: it is accepted).
+// For an unknown distribution it is q(x) p(y); for a known one min(p, q)(x), and (q - p)+(x) (p -
+// q)+(y) / sum (p - q)+. Each table below classifies every request into one of its cells:
 //   first       the first token: p_0;
-//   step        the accepted draft, else the pair of the draft and what comes instead: J_0;
-//   second      the two first tokens where the first is a draft, else a rest: J_0(x, x) p_1(y);
-//   behind      the same as `step` at position 1, where the first draft is accepted, else a rest;
-//   bonus       the second draft and the bonus token where both are accepted, else a rest;
-//   neighbours  the first tokens of two requests that are neighbours in the batch: p_0(x) p_0(y);
-//   next_call   what a request's next call gives first, by the last token of this one
-//               (next_calls.h); of rows without processing, because a history would have gone on.
-// With logits processing a row depends on the drafts before it: the tables sum over them.
-// All but `first`, `neighbours` and `next_call` are of the token-wise rule. Of a sampler that does
-// not declare it the tables are those of emitted_sequences.h, and `next_call`. Random words that
-// are shared between purposes, positions or requests leave some of these.
+//   step        the accepted draft, otherwise the pair of the draft and its replacement: J_0;
+//   second      the first two tokens if the first is a draft, otherwise a rest: J_0(x, x) p_1(y);
+//   behind      the same as `step` at position 1 if the first draft is accepted, otherwise a rest;
+//   bonus       the second draft and the bonus token if both are accepted, otherwise a rest;
+//   neighbours  the first tokens of two neighbouring requests of the batch: p_0(x) p_0(y);
+//   next_call   the first token of a request's next call, by the last token of this one
+//               (next_calls.h); only for rows without processing, whose history would continue.
+// With logits processing a row depends on the drafts before it, and the tables sum over them. All
+// but `first`, `neighbours` and `next_call` belong to the token-wise rule. A sampler that does not
+// declare this rule has the tables of emitted_sequences.h, and `next_call`. Random words that are
+// shared between purposes, positions or requests show in some of these.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,11 +33,11 @@ namespace fairdraw::harness {
 namespace {
 
 constexpr std::int64_t kDrafts = 2;
-// Numbers of the tables of the token-wise rule that say which step is wrong.
+// Indices of the tables of the token-wise rule that tell which step is wrong.
 constexpr std::size_t kStep = 1, kBonus = 4;
 constexpr DraftLaw kDistributions[] = {DraftLaw::none, DraftLaw::probs, DraftLaw::logits};
 
-// What one position does: joint probabilities of the drafted and the emitted token.
+// Outcomes of one position: joint probabilities of the drafted and the emitted token.
 struct Joint {
   Joint(const reference::IntegerRow& target, const reference::IntegerRow& draft,
         DraftLaw distribution)
@@ -135,7 +135,7 @@ class SpeculationDistribution : public DistributionTables {
       outcome.fail(fmt::format("{} drafts of second calls were rejected, and came again in place",
                                came_again_));
     }
-    // With processing the rows after a draft depend on it.
+    // With processing, the rows after a draft depend on that draft.
     if (tables_.empty() || !outcome.failed() || target_.front().processing) return;
     std::vector<Distribution> target, draft;
     for (const DistributionRow& row : target_) target.push_back(distribution_of_row(row.model()));
@@ -162,7 +162,7 @@ class SpeculationDistribution : public DistributionTables {
         distribution_of_row(draft_model_[0]), distribution_of_row(draft_model_[1]));
   }
 
-  // Row i after the drafts before it.
+  // Returns row i after the drafts `prefix`.
   DistributionRow behind(std::size_t i, const std::vector<std::int32_t>& prefix) const {
     DistributionRow row = target_[i];
     if (row.processing) row.processing = processing_behind(*row.processing, prefix);
@@ -204,8 +204,8 @@ class SpeculationDistribution : public DistributionTables {
     }
   }
 
-  // Rows of the source; some tokens never come in either distribution, so that both differ in
-  // support.
+  // Makes rows from the source. Some tokens never come in either distribution, so that the two
+  // differ in support.
   void make_rows() {
     for (std::int64_t i = 0; i <= kDrafts; ++i) {
       DistributionRow target;
@@ -238,7 +238,8 @@ class SpeculationDistribution : public DistributionTables {
     }
   }
 
-  // From words of our own, or those that the specification keeps for drafts.
+  // Draws a draft with the harness's own words, or with those that the specification reserves for
+  // drafts.
   std::int32_t drafted(const SpeculationRequest& request, std::int64_t b, std::size_t i,
                        std::uint64_t call) const {
     const std::size_t s = request.seed_is_scalar ? 0 : static_cast<std::size_t>(b);
@@ -291,7 +292,7 @@ class SpeculationDistribution : public DistributionTables {
     if (sequences_) sequences_->end_of_call();
   }
 
-  // The call after `request`, which gave `response`: the same rows, other drafts.
+  // Makes the call after `request`, which gave `response`: the same rows, other drafts.
   void follow(SpeculationRequest request, const SpeculationResponse& response, std::uint64_t call,
               CheckOutcome& outcome) {
     for (std::size_t b = 0; b < response.accepted.size(); ++b) {
@@ -331,8 +332,9 @@ class SpeculationDistribution : public DistributionTables {
     return false;
   }
 
-  // Where a rejection leaves the drafted token nothing: not so under every rule. Tables of pairs
-  // see it as one that must not come; those of a next call have no room for it.
+  // Returns whether a rejected draft comes again as its own replacement, which the token-wise rule
+  // excludes. Tables of pairs have a cell of probability 0 for it; those of a next call have no
+  // cell.
   bool comes_again(const std::int32_t* tokens, const std::int32_t* drafted,
                    std::int32_t stand) const {
     return !sequences_ && stand < kDrafts && tokens[stand] == drafted[stand];
@@ -354,7 +356,7 @@ class SpeculationDistribution : public DistributionTables {
   const CheckInput& input_;
   DraftLaw distribution_;
   std::size_t width_ = 0;
-  std::uint64_t came_again_ = 0;  // in next calls
+  std::uint64_t came_again_ = 0;  // rejected drafts in next calls
   std::vector<DistributionRow> target_, draft_;
   std::vector<reference::IntegerRow> draft_model_;
 };

@@ -1,5 +1,5 @@
-// What the checks of speculation's distributions share: seeds of a call, draws in alternation,
-// tables judged.
+// Common parts of the checks of speculation's distributions: seeds of a call, alternating draws,
+// judging of tables.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,15 +22,15 @@
 
 namespace fairdraw::harness {
 
-/// Tables over the draws of one distribution: those of the token-wise rule, where the sampler
-/// declares it; else the emitted sequences, and the acceptance of the rule that it declares. And
-/// those of two calls, one after the other.
+/// Tables over the draws of one distribution: those of the token-wise rule if the sampler declares
+/// it, otherwise those of emitted sequences and of the acceptance rule that it declares. In
+/// addition the tables of two consecutive calls.
 class DistributionTables {
  public:
-  /// What G finds of `requests` in all tables. The widest decides; neighbours are half as many as
-  /// requests, and the fewest of all. (Emitted tokens alone are fewer still: their tables say more
-  /// of what the others see already. So are those of next calls: they are for words that two calls
-  /// share, which is no matter of a few hundredths.)
+  /// Returns the discrepancy that G finds with `requests` requests in all tables. The widest table
+  /// decides; neighbours have the fewest counts, half as many as requests. (Tables of emitted
+  /// tokens have fewer still, but mostly repeat the others. Those of next calls have too: they look
+  /// for words that two calls share, which changes far more than a few hundredths.)
   double min_discrepancy(std::uint64_t requests, double level) const {
     const auto found = [level](std::uint64_t draws, std::uint32_t cells) {
       return statistics::g_min_discrepancy(draws, cells, level, kFalsePassRate);
@@ -56,16 +56,16 @@ class DistributionTables {
 
  protected:
   Table& table(std::size_t number) { return tables_[number]; }
-  /// One request's emitted tokens; `call` and `request` give it random bits of its own.
+  /// Counts one request's emitted tokens; `call` and `request` determine its own random bits.
   void count_sequence(const CheckInput& input, std::span<const std::int32_t> emitted,
                       std::uint64_t call, std::int64_t request) {
-    constexpr std::uint64_t kCompletion = 0x636f6d706c657465;  // apart from seeds and drafts
+    constexpr std::uint64_t kCompletion = 0x636f6d706c657465;  // distinct from seeds and drafts
     sequences_->count(
         emitted, mixed(mixed(input.seed ^ kCompletion, call), static_cast<std::uint64_t>(request)));
   }
 
   std::vector<Table> tables_;
-  std::optional<EmittedSequences> sequences_;  ///< instead of `tables_`
+  std::optional<EmittedSequences> sequences_;  ///< in place of `tables_`
   std::optional<BlockAcceptance> block_;
   std::optional<NextCalls> next_;
 
@@ -80,19 +80,20 @@ class DistributionTables {
   }
 };
 
-/// True where every draft is judged by the token-wise rule, with its own tables.
+/// Returns whether the token-wise rule decides every draft, so that its tables apply.
 inline bool is_token_wise(const CheckInput& input) {
   return input.sampler->description().acceptance_rule == AcceptanceRule::token_wise;
 }
 
-/// The emitted tokens of a row of [kLength], up to the last that is one; all of them are.
+/// Returns the emitted tokens of a row of [kLength], up to the last valid one; all of them are
+/// emitted.
 inline std::span<const std::int32_t> emitted_tokens(const std::int32_t* tokens,
                                                     std::int32_t accepted) {
   return {tokens, static_cast<std::size_t>(accepted) + 1};
 }
 
-/// Seeds of a call's requests, of kinds that change from call to call: hashed and consecutive ones,
-/// offsets 0 and in steps of three, one for the call and one a request.
+/// Sets the seeds of a call's requests, of kinds that alternate between calls: hashed and
+/// consecutive seeds, offsets 0 and in steps of three, one seed for the call and one per request.
 inline void set_seeds(const CheckInput& input, std::uint64_t seed, std::uint64_t call,
                       SpeculationRequest& request) {
   request.seed_is_scalar = !input.sampler->description().per_request_seeds || call % 4 == 3;
@@ -103,19 +104,18 @@ inline void set_seeds(const CheckInput& input, std::uint64_t seed, std::uint64_t
   }
 }
 
-/// Appends a row to those of a request.
 inline void append_row(const std::vector<float>& row, std::vector<float>& to) {
   to.insert(to.end(), row.begin(), row.end());
 }
 
-/// Why a sampler is not asked; empty: it is.
+/// Returns why a sampler is not judged; empty if it is.
 inline Lack lack_of_distributions(const CheckInput& input) {
   if (!input.sampler->description().speculation) return lack_of("speculation");
   return missing_filter(input);
 }
 
-/// Gives every distribution its share of the draws and judges its tables, all at one level. rows:
-/// of all distributions. What is right is named by `found`, with the number of requests.
+/// Gives every distribution its share of the draws and judges its tables, all at one level. `rows`:
+/// of all distributions. `found`: message of a passed case, with the number of requests.
 template <class Rows>
 CheckOutcome judge_distributions(const CheckInput& input, std::vector<Rows>& distributions,
                                  std::int64_t rows, fmt::format_string<std::uint64_t> found) {

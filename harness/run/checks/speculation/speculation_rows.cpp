@@ -14,7 +14,7 @@ namespace fairdraw::harness {
 namespace {
 
 constexpr std::int64_t kMaxDrafts = 4;
-constexpr std::int64_t kRowsARequest = 2 * kMaxDrafts + 1;  // of the source: no row comes twice
+constexpr std::int64_t kRowsARequest = 2 * kMaxDrafts + 1;  // source rows; no row is used twice
 
 std::vector<float> source_row(const CheckInput& input, std::int64_t number) {
   std::vector<float> row(static_cast<std::size_t>(input.logits->vocab()));
@@ -22,7 +22,8 @@ std::vector<float> source_row(const CheckInput& input, std::int64_t number) {
   return row;
 }
 
-// Logits of a draft for the target's row: its own, those without half of the tokens, or others.
+// Returns logits of a draft for the target's row: its own, those without half of the tokens, or
+// others.
 std::vector<float> draft_logits(const CheckInput& input, const std::vector<float>& target,
                                 std::int64_t number, const CounterRandom& random) {
   std::vector<float> row = target;
@@ -45,7 +46,7 @@ void append(const std::vector<float>& row, std::vector<float>& to) {
   to.insert(to.end(), row.begin(), row.end());
 }
 
-// Padding after a request's drafts: never to be read.
+// Returns processing for the padding after a request's drafts, which must never be read.
 reference::RowProcessing padded_processing() {
   reference::RowProcessing padding;
   padding.repetition_penalty = padding.presence_penalty = kNan;
@@ -55,14 +56,14 @@ reference::RowProcessing padded_processing() {
   return padding;
 }
 
-// One fault of the last request of the arrays.
+// Puts one fault into the last request of the arrays.
 void mutate_request(SpeculationRequest& request, std::int64_t drafts, const CounterRandom& random) {
   const auto vocab = static_cast<std::size_t>(request.vocab);
   const auto n = static_cast<std::uint64_t>(drafts);
   const std::int32_t outside[] = {-1, static_cast<std::int32_t>(vocab),
                                   std::numeric_limits<std::int32_t>::max(),
                                   std::numeric_limits<std::int32_t>::min()};
-  // Rows and places of this request, without the padding after them.
+  // Rows and places of this request, without the padding after it.
   const bool padded = request.row_begins.empty();
   const std::size_t rows = static_cast<std::size_t>(padded ? kMaxDrafts + 1 : drafts + 1);
   const std::size_t first_row = request.target.size() / vocab - rows;
@@ -100,7 +101,7 @@ void mutate_request(SpeculationRequest& request, std::int64_t drafts, const Coun
     case 6:
     case 7: {
       const std::size_t row = first_row + random.below(n + 1, 1);
-      // Of all but the last one, which is no fault of every dtype.
+      // All faults but the last one, which is not a fault in every dtype.
       const auto fault = static_cast<int>(random.below(kProcessingFaults - 2, 2)) + 1;
       mutate(request.processing[row], static_cast<ProcessingFault>(fault),
              std::span(request.target).subspan(row * vocab, vocab));
@@ -112,7 +113,7 @@ void mutate_request(SpeculationRequest& request, std::int64_t drafts, const Coun
   }
 }
 
-// Of the last row of the bitmask: a row with one token at least.
+// Allows the largest token in the last row of the bitmask, so that the row has a token.
 void allow_largest(const std::vector<float>& target, std::vector<std::uint32_t>& allowed) {
   const auto largest =
       static_cast<std::size_t>(std::max_element(target.begin(), target.end()) - target.begin());
@@ -120,8 +121,8 @@ void allow_largest(const std::vector<float>& target, std::vector<std::uint32_t>&
   allowed[allowed.size() - words + largest / 32] |= std::uint32_t{1} << largest % 32;
 }
 
-// A token of the draft's distribution after `parent`, for the child `node`; without replacement,
-// of what the siblings before it left. -1 where nothing is left.
+// Draws a token of the draft's distribution after `parent` for the child `node`. Without
+// replacement, tokens of its earlier siblings are excluded. Returns -1 if none is left.
 std::int32_t sampled_child(const SpeculationRequest& request, const DraftedTokens& taken,
                            std::size_t first, std::size_t node, std::int32_t parent,
                            std::uint64_t word) {
@@ -147,8 +148,8 @@ std::int32_t sampled_child(const SpeculationRequest& request, const DraftedToken
   return static_cast<std::int32_t>(id);
 }
 
-// Draws the drafts of request b in their order, and gives a tree its parents. `strays`: of a known
-// distribution, tokens that it never gives, too.
+// Draws the drafts of request b in their order, and the parents of a tree. `strays`: includes
+// tokens that a known distribution never gives.
 void draft_tokens(SpeculationRequest& request, std::int64_t b, const CounterRandom& random,
                   bool strays) {
   DraftedTokens taken = split_request(request, b);
@@ -159,13 +160,13 @@ void draft_tokens(SpeculationRequest& request, std::int64_t b, const CounterRand
   const std::uint64_t vocab = taken.vocab;
   std::vector<std::size_t> depths;
   for (std::size_t i = 0; i < taken.drafted.size(); ++i) {
-    std::size_t depth = i;  // of the draw that the draft is to meet
-    std::size_t row = i;    // where the target is drawn
+    std::size_t depth = i;  // depth of the draw that the draft should match
+    std::size_t row = i;    // the target's row of that draw
     if (request.trees) {
       const bool chain = random.below(2, 3 * i) == 0;
       std::int32_t parent = static_cast<std::int32_t>(chain ? i : random.below(i + 1, 3 * i)) - 1;
-      // Of known distribution, as many children of one node as of all others: what they leave is
-      // the point.
+      // With a known distribution half of the nodes become siblings of the node before them, so
+      // that the mass that siblings leave is tested.
       if (!request.draft.empty() && i > 0 && random.below(2, 200 + i) == 0) {
         parent = request.parents[first + i - 1];
       }
@@ -197,7 +198,7 @@ void draft_tokens(SpeculationRequest& request, std::int64_t b, const CounterRand
     request.processing[first_row + i + 1] = *taken.target[i + 1].processing;
   }
   if (!request.trees || request.draft.empty()) return;
-  // The draft's row after a leaf is never read.
+  // The draft's row after a leaf must never be read.
   const auto parents = request.parents.begin() + static_cast<std::ptrdiff_t>(first);
   const auto drafts = static_cast<std::ptrdiff_t>(taken.drafted.size());
   for (std::ptrdiff_t row = 0; row <= drafts; ++row) {
@@ -225,7 +226,7 @@ SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first
   request.history_form.grown = shape.packed;
   const auto vocab = static_cast<std::size_t>(request.vocab);
   const std::vector<float> padding(vocab, kNan);
-  // A search for faults has rows of no sampler yet.
+  // A search for faults makes rows before it has a sampler.
   const bool faults = input.sampler == nullptr || input.sampler->description().drafts.faults;
   for (std::int64_t b = 0; b < count; ++b) {
     ++request.batch;
@@ -251,8 +252,8 @@ SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first
         if (!faults) allow_largest(target, request.allowed);
       }
       const bool drafted = i < drafts;
-      // Distributions of a tree are parallel to all rows of the target; those of leaves are made
-      // bad later.
+      // Distributions of a tree are parallel to all rows of the target; those of leaves are spoiled
+      // later.
       if (shape.distribution != DraftLaw::none && (shape.trees || i + 1 < rows)) {
         std::vector<float> draft = padding;
         if (drafted) {
@@ -274,7 +275,7 @@ SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first
     const std::size_t at = static_cast<std::size_t>(first + b);
     const std::size_t parameters = input.parameters.size();
     request.parameters.push_back(input.parameters[at % parameters]);
-    // Of the draft: another operation of the list, so that filters of all kinds meet.
+    // The draft takes another operation of the list, so that filters of all kinds meet.
     if (shape.distribution == DraftLaw::logits) {
       request.draft_parameters.push_back(input.parameters[(at + at / parameters + 1) % parameters]);
     }
@@ -292,7 +293,7 @@ SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first
 
 Lack missing_filter(const CheckInput& input) {
   CheckInput filters = input;
-  filters.processing.clear();  // of verification it is an ability of its own
+  filters.processing.clear();  // speculation with processing is an ability of its own
   return lack_for(input.sampler->description(),
                   make_request(filters, 0, std::ssize(input.parameters)));
 }

@@ -1,5 +1,5 @@
-// Requests with drafted tokens for speculation.cpp: drafts that meet the target in every
-// way, and some requests that fail.
+// Requests with drafted tokens for speculation.cpp, with all kinds of pairs of draft and target,
+// and some requests that fail.
 #pragma once
 
 #include <cstdint>
@@ -14,31 +14,33 @@ namespace fairdraw::harness {
 struct SpeculationShape {
   DraftLaw distribution = DraftLaw::none;
   bool trees = false;
-  bool packed = false;  ///< else padded: places after a request's drafts hold NaN and no token
-  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< of trees with a distribution
+  bool packed = false;  ///< false: padded; places after a request's drafts hold NaN and no token
+  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< for trees with a distribution
 };
 
-/// Requests `first` to `first + count` of the input's stream: up to 4 drafts each over rows of the
-/// source, with the input's parameters on the target's side and on that of the draft's logits; an
-/// array of seeds, offsets at which offset + i carries. Drafts are mostly drawn as an engine draws
-/// them, with the request's bits. Rows of a draft that must not be read hold NaN. One request of 8
-/// has a fault, and some have drafts that their distribution never gives: not of samplers that take
-/// none (DraftContract). Where the input has processing, a request takes that of its number, and
-/// the history of a row goes on with the drafts before it.
+/// Returns requests `first` to `first + count` of the input's stream: up to 4 drafts each over rows
+/// of the source, with the input's parameters for the target and for the draft's logits, an array
+/// of seeds, and offsets at some of which offset + i carries. Most drafts are drawn as an engine
+/// draws them, with the request's bits. Rows of a draft that must not be read hold NaN. One request
+/// of 8 has a fault, and some have drafts that their distribution never gives, except for samplers
+/// that take none (DraftContract). If the input has processing, a request takes that of its number,
+/// and a row's history continues with the drafts before it.
 SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first,
                                      std::int64_t count, const SpeculationShape& shape);
 
-/// The filter, dtype or rule of the input that the sampler does not declare; empty: none.
+/// Returns the filter, dtype or rule of the input that the sampler does not declare; empty: none.
 Lack missing_filter(const CheckInput& input);
 
-/// Rewrites the histories of rows after drafts: that of the row before, and the draft between them.
+/// Rewrites the histories of rows after drafts: the history of the parent's row, and then the
+/// draft.
 void grow_histories(SpeculationRequest& request);
 
-/// Requests picks[0], picks[1], ... of `request`, which has an array of seeds, packed.
+/// Returns requests picks[0], picks[1], ... of `request`, packed. Precondition: it has an array of
+/// seeds.
 SpeculationRequest pick_requests(const SpeculationRequest& request,
                                  const std::vector<std::int64_t>& picks);
 
-/// The part of request b in an array of `width` values per request; none in an array of none.
+/// Returns the part of request b in an array of `width` values per request; empty if the array is.
 std::vector<std::int32_t> part_of(const std::vector<std::int32_t>& values, std::int64_t b,
                                   std::int64_t width);
 

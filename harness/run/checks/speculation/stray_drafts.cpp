@@ -13,12 +13,14 @@
 namespace fairdraw::harness {
 namespace {
 
-// Three of a call: the one in the middle has the stray.
+// Requests per call: the middle one has the stray.
 constexpr std::int64_t kTrio = 3, kMiddle = 1;
-// Wide rows have their cases elsewhere: an id is compared with one number, whatever it is.
+// Maximum width of the rows. The width hardly matters, because an id is compared with one number;
+// wide rows have cases elsewhere.
 constexpr std::int64_t kMostTokens = 4096;
 
-// `token`: a right one, which a part of the bits still is.
+// Returns ids that are no tokens. `token`: a right one, which the low bits of two of these ids
+// hold.
 std::vector<std::int32_t> strays(std::int64_t vocab, std::int32_t token) {
   std::vector<std::int32_t> ids = {-1, static_cast<std::int32_t>(vocab),
                                    std::numeric_limits<std::int32_t>::max(),
@@ -27,7 +29,7 @@ std::vector<std::int32_t> strays(std::int64_t vocab, std::int32_t token) {
   return ids;
 }
 
-// What one chain or request of a call came to.
+// Results of one chain or request of a call.
 struct Result {
   std::vector<std::int32_t> tokens, others;  // others: nodes and counts
   std::optional<std::int32_t> status;
@@ -63,8 +65,8 @@ std::string fault_of_neighbour(const CheckInput& input, const Result& result,
                      fmt::join(result.tokens, " "), fmt::join(before.tokens, " "));
 }
 
-// Runs the trio with and without the stray. `run` gives one result each, or what went wrong with
-// the call.
+// Runs the trio with and without the stray. `run` gives one result per request, or returns why the
+// call failed.
 template <class Request, class Run>
 void judge(const CheckInput& input, const char* what, const Request& right, std::size_t first,
            std::size_t drafts, const Run& run, CheckOutcome& outcome) {
@@ -98,7 +100,7 @@ void judge(const CheckInput& input, const char* what, const Request& right, std:
   }
 }
 
-// Results of a call by its arrays of tokens, statuses and all others.
+// Splits a call's arrays of tokens, statuses and other results by request.
 std::vector<Result> results_of(const std::vector<std::int32_t>& tokens,
                                const std::vector<std::int32_t>& statuses,
                                std::span<const std::vector<std::int32_t>* const> others) {

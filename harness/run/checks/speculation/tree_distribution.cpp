@@ -1,19 +1,19 @@
-// The distribution of trees whose drafts have a known distribution. The root has the children 0 and
-// 1, child 1 has child 2; the same rows for every request. What is emitted has the target's
-// distribution, and what becomes of each child is what multi-round rejection makes of it, worked
-// out in exact fractions:
+// Judges the distribution of trees whose drafts have a known distribution. The root has the
+// children 0 and 1, and child 1 has child 2; rows are the same for every request. The emitted
+// tokens have the target's distribution, and each child is accepted and replaced as in multi-round
+// rejection, computed in exact fractions:
 //   first       the first token: p_0;
-//   step        which child of the root is accepted and its token, or what comes instead;
-//   rejected    the first child and what comes instead where both are rejected, else a rest;
-//   bonus       the first child, where accepted, and the bonus token after it, else a rest;
-//   behind      the second child, where accepted, and the token after it, drafted or not, else a
-//               rest: q(x) and then p_2;
-//   neighbours  the first tokens of two requests that are neighbours in the batch: p_0(x) p_0(y).
-// Random words that siblings, purposes, depths or requests share leave some of these.
-// All but `first` and `neighbours` are of the rule that is declared as token-wise. Of a sampler
-// that does not declare it the tables are those of emitted_sequences.h, and a node's rows depend on
-// its token alone: rules that look at whole paths balance what the same token does at one place of
-// the tree and at another.
+//   step        the accepted child of the root and its token, or the replacement;
+//   rejected    the first child and the replacement if both are rejected, otherwise a rest;
+//   bonus       the first child, if accepted, and the bonus token after it, otherwise a rest;
+//   behind      the second child, if accepted, and the token after it, drafted or not, otherwise
+//               a rest: q(x) and then p_2;
+//   neighbours  the first tokens of two neighbouring requests of the batch: p_0(x) p_0(y).
+// Random words that siblings, purposes, depths or requests share show in some of these. All tables
+// but `first` and `neighbours` belong to the rule that is declared as token-wise. A sampler that
+// does not declare it has the tables of emitted_sequences.h, and a node's rows depend on its token
+// alone, because rules that look at whole paths balance the same token at different places of the
+// tree.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ Exact exact_distribution(const reference::IntegerRow& row) {
   return distribution;
 }
 
-// What is left of `p` after a child that was drawn from `q` and is rejected.
+// Returns what is left of `p` after a child that was drawn from `q` is rejected.
 Exact left_of(const Exact& p, const Exact& q) {
   Exact left;
   Probability sum = 0;
@@ -128,12 +128,12 @@ class TreeDistribution : public DistributionTables {
   }
 
  private:
-  // The target's row after a token at depth 1 or 2.
+  // Returns the target's row after a token at depth 1 or 2.
   static std::int64_t row_of_token(std::int64_t depth, std::int32_t token) {
     return depth == 1 ? 1 + token % 2 : 3;
   }
 
-  // Rows of a node of the last request, the target's and the draft's; -1 is the root.
+  // Returns the target's and the draft's row of a node of the last request; -1 is the root.
   std::pair<std::size_t, std::size_t> rows_of_node(const SpeculationRequest& request,
                                                    std::int64_t node) const {
     const auto own = static_cast<std::size_t>(node + 1);
@@ -144,8 +144,8 @@ class TreeDistribution : public DistributionTables {
     return {static_cast<std::size_t>(row_of_token(depth, token)), depth == 1 ? 2 : own};
   }
 
-  // Rows of the source; some tokens never come in either distribution, so that both differ in
-  // support. The draft keeps three tokens or more: two can always be drawn.
+  // Makes rows from the source. Some tokens never come in either distribution, so that the two
+  // differ in support. The draft keeps at least three tokens, so that two can always be drawn.
   void make_rows() {
     for (std::int64_t i = 0; i < kRows; ++i) {
       DistributionRow target;
@@ -185,7 +185,7 @@ class TreeDistribution : public DistributionTables {
     const auto stands = [](const Probability& mass, const Probability& drawn) {
       return mass >= drawn ? Probability(1) : Probability(mass / drawn);
     };
-    Exact second(width_, 0), instead(width_, 0);  // the second child with x; what comes instead
+    Exact second(width_, 0), instead(width_, 0);  // the second child with x, and the replacement
     for (std::size_t x = 0; x < width_; ++x) {
       if (q[x] == 0) continue;
       const Probability first = q[x] * stands(p[x], q[x]), none = q[x] - first;
@@ -222,8 +222,8 @@ class TreeDistribution : public DistributionTables {
     for (const std::size_t open : {2U, 3U, 4U}) table(open).expect_rest();
   }
 
-  // From words of our own, or those that the specification keeps for drafts. The last drafts of
-  // `request` are those of this one before `node`.
+  // Draws a draft with the harness's own words, or with those that the specification reserves for
+  // drafts. Precondition: the last drafts of `request` are those of this request before `node`.
   std::int32_t drafted(const SpeculationRequest& request, std::int64_t b, std::int64_t node,
                        std::uint64_t call) const {
     const bool own = call % 2 != 0 || request.seed_is_scalar;
@@ -236,7 +236,7 @@ class TreeDistribution : public DistributionTables {
     const reference::IntegerRow& whole =
         draft_model_[static_cast<std::size_t>(std::int64_t{kParents[node]} + 1)];
     if (node == 1 && kind_.siblings == SiblingSampling::without_replacement) {
-      // top_k is of the whole distribution: what it drops is dropped before the first child is.
+      // top_k filters the whole distribution, before the first child is excluded.
       const auto gone = static_cast<std::size_t>(request.draft_tokens.back());
       const std::uint64_t left = whole.speculation_total() - whole.speculation_weight[gone];
       reference::RowWeight t = reference::position_of(word, left);

@@ -10,8 +10,8 @@
 namespace fairdraw::harness {
 namespace {
 
-// A rule explains counts that it gives with a probability above this, all cells together. A wrong
-// one that the counts exclude is far below: a case has draws for deviations of a few hundredths.
+// A rule explains counts that have at least this probability under it, for all cells together.
+// Wrong rules are far below, because a case has draws for deviations of a few hundredths.
 constexpr double kExplained = 1e-3;
 
 using TokenCounts = std::vector<std::uint64_t>;
@@ -26,11 +26,11 @@ bool is_likely(std::uint64_t count, std::uint64_t of, double probability, double
 // --- Acceptance ----------------------------------------------------------------------------------
 
 struct Acceptance {
-  const char* bug;  // of a wrong rule
+  const char* bug;  // if this rule is wrong
   Distribution rate;
 };
 
-// What was drafted, by token, and how often it was accepted.
+// Drafted tokens, and how often each was accepted.
 struct Drafted {
   explicit Drafted(const Table& step) {
     for (std::size_t x = 0; x < step.width(); ++x) {
@@ -71,7 +71,7 @@ std::vector<Acceptance> acceptance_rules(const StepRows& rows) {
 
 // --- What comes after a rejection ----------------------------------------------------------------
 
-// Probability of y after draft x was rejected.
+// Returns the probability of y after draft x was rejected.
 using Replacement = double (*)(const StepRows& rows, std::size_t x, std::size_t y);
 
 double target_without(const StepRows& rows, std::size_t x, std::size_t y) {
@@ -123,7 +123,7 @@ void add(const char* bug, const std::string& why, CheckOutcome& outcome) {
   suspects.insert(suspects.begin(), {std::string("speculative decoding: ") + bug, why});
 }
 
-// The only one of some rules that explains what was counted; nullptr: none, or several do.
+// Returns the only rule that explains the counts; nullptr if none or several do.
 const char* only_of(const std::vector<const char*>& explaining) {
   return explaining.size() == 1 ? explaining.front() : nullptr;
 }

@@ -1,5 +1,5 @@
-// Which wrong rule explains what became of drafted tokens: for the report alone, after a check has
-// found that the right one does not.
+// Wrong rules that explain the outcomes of drafted tokens. For the report only, after a check has
+// found that the right rule does not explain them.
 #pragma once
 
 #include <cstdint>
@@ -9,25 +9,26 @@
 
 namespace fairdraw::harness {
 
-/// The distributions that a position's tokens may come from.
+/// The distributions of a position's tokens.
 struct StepRows {
   const Distribution& target;
-  const Distribution* draft;  ///< nullptr: not known, the target's token is drawn and compared
+  const Distribution* draft;  ///< nullptr: not known; the target's token is drawn and compared
 };
 
-/// `step` has one position under the token-wise rule: token x where draft x is accepted, the pair
-/// (x, y) where y comes in its place. Adds suspects in front of those of `outcome`: a wrong test of
-/// acceptance, or a wrong distribution of what comes after a rejection, if one explains the counts
-/// alone; else which of the two is off.
+/// Adds suspects in front of those of `outcome`, if exactly one explains the counts: a wrong test
+/// of acceptance, or a wrong distribution after a rejection; otherwise which of the two is wrong.
+/// `step` has one position under the token-wise rule: token x if draft x is accepted, the pair (x,
+/// y) if y replaces it.
 void note_wrong_step(const Table& step, const StepRows& rows, CheckOutcome& outcome);
 
-/// `bonus` has pairs of the last draft and the token after it; `right` is that token's row. Adds
-/// the suspect that it comes from `last_draft`, the draft's row of the last draft (nullptr: not
-/// known), or from `last_target`, the target's, if one explains the counts alone.
+/// Adds the suspect that the token after the last draft comes from `last_draft`, the draft's row of
+/// the last draft (nullptr: not known), or from `last_target`, the target's, if exactly one
+/// explains the counts. `bonus` has pairs of the last draft and the token after it; `right` is that
+/// token's row.
 void note_wrong_bonus(const Table& bonus, const Distribution& right, const Distribution* last_draft,
                       const Distribution& last_target, CheckOutcome& outcome);
 
-/// Adds the suspect that tokens come after the target's own, if they do.
+/// Adds a suspect if tokens come after the target's own.
 void note_tokens_past_end(std::span<const std::int32_t> tokens, std::int32_t accepted,
                           CheckOutcome& outcome);
 

@@ -1,5 +1,5 @@
-// The number of rows as an axis, for samplers that no draw can be asked of again: `batches`
-// compares the tokens of those that it can.
+// Judges batches of many sizes by their distribution, for samplers whose draws cannot be repeated;
+// `batches` compares the tokens of all others.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,9 +18,9 @@ namespace {
 
 using reference::Membership;
 
-constexpr std::size_t kStatistics = 2;  // of each size: by rank, and by id
+constexpr std::size_t kStatistics = 2;  // per size: by rank and by id
 
-// What the draws of one size come to: uniform, whatever the rows.
+// Transformed draws of one size, which are uniform for any rows.
 struct Stream {
   std::vector<double> by_rank, by_id;
 };
@@ -39,11 +39,11 @@ class Gathering {
                        [](const RowTransform& row) { return row.judged(); });
   }
 
-  // `draws` draws in batches of `size` rows.
+  // Returns `draws` draws in batches of `size` rows.
   Stream gather(std::int64_t size, std::uint64_t draws, std::uint64_t seed) {
     Stream stream;
     for (std::uint64_t call = 0; stream.by_id.size() < draws && !outcome_.failed(); ++call) {
-      // Rows that all fail leave nothing to wait for.
+      // If all rows fail, no draws will come.
       if (call > 4 * draws) break;
       std::vector<std::int64_t> picks;
       for (std::int64_t i = 0; i < size; ++i) {
@@ -106,7 +106,7 @@ CheckOutcome check_batch_distribution(const CheckInput& input) {
   if (const Lack lacks = lack_for(sampler, make_request(input, 0, input.rows)); !lacks.empty()) {
     return skipped(lacks);
   }
-  const std::uint64_t draws = input.draws / std::size(kBatchSizes);  // of each size
+  const std::uint64_t draws = input.draws / std::size(kBatchSizes);  // per size
   const double level = input.false_fail_rate / (kStatistics * std::size(kBatchSizes));
   CheckOutcome outcome;
   outcome.min_discrepancy =

@@ -1,5 +1,5 @@
-// Bets against the distribution of one row: draws in growing batches, red as soon as the evidence
-// suffices.
+// Bets against the distribution of one row, with draws in growing batches; the case fails as soon
+// as the evidence suffices.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,20 +16,21 @@
 namespace fairdraw::harness {
 namespace {
 
-// Half of the level is for Ville's bound, half for what the sampler's own rounding might win.
+// Half of the level is for Ville's bound, half for gains from the sampler's own rounding.
 constexpr double kBetShare = 0.5, kDistributionErrorShare = 0.5;
-// 64 cells find a total variation of 0.01 with a million draws; each expects 100 or more, because
-// the design pays for cells that expect less.
+// With 64 cells a million draws find a total variation of 0.01. Each cell expects at least 100
+// draws, because the design pays for cells that expect fewer.
 constexpr std::uint32_t kCellsOfBets = 64;
 constexpr double kExpectedOfBet = 100;
-// Batches grow by half: a fault that n draws find ends the case with at most 1.5 n.
+// Batches grow by half, so that a fault that n draws find ends the case after at most 1.5 n.
 constexpr std::uint64_t kFirstBatch = 4096;
 constexpr double kGrowth = 0.5;
-// Evidence that is worth more draws. A right sampler reaches it with probability at most 0.01.
+// Evidence from which on the case draws more. A right sampler reaches it with probability at most
+// 0.01.
 const double kSuspicious = std::log(100.0);
-constexpr std::uint64_t kLongest = 4;  // times the case's draws
+constexpr std::uint64_t kLongest = 4;  // at most this many times the case's draws
 
-// The whole distribution over cells, half of the stake, and the sets, the other half.
+// Bets with half of the stake on the whole distribution over cells, and half on sets of tokens.
 class Bets {
  public:
   Bets(const CheckInput& input, const CertainDistribution& distribution, std::uint64_t draws)
@@ -62,7 +63,7 @@ class Bets {
   double log_e() const { return log_e_; }
   double max_log_e() const { return max_log_e_; }
 
-  /// What has won most.
+  /// Returns the bet with the largest gain.
   std::string culprit() const {
     const statistics::GoodnessOfFit fit =
         statistics::goodness_of_fit(cell_counts_, pooling_.probability);
@@ -104,8 +105,8 @@ void describe_evidence(const Bets& evidence, CheckOutcome& outcome) {
 }
 
 // Draws until the evidence suffices, or the case's draws are made and nothing is suspicious, or
-// four times of them. A part of the case draws what is certain to be asked for (look 0), or what
-// may come after it (look 1).
+// four times as many are made. A part of the case makes the draws that are always needed (look 0),
+// or those that may follow (look 1).
 void draw_and_bet(const CheckInput& input, const Request& request,
                   const reference::RealDistribution& distribution, double needed, Bets& evidence,
                   CertainCounts& all, CheckOutcome& outcome) {

@@ -1,4 +1,4 @@
-// Named tokens and groups of them, each by its exact binomial distribution.
+// Judges named tokens and groups of tokens by their exact binomial distributions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,14 +19,14 @@ struct Group {
   std::vector<std::uint32_t> tokens;
 };
 
-// Tokens and groups that sampler bugs are known to hit.
+// Returns tokens and groups that known sampler bugs affect.
 std::vector<Group> named_groups(const CertainDistribution& distribution) {
   std::vector<std::uint32_t> support;
   for (std::uint32_t token = 0; token < distribution.probability.size(); ++token) {
     if (distribution.probability[token] > 0) support.push_back(token);
   }
   std::vector<std::uint32_t> by_probability = by_falling_probability(distribution.probability);
-  by_probability.resize(support.size());  // the others have probability 0
+  by_probability.resize(support.size());  // all others have probability 0
   std::vector<Group> groups = {{"the most likely token", {by_probability.front()}},
                                {"the first token", {support.front()}},
                                {"the last token", {support.back()}},
@@ -47,7 +47,8 @@ std::vector<Group> named_groups(const CertainDistribution& distribution) {
     }
     if (!group.tokens.empty()) groups.push_back(std::move(group));
   }
-  // Where numbers of ids outgrow 16 bits, a table of a device, or what most models have.
+  // Powers of two at which ids exceed 16 bits, a device's table, or the vocabularies of most
+  // models.
   for (std::uint32_t power = 16; std::size_t{1} << power < distribution.probability.size();
        ++power) {
     const auto first = std::lower_bound(support.begin(), support.end(), 1U << power);
@@ -57,7 +58,7 @@ std::vector<Group> named_groups(const CertainDistribution& distribution) {
   return groups;
 }
 
-// What the groups would show of mistakes that are smaller than what the case states.
+// Computes how well the groups show mistakes smaller than the case's declared discrepancy.
 void weigh_small_mistakes(const CertainDistribution& certain, const std::vector<Group>& groups,
                           double level, CheckOutcome& outcome) {
   const std::vector<double>& right = certain.probability;

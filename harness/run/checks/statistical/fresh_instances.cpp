@@ -15,12 +15,12 @@ namespace fairdraw::harness {
 namespace {
 
 constexpr std::size_t kInstances = 3;
-constexpr double kShare = 0x1p-10;  // of the case's budget: three short sequences need no more
+constexpr double kShare = 0x1p-10;  // of the case's budget; enough for three short sequences
 
-// How much must repeat to be proof; nothing where this row, or this contract, has no such proof.
+// Returns how much repetition is proof; no value if this row or this contract allows no proof.
 std::optional<ProbeDesign> design_of(const CheckInput& input, const Request& row) {
   const SamplerDescription& sampler = input.sampler->description();
-  // Without the promise of independent outputs no sequence of draws has a known probability.
+  // Without promised independence of outputs, no sequence of draws has a known probability.
   if (!draws_from_own_generator(sampler) || !sampler.randomness.outputs) return std::nullopt;
   if (!missing_ability(sampler, row).empty()) return std::nullopt;
   const reference::RealDistribution distribution = distribution_of(input, row, 0);
@@ -29,9 +29,8 @@ std::optional<ProbeDesign> design_of(const CheckInput& input, const Request& row
                        input.false_fail_rate * kShare);
 }
 
-// The first outputs of each instance. Each is offered seeds of its own: a sampler that uses them
-// without promising that it does is right, and one that starts from a constant does not look at
-// them.
+// Compares the first outputs of the instances. Each instance gets its own seeds: a sampler that
+// uses seeds without promising it is right, and one that starts from a constant ignores them.
 void compare(const CheckInput& input, const Request& row,
              const std::array<Sampler*, kInstances>& instances, const ProbeDesign& design,
              CheckOutcome& outcome) {
@@ -68,7 +67,7 @@ CheckOutcome check_streams_of_instances(
   const Request row = make_request(input, 0, 1);
   const std::optional<ProbeDesign> design = design_of(input, row);
   if (!design) return check_streams(input);
-  // Made at one moment, before any of them draws.
+  // Both are made at one moment, before any instance draws.
   const std::unique_ptr<Sampler> second = make_fresh(), third = make_fresh();
   CheckOutcome starts;
   starts.rows = 1;

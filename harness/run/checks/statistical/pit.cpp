@@ -1,5 +1,5 @@
-// Draws from many different rows: each is put through the distribution of its own row, and what
-// comes out must be uniform and independent.
+// Judges draws from many different rows: each draw is transformed by the distribution of its own
+// row, and the results must be uniform and independent.
 #include "harness/statistics/pit.h"
 
 #include <fmt/format.h>
@@ -25,13 +25,14 @@ namespace {
 using reference::Membership;
 
 // Rows are rotations of base rows: row i holds base[(i + shift) mod vocab]. A sampler sees a
-// different row each time, at other ids and other vector lanes, and the distribution costs one
-// oracle for all of them: in the order of ids, rotation shifts the transform by a constant,
-// modulo 1. Where each row has parameters of its own, each is a base row.
+// different row each time, at other ids and vector lanes, but one oracle serves all of them: in the
+// order of ids, rotation shifts the transform by a constant, modulo 1. If each row has its own
+// parameters, each is a base row.
 constexpr std::int64_t kRotations = 64;
-// Calls are few, because each may cost a plugin a message: 2^21 logits in one, and 1024 rows.
+// Calls are few, because each may cost a plugin a message: at most 2^21 logits and 1024 rows per
+// call.
 constexpr std::int64_t kLogitsPerCall = std::int64_t{1} << 21, kRowsPerCall = 1024;
-// Two orderings and two lags; three statistics of pairs of rows, and of pairs of calls.
+// Two orderings and two lags; three statistics each for pairs of rows and pairs of calls.
 constexpr std::size_t kSerialStatistics = 4, kPairStatistics = 6;
 
 struct BaseRow {
@@ -39,27 +40,27 @@ struct BaseRow {
   RowTransform distribution;
 };
 
-// One row of a call: a base row, turned.
+// One row of a call: a rotated base row.
 struct TurnedRow {
   std::shared_ptr<const BaseRow> base;
-  std::size_t parameters;  ///< their number in the input
+  std::size_t parameters;  ///< index in the input
   std::int64_t shift;
 };
 
-// Values of two streams that a sampler must draw independently, place by place.
+// Values of two streams that the sampler must draw independently, index by index.
 struct Pairs {
   std::vector<double> first, second;
 };
 
 struct Streams {
   std::vector<double> by_id, by_rank;
-  std::vector<std::size_t> parameters;  ///< of each value: their number in the input
-  std::vector<std::size_t> sample;      ///< of each value: its number among those of its output
+  std::vector<std::size_t> parameters;  ///< per value: index in the input
+  std::vector<std::size_t> sample;      ///< per value: number among the samples of its output
   Pairs rows;                           ///< neighbouring outputs of a call
-  Pairs calls;                          ///< the same output of two calls that follow each other
+  Pairs calls;                          ///< the same output of two consecutive calls
 };
 
-constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();  // an ambiguous token's
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();  // of an ambiguous token
 
 void add_pairs(std::span<const double> first, std::span<const double> second, Pairs& pairs) {
   for (std::size_t i = 0; i < std::min(first.size(), second.size()); ++i) {
@@ -69,14 +70,14 @@ void add_pairs(std::span<const double> first, std::span<const double> second, Pa
   }
 }
 
-// How many draws of a row are asked for at once, and how.
+// Number of draws of a row that are made at once, by kind.
 struct DrawsOfARow {
-  std::int64_t samples = 1;  ///< of an output
-  std::int64_t outputs = 1;  ///< of a row, through `indices`
-  std::int64_t repeats = 1;  ///< of the call, where a sampler has neither
+  std::int64_t samples = 1;  ///< per output
+  std::int64_t outputs = 1;  ///< per row, through `indices`
+  std::int64_t repeats = 1;  ///< of the call, if the sampler has neither of these
 };
 
-// One call of turned rows, with a seed for each output.
+// Returns one call of rotated rows, with a seed for each output.
 Request call_of(const std::vector<TurnedRow>& rows, const DrawsOfARow& draws, std::uint64_t seed) {
   const Request& first = rows.front().base->request;
   Request request = first;
@@ -102,8 +103,8 @@ Request call_of(const std::vector<TurnedRow>& rows, const DrawsOfARow& draws, st
   return request;
 }
 
-// Adds a call's tokens to the streams; returns their values by id [tokens], kNoValue where the
-// token is ambiguous.
+// Adds a call's tokens to the streams. Returns their values by id [tokens]: kNoValue for ambiguous
+// tokens.
 std::vector<double> transform(const std::vector<TurnedRow>& rows, const Request& request,
                               const Response& response, std::uint64_t seed, Streams& streams,
                               CheckOutcome& outcome) {
@@ -134,7 +135,7 @@ std::vector<double> transform(const std::vector<TurnedRow>& rows, const Request&
                                    distribution.by_id.back();
     double by_id = statistics::randomized_pit(distribution.by_id, base_token, word) - start;
     if (by_id < 0) by_id += 1;
-    // Rounding may land exactly on an end, where normal scores are infinite.
+    // Rounding may reach an end exactly, where normal scores are infinite.
     values[i] = std::clamp(by_id, 0x1p-53, 1 - 0x1p-53);
     streams.by_id.push_back(values[i]);
     streams.by_rank.push_back(statistics::randomized_pit(
@@ -146,10 +147,10 @@ std::vector<double> transform(const std::vector<TurnedRow>& rows, const Request&
 }
 
 struct Plan {
-  std::int64_t rotations = 0;  ///< of each base row
+  std::int64_t rotations = 0;  ///< per base row
   std::int64_t bases = 0;
   DrawsOfARow draws = {};
-  std::size_t statistics = 0;  ///< that share the level
+  std::size_t statistics = 0;  ///< number of statistics that share the level
   bool pairs = false;          ///< different seeds must give independent draws
   bool operations = false;     ///< few different parameters: the draws of each are judged
   std::vector<VaryingParameter> varying = {};
@@ -159,7 +160,7 @@ struct Plan {
   std::int64_t draws_a_row() const { return draws.samples * draws.outputs * draws.repeats; }
 };
 
-// One call and its repetitions. `previous`: values of a call that waits for its partner.
+// Makes one call and its repetitions. `previous`: values of a call that waits for its partner.
 void judge_call(const CheckInput& input, const std::vector<TurnedRow>& rows, const Plan& plan,
                 std::uint64_t seed, std::vector<double>& previous, Streams& streams,
                 CheckOutcome& outcome) {
@@ -188,13 +189,13 @@ void judge_call(const CheckInput& input, const std::vector<TurnedRow>& rows, con
   }
 }
 
-// All draws. `seed` gives the shifts and the random words.
+// Makes all draws. `seed` determines the shifts and the random words.
 Streams gather(const CheckInput& input, const Plan& plan, std::uint64_t seed,
                CheckOutcome& outcome) {
   Streams streams;
   std::vector<double> previous;
   const std::int64_t vocab = input.logits->vocab();
-  const std::int64_t step = vocab / plan.rotations;  // shifts differ: one a block of `step`
+  const std::int64_t step = vocab / plan.rotations;  // shifts differ: one per block of `step`
   const auto rows_a_call =
       static_cast<std::size_t>(std::clamp(kLogitsPerCall / vocab, std::int64_t{1}, kRowsPerCall));
   std::vector<TurnedRow> call;
@@ -225,7 +226,7 @@ Streams gather(const CheckInput& input, const Plan& plan, std::uint64_t seed,
 
 constexpr std::uint32_t kBins = 16;
 
-// What dependence between streams shows in: their correlation, its sign alone (which no outlier
+// Judges dependence between streams: their correlation, their agreement in sign (which no outlier
 // moves), and a table of 16 x 16 cells, for dependence without correlation.
 void judge_pairs(const std::string& name, const Pairs& pairs,
                  const std::function<void(const std::string&, double)>& judge) {
@@ -263,7 +264,7 @@ std::vector<Finding> findings_of(const CheckInput& input, const Plan& plan, cons
     judge_pairs("calls", streams.calls, judge);
   }
   const auto judge_groups = [&](const char* name, const std::vector<std::size_t>& group) {
-    // Wrong weights show by rank, wrong words by id.
+    // Wrong weights show by rank, wrong random words by id.
     BandFit fit = fit_in_groups(group, streams.by_rank);
     const BandFit by_id = fit_in_groups(group, streams.by_id);
     if (by_id.p_value < fit.p_value) fit = by_id;
@@ -295,7 +296,7 @@ std::vector<Finding> findings_of(const CheckInput& input, const Plan& plan, cons
   return findings;
 }
 
-// The p-values of dependence as scores: of pairs of streams, and along the stream.
+// Notes the p-values of dependence as scores: for pairs of streams, and along the stream.
 void note_dependence(const std::vector<Finding>& findings, CheckOutcome& outcome) {
   Dependence pairs{
       "pairs of streams", {"rows", "calls"}, {"correlation", "agreement", "table"}, {}, 0};
@@ -328,11 +329,11 @@ CheckOutcome check_pit(const CheckInput& input) {
   plan.varying = varying_parameters(input);
   const auto different = static_cast<std::int64_t>(input.parameters.size());
   plan.operations = different > 1 && input.rows / different >= kRotations;
-  // Rows of operations differ in the filters that they need.
+  // Rows of different operations differ in the filters that they need.
   const Request asked = make_request(input, 0, plan.operations ? different : 1);
   if (const Lack lacks = lack_for(sampler, asked); !lacks.empty()) return skipped(lacks);
   if (plan.operations) plan.varying.clear();
-  // Captured rows are few: they are turned more often, so that the whole file is used once.
+  // Captured rows are few, so they are rotated more often, and the whole file is used once.
   const std::int64_t files_rows = input.logits->rows();
   const std::int64_t per_base =
       plan.varying.empty()
@@ -340,7 +341,7 @@ CheckOutcome check_pit(const CheckInput& input) {
           : 1;
   plan.rotations = std::min({per_base, input.logits->vocab(), input.rows});
   plan.bases = input.rows / plan.rotations;
-  // The same number of draws of each row, whether they come from one output or from many calls.
+  // The number of draws per row is the same, whether they come from one output or from many calls.
   const std::int64_t draws_a_row =
       std::max<std::int64_t>(1, static_cast<std::int64_t>(input.draws) / input.rows);
   (sampler.num_samples ? plan.draws.samples
@@ -376,7 +377,7 @@ CheckOutcome check_pit(const CheckInput& input) {
         underpowered(fmt::format("only {} of {} draws fell on tokens that certainly belong to "
                                  "their support",
                                  certain, outcome.draws));
-    weak.draws = outcome.draws;  // no other row may be chosen after them
+    weak.draws = outcome.draws;  // no other row may be chosen after these draws
     weak.rows = outcome.rows;
     return weak;
   }

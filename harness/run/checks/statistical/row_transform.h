@@ -1,4 +1,4 @@
-// A row's distribution as a transform: draws become uniform values, whatever the row.
+// A row's distribution as a transform: draws become uniform values for any row.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,15 @@
 
 namespace fairdraw::harness {
 
-/// What a token of a row is worth, in the order of ids and in that of falling probability.
+/// Values of the tokens of a row, in the order of ids and in that of falling probability.
 struct RowTransform {
   std::vector<reference::Membership> membership;
-  std::vector<bool> has_frequency;     ///< certain: the values of other tokens say nothing
+  std::vector<bool> has_frequency;     ///< certain; other tokens' values mean nothing
   std::vector<double> by_id, by_rank;  ///< prefix sums of the certain tokens
   std::vector<std::uint32_t> rank_of;
 
-  /// False where the row is undefined, must fail, or is ambiguous as a whole: it has no values.
+  /// Returns false if the row is undefined, must fail, or is ambiguous as a whole; it then has no
+  /// values.
   bool judged() const { return !by_id.empty(); }
 };
 

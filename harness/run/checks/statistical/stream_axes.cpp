@@ -11,18 +11,19 @@ namespace {
 
 using Kind = StreamPlan::Kind;
 
-// Of an output of Kind::grid. Three outputs of three: where sample s of output i is drawn as number
-// i + s, four of eight draws repeat others.
+// Samples per output of Kind::grid. With three outputs of three, if sample s of output i were drawn
+// as number i + s, four of eight draws would repeat others.
 constexpr std::int32_t kGridSamples = 3;
 
-// Offsets are apart by more than the length of any sequence where their upper bits are equal.
+// Offsets with equal upper bits differ by more than the length of any sequence.
 constexpr std::uint64_t kOffset = 0x1000;
 
 void add_axes(const SamplerDescription& sampler, std::uint64_t seed,
               std::vector<StreamPlan>& plans) {
   const RandomnessContract& contract = sampler.randomness;
-  // A few draws before those of `offsets`. Different ones where seeds make no difference: what a
-  // sampler does not promise must not make two of the sequences one.
+  // These draws come a few before those of `offsets`. If seeds make no difference, they have
+  // another offset, because two sequences must not coincide by a property that the sampler does not
+  // promise.
   const std::uint64_t near = kOffset - 3;
   const std::uint64_t nearer = contract.seeds ? near : near + 1;
   if (contract.offsets) plans.push_back({Kind::offsets, "offsets", "offsets", seed, kOffset});
@@ -49,12 +50,12 @@ void add_axes(const SamplerDescription& sampler, std::uint64_t seed,
   if (contract.offsets) {
     plans.push_back({Kind::offsets, "offsets", "offsets 2^32 later", seed, kOffset + bit(32)});
   }
-  // Bits 0 to 3 make neighbouring seeds.
+  // Flips of bits 0 to 3 give neighbouring seeds.
   for (int number = 4; contract.seeds && contract.offsets && number < 64; ++number) {
     if (number != 16 && number != 32) flipped(number);
   }
-  // Of another seed, because draws before kOffset are those of the samples above; where seeds make
-  // no difference, without the offsets that those have.
+  // These use another seed, because draws before kOffset belong to the samples above. If seeds make
+  // no difference, they leave out the offsets of those samples.
   const std::uint64_t other = ~seed;
   if (contract.offsets && contract.seeds) {
     plans.push_back({Kind::offsets, "offsets", "offsets of another seed", other, kOffset});
@@ -66,8 +67,8 @@ void add_axes(const SamplerDescription& sampler, std::uint64_t seed,
   }
 }
 
-// Seeds that some take for "none", or for their neighbours'; and the offset's bits under the seed
-// whose own were flipped, so that a mixture of the two shows.
+// Adds seeds that some samplers take for "none" or for their neighbours, and flipped bits of the
+// offset under the seed whose own bits were flipped, so that a mixture of the two shows.
 void add_special_seeds(const SamplerDescription& sampler, std::uint64_t seed,
                        std::vector<StreamPlan>& plans) {
   if (!sampler.randomness.seeds || !sampler.randomness.offsets) return;
@@ -76,7 +77,7 @@ void add_special_seeds(const SamplerDescription& sampler, std::uint64_t seed,
   for (const std::uint64_t special : seeds) {
     plans.push_back({Kind::offsets, "seeds", fmt::format("seed {:#x}", special), special, kOffset});
   }
-  for (int number = 13; number < 64; ++number) {  // above those of the first sequences
+  for (int number = 13; number < 64; ++number) {  // above the bits of the first sequences
     if (number == 32) continue;
     plans.push_back({Kind::offsets, "offsets",
                      fmt::format("offset with bit {} flipped, of the first seed", number), seed,
@@ -84,11 +85,11 @@ void add_special_seeds(const SamplerDescription& sampler, std::uint64_t seed,
   }
 }
 
-// Other shapes of a call with one seed.
+// Adds other shapes of a call with one seed.
 void add_shapes(const SamplerDescription& sampler, std::uint64_t seed,
                 std::vector<StreamPlan>& plans) {
   const RandomnessContract& contract = sampler.randomness;
-  if (!contract.seeds) return;  // they use further seeds to tell themselves apart
+  if (!contract.seeds) return;  // these sequences need further seeds to be distinct
   const bool samples = contract.samples && sampler.num_samples;
   if (contract.outputs) {
     plans.push_back({Kind::rows, "outputs", "rows with one seed", seed + 2, kOffset});
@@ -106,7 +107,7 @@ void add_shapes(const SamplerDescription& sampler, std::uint64_t seed,
   }
 }
 
-// One call of draws with a seed and an offset each, of the first row.
+// Returns one call of draws of the first row, with a seed and an offset each.
 Request outputs_of(const Request& row, const std::vector<std::uint64_t>& seeds,
                    const std::vector<std::uint64_t>& offsets, std::size_t outputs,
                    const SamplerDescription& sampler, bool through_indices = true) {
@@ -133,13 +134,13 @@ class Drawing {
  public:
   Drawing(const CheckInput& input, const Request& row, CheckOutcome& outcome)
       : input_(input), row_(row), outcome_(outcome), sampler_(input.sampler->description()) {
-    // Without `indices` every output brings a row of its own.
+    // Without `indices` every output needs its own row.
     const auto vocab = static_cast<std::size_t>(row.vocab);
     most_outputs_ = sampler_.indices ? std::size_t{1} << 16
                                      : std::max<std::size_t>(kStreamLength, (1U << 22) / vocab);
   }
 
-  // Draws that have a seed and an offset each; calls do not matter to them.
+  // Makes draws with a seed and an offset each, which may be split among calls.
   std::vector<std::int32_t> with_seeds(const std::vector<std::uint64_t>& seeds,
                                        const std::vector<std::uint64_t>& offsets,
                                        std::size_t samples = 1) {
@@ -158,7 +159,7 @@ class Drawing {
     return tokens;
   }
 
-  // One call with one seed: [outputs, samples].
+  // Makes one call with one seed: [outputs, samples].
   std::vector<std::int32_t> of_one_call(std::uint64_t seed, std::uint64_t offset,
                                         std::size_t outputs, std::size_t samples) {
     Request request = outputs_of(row_, {seed}, {offset}, outputs, sampler_);
@@ -167,8 +168,8 @@ class Drawing {
     return run(request);
   }
 
-  // One call with one seed: all draws of it, by number. Longer ones take further calls, each at an
-  // offset of its own.
+  // Makes all draws of a sequence with one seed, by number. Sequences too long for one call take
+  // further calls, each with its own offset.
   std::vector<std::int32_t> of_one_seed(const StreamPlan& plan, std::size_t length) {
     std::vector<std::int32_t> tokens;
     const bool samples = plan.kind == Kind::samples;
@@ -226,7 +227,7 @@ class Drawing {
 
 std::vector<StreamPlan> short_streams(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
-  // Bits 0 to 3 are zero, so that seed + 1 and seed + 4 to seed + 11 are no flipped seeds.
+  // Bits 0 to 3 are zero, so that seed + 1 and seed + 4 to seed + 11 do not equal flipped seeds.
   const std::uint64_t seed = mixed(input.seed, 0) & ~std::uint64_t{15};
   std::vector<StreamPlan> plans;
   if (sampler.per_request_seeds) {
@@ -236,7 +237,7 @@ std::vector<StreamPlan> short_streams(const CheckInput& input) {
     return plans;
   }
   if (!sampler.randomness.outputs) return plans;
-  // A generator of its own: outputs of a call, call after call, whatever seed it is offered.
+  // The sampler has its own generator: outputs of consecutive calls, for any seed.
   for (std::uint64_t call = 0; call < 16; ++call) {
     plans.push_back(
         {Kind::calls, "calls", fmt::format("call {}", call), seed + call, kOffset + call});
@@ -277,7 +278,7 @@ std::vector<std::vector<std::int32_t>> draw_streams(const CheckInput& input, con
                                                     std::size_t length, CheckOutcome& outcome) {
   Drawing drawing(input, row, outcome);
   std::vector<std::vector<std::int32_t>> streams;
-  std::vector<std::uint64_t> seeds, offsets;  // of plans that still wait for their call
+  std::vector<std::uint64_t> seeds, offsets;  // of plans that wait for their call
   std::size_t waiting = 0;
   const auto flush = [&] {
     const std::vector<std::int32_t> tokens = drawing.with_seeds(seeds, offsets);

@@ -11,44 +11,44 @@
 
 namespace fairdraw::harness {
 
-inline constexpr std::size_t kStreamLength = 8;  ///< tokens of a short sequence
+inline constexpr std::size_t kStreamLength = 8;  ///< tokens per short sequence
 
-/// Which draws a sequence is made of.
+/// The draws of one sequence.
 struct StreamPlan {
   enum class Kind {
     offsets,  ///< one seed, consecutive offsets
     seeds,    ///< consecutive seeds, one offset
-    samples,  ///< of one output
-    outputs,  ///< of one call with a scalar seed
-    rows,     ///< the same, each output with a row of its own
-    grid,     ///< three samples an output, of one call with a scalar seed
-    calls,    ///< outputs of a call with a scalar seed, of a sampler with its own generator
+    samples,  ///< samples of one output
+    outputs,  ///< outputs of one call with a scalar seed
+    rows,     ///< the same, with a row per output
+    grid,     ///< three samples per output, in one call with a scalar seed
+    calls,    ///< outputs of calls with a scalar seed, by a sampler with its own generator
   };
   Kind kind = Kind::offsets;
   std::string axis, name;
   std::uint64_t seed = 0, offset = 0;  ///< of the first draw
-  std::size_t a_call = 0;              ///< draws of one call at most; 0: what the sampler takes
+  std::size_t a_call = 0;              ///< maximum draws per call; 0: the sampler's limit
 };
 
-/// The sequences that the contract of the input's sampler lets be compared with each other. No two
-/// of them hold the same draw (seed, offset and number within the call), so by the contract all
-/// draws of all sequences are independent. They are neighbours deliberately: where a seed, an
-/// offset and a sample's number were added up, or the upper bits of one were lost, sequences would
-/// coincide. The first eight meet every axis; after them each bit of seed and offset is flipped by
-/// itself, and seeds are special to some.
+/// Returns the sequences that may be compared under the contract of the input's sampler. No two of
+/// them hold the same draw (seed, offset and number within the call), so by the contract all draws
+/// of all sequences are independent. They are neighbours deliberately: if a seed, an offset and a
+/// sample's number were added up, or the upper bits of one were lost, sequences would coincide. The
+/// first eight cover every axis. Further ones flip each bit of seed and offset by itself, or have
+/// seeds that are special to some samplers.
 std::vector<StreamPlan> short_streams(const CheckInput& input);
 
-/// A few long ones, one an axis (two for offsets: of two neighbouring seeds).
+/// Returns a few long sequences, one per axis (two for offsets: of two neighbouring seeds).
 std::vector<StreamPlan> long_streams(const CheckInput& input);
 
-/// Draws sequences of `length` tokens from the row of `row` (a request of one row), several in a
-/// call where that is the same to the contract. Sets outcome.draws; a call that fails, or a token
+/// Draws sequences of `length` tokens from the row of `row` (a request of one row), several per
+/// call if the contract makes no difference. Sets outcome.draws. A call that fails, or a token
 /// outside of the vocabulary, fails the outcome and ends the drawing.
 std::vector<std::vector<std::int32_t>> draw_streams(const CheckInput& input, const Request& row,
                                                     const std::vector<StreamPlan>& plans,
                                                     std::size_t length, CheckOutcome& outcome);
 
-/// Draws at every place of the lattice, likewise; fewer where the outcome fails.
+/// Draws at every point of the lattice in the same way; fewer if the outcome fails.
 std::vector<std::int32_t> draw_lattice(const CheckInput& input, const Request& row,
                                        const StreamLattice& lattice, CheckOutcome& outcome);
 

@@ -13,17 +13,18 @@
 namespace fairdraw::harness {
 namespace {
 
-// log(choose(n, k) m^k), by n^k / k! from above; -infinity where there are no k of n.
+// Returns an upper bound of log(choose(n, k) m^k), with n^k / k! for choose(n, k); -infinity if k >
+// n.
 double log_rate(std::size_t n, std::size_t k, double most_likely) {
   if (k > n) return -std::numeric_limits<double>::infinity();
   const auto count = static_cast<double>(k);
   return count * std::log(static_cast<double>(n) * most_likely) - std::lgamma(count + 1);
 }
 
-// Seeds or offsets next to each other, and each of the bits above them by itself: what is shifted
-// before it is mixed meets one of these. Of a sampler for which every output is a row of its own,
-// and so as dear as a call, every eighth bit: shifts are by whole bytes and words more often than
-// not.
+// Returns neighbouring seeds or offsets, and each bit above them by itself, so that any shift
+// before the mixing meets one of these. If every output of the sampler needs its own row, and so
+// costs as much as a call, only every eighth bit is taken: most shifts are by whole bytes and
+// words.
 std::vector<std::uint64_t> neighbours_and_bits(std::uint64_t first,
                                                const SamplerDescription& sampler) {
   constexpr int kBits = 3;
@@ -41,8 +42,8 @@ std::vector<std::uint64_t> neighbours(std::uint64_t first, std::size_t count) {
   return values;
 }
 
-// How many pairs of an axis (ordered, each value with itself too) have each difference, modulo
-// 2^64.
+// Counts the pairs of an axis (ordered, including each value with itself) by their difference
+// modulo 2^64.
 std::map<std::uint64_t, std::size_t> differences(const std::vector<std::uint64_t>& axis) {
   std::map<std::uint64_t, std::size_t> pairs;
   for (const std::uint64_t from : axis) {
@@ -60,7 +61,7 @@ Axes axes_of(const StreamLattice& lattice) {
 
 using Step = std::array<std::uint64_t, 4>;
 
-// Place of draw `at` on each axis.
+// Returns the coordinates of draw `at` on each axis.
 Step place_of(const StreamLattice& lattice, std::size_t at) {
   const std::size_t output = at / lattice.samples, cell = output / lattice.outputs;
   return {lattice.seeds[cell / lattice.offsets.size()],
@@ -73,7 +74,7 @@ std::string text_of(const Step& place) {
                      place[3]);
 }
 
-// "seed + 0x1, offset - 0x1"
+// Returns "seed + 0x1, offset - 0x1".
 std::string text_of_step(const Step& step) {
   constexpr std::array<const char*, 4> kNames = {"seed", "offset", "output", "sample"};
   std::string text;
@@ -86,8 +87,8 @@ std::string text_of_step(const Step& step) {
   return text;
 }
 
-// The smallest number of repeats whose rate is at most `rate`: Chernoff's bound for a Poisson
-// variable, exp(k - mean - k log(k / mean)) for k > mean.
+// Returns the smallest number of repeats whose rate is at most `rate`, by Chernoff's bound for a
+// Poisson variable: exp(k - mean - k log(k / mean)) for k > mean.
 std::size_t repeats_of(double mean, double rate, std::size_t most) {
   for (auto k = static_cast<std::size_t>(mean) + 1; k <= most; ++k) {
     const auto count = static_cast<double>(k);
@@ -113,7 +114,7 @@ std::vector<StreamLattice> stream_lattices(const CheckInput& input) {
   const std::vector<std::uint64_t> one_seed = {seed}, one_offset = {offset};
   std::vector<StreamLattice> lattices;
   if (!sampler.per_request_seeds) {
-    // A generator of its own: what one call leaves for the next.
+    // The sampler has its own generator: calls, and their effect on the next ones.
     if (contract.outputs) {
       lattices.push_back({"calls, outputs and samples", neighbours(seed, 8), one_offset, 8,
                           samples ? std::size_t{4} : 1, true});
@@ -140,7 +141,8 @@ std::vector<StreamLattice> stream_lattices(const CheckInput& input) {
 
 std::optional<LatticeDesign> design_lattice(const StreamLattice& lattice, double most_likely,
                                             double false_fail_rate) {
-  // Steps by their number of pairs: a step and its opposite have the same pairs.
+  // Counts steps by their number of pairs. A step and its opposite have the same pairs, and count
+  // half each.
   std::map<std::size_t, double> steps = {{1, 0.5}};
   std::size_t neighbours_in_one_axis = 0;
   for (const std::vector<std::uint64_t>& axis : axes_of(lattice)) {
@@ -153,7 +155,7 @@ std::optional<LatticeDesign> design_lattice(const StreamLattice& lattice, double
       neighbours_in_one_axis = lattice.size() / axis.size() * (axis.size() - 1);
     }
   }
-  steps[lattice.size()] -= 0.5;  // no step at all
+  steps[lattice.size()] -= 0.5;  // the zero step
   double number = 0;
   for (const auto& [pairs, count] : steps) number += count;
 
@@ -173,7 +175,7 @@ std::optional<LatticeDesign> design_lattice(const StreamLattice& lattice, double
 
 std::string shared_in_lattice(const StreamLattice& lattice, const LatticeDesign& design,
                               const std::vector<std::int32_t>& tokens) {
-  std::map<std::int32_t, std::vector<std::size_t>> places;  // of a token
+  std::map<std::int32_t, std::vector<std::size_t>> places;  // by token
   for (std::size_t at = 0; at < tokens.size(); ++at) places[tokens[at]].push_back(at);
 
   const Axes axes = axes_of(lattice);

@@ -16,7 +16,7 @@ double choose(double n, double k) {
   return std::max(value, 0.0);
 }
 
-// The smallest size in [from, to] whose rate is at most `share`.
+// Returns the smallest size in [from, to] whose rate is at most `share`.
 template <class Rate>
 std::optional<std::size_t> smallest(std::size_t from, std::size_t to, double share,
                                     const Rate& rate) {
@@ -26,7 +26,8 @@ std::optional<std::size_t> smallest(std::size_t from, std::size_t to, double sha
   return std::nullopt;
 }
 
-// How many values lie within 1 of `value`, modulo vocab (above 3, or nothing is proof).
+// Counts the values within 1 of `value`, modulo vocab (which is above 3; otherwise nothing is
+// proof).
 std::size_t count_near(const std::map<std::int64_t, std::size_t>& counts, std::int64_t value,
                        std::int64_t vocab) {
   std::size_t sum = 0;
@@ -47,7 +48,7 @@ std::optional<ProbeDesign> design_probes(std::size_t sequences, std::size_t leng
   const auto grams = [&](double g) {
     return choose(s * (n - g + 1), 2) * std::pow(most_likely, g);
   };
-  // Differences and exclusive ors.
+  // Bound for both differences and exclusive ors.
   const auto equal = [&](double k) {
     return k * std::pow(3 * most_likely, k - 1) + std::pow(most_likely, k - 1);
   };

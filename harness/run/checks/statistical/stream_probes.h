@@ -1,25 +1,26 @@
-// What repeats in short sequences of tokens from a flat distribution over a large vocabulary, where
-// nothing should: the cheapest proof that random bits are shared. For streams.cpp.
+// Repetitions in short sequences of tokens from a flat distribution over a large vocabulary, where
+// nothing should repeat: the cheapest proof of shared random bits. For streams.cpp.
 //
-// Let every draw be independent of all others, and no token more likely than m. Then, by union
-// bounds over the places where something could repeat:
+// Assume that every draw is independent of all others, and no token more likely than m. Then, by
+// union bounds over the places of possible repetitions:
 //
-// - A gram of g tokens that comes back. Two grams that do not overlap are equal with probability
-//   (sum p^2)^g <= m^g. Two that overlap at lag l < g are equal where the g + l tokens have period
-//   l: a product over the l residues of sum p^(count) <= m^(count - 1), in all m^g again.
+// - A gram of g tokens comes again. Two grams that do not overlap are equal with probability
+//   (sum p^2)^g <= m^g. Two that overlap at lag l < g are equal if the g + l tokens have period l:
+//   a product over the l residues of sum p^(count) <= m^(count - 1), in total m^g again.
 // - Steps x_{t+1} - x_t (modulo the vocabulary) within sequences, and differences y_t - x_t between
-//   two. Each ends with a draw of its own, so that given everything before it it takes a given
-//   value with probability at most m. That k given ones lie within 1 of a given one among them has
-//   probability at most (3 m)^(k - 1): summed over the value d of that one, the first in time is in
-//   d - 1, d, d + 1 (three times 1 in all), the others are (3 m each), and d itself is m. There are
-//   k choices of it. The same with exclusive or in the place of the difference, and m for 3 m.
-// - Tokens of one sequence that it had before. Draw j is one of those before it with probability at
-//   most (j - 1) m, whatever they are; that k draws are, with at most the sum over sets of k draws
-//   of the products, which is at most choose(n (n - 1) / 2, k) m^k: one pair for each of them.
+//   two, are equal. Each ends with a new draw, so that, given everything before, it has a given
+//   value with probability at most m. That k given ones are within 1 of a given one among them has
+//   probability at most (3 m)^(k - 1). To see this, sum over the value d of that one: the first in
+//   time is in d - 1, d, d + 1 (three times 1 in total), the others are too (3 m each), and d
+//   itself has m. There are k choices of that one. For exclusive or in place of the difference the
+//   same holds with m for 3 m.
+// - Tokens of one sequence occur in it again. Draw j repeats an earlier one with probability at
+//   most (j - 1) m, given all of these. For k draws that is at most the sum over sets of k draws of
+//   the products, which is at most choose(n (n - 1) / 2, k) m^k: one pair for each of the draws.
 //
-// A shared or frozen stream repeats grams, at any lag; outputs or samples that share some of their
-// bits repeat tokens; an affine stream (a linear congruence of seed plus step, noise read at a
-// stride) repeats steps; a hash that is linear over bits repeats the exclusive or between two
+// A shared or frozen stream repeats grams, at any lag. Outputs or samples that share some of their
+// bits repeat tokens. An affine stream (a linear congruence of seed plus step, noise read at a
+// stride) repeats steps. A hash that is linear over bits repeats the exclusive or between two
 // seeds.
 #pragma once
 
@@ -32,17 +33,17 @@
 
 namespace fairdraw::harness {
 
-/// How much must repeat to be proof.
+/// Amount of repetition that is proof.
 struct ProbeDesign {
-  std::size_t gram = 0;    ///< tokens of a gram that comes twice
-  std::size_t within = 0;  ///< equal steps, over all sequences
-  std::size_t across = 0;  ///< equal differences between the tokens of two sequences
-  std::size_t again = 0;   ///< tokens of a sequence that occur in it before
-  double null_rate = 0;    ///< bound on the rate at which independent draws do any of it
+  std::size_t gram = 0;    ///< tokens of a repeated gram
+  std::size_t within = 0;  ///< number of equal steps, over all sequences
+  std::size_t across = 0;  ///< number of equal differences between tokens of two sequences
+  std::size_t again = 0;   ///< number of tokens of a sequence that occur in it before
+  double null_rate = 0;    ///< bound on the rate at which independent draws do any of these
 };
 
-/// For `sequences` sequences of `length` tokens, none more likely than `most_likely`: the smallest
-/// repetitions with a null rate of at most false_fail_rate in all. Nothing where even whole
+/// Returns the smallest repetitions for `sequences` sequences of `length` tokens, none more likely
+/// than `most_likely`, with a null rate of at most false_fail_rate in total. No value if even whole
 /// sequences that repeat, and two full of equal steps, would be no proof. The null rate holds at
 /// every stopping point.
 std::optional<ProbeDesign> design_probes(std::size_t sequences, std::size_t length,
@@ -52,7 +53,7 @@ class StreamProbes {
  public:
   StreamProbes(const ProbeDesign& design, std::int64_t vocab) : design_(design), vocab_(vocab) {}
 
-  /// Compares a sequence with itself and with all before it. Returns what repeats, or nothing.
+  /// Compares a sequence with itself and all earlier ones. Returns the repetition; empty: none.
   std::string add(const std::string& name, std::span<const std::int32_t> tokens);
 
  private:

@@ -1,5 +1,5 @@
-// Streams: what a sampler promises of its random bits. Short sequences of a flat row must not
-// repeat themselves or each other in any way that independent draws do not; long ones, through
+// Judges a sampler's promises about its random bits. Short sequences of a flat row must not repeat
+// themselves or each other in any way that independent draws do not. Long ones, transformed by
 // their distribution, must be uniform and uncorrelated, within themselves and in pairs.
 #include <fmt/format.h>
 
@@ -18,10 +18,10 @@
 namespace fairdraw::harness {
 namespace {
 
-// Of the case's budget; the rest is for the long streams.
+// Shares of the case's budget; the rest is for the long streams.
 constexpr double kShortShare = 0.5, kLatticeShare = 0.1;
 constexpr std::size_t kFirstPlans = 8;
-constexpr std::uint32_t kBins = 16;  // of each draw, in tables of pairs
+constexpr std::uint32_t kBins = 16;  // per draw, in tables of pairs
 
 // --- Short sequences ----------------------------------------------------------------------------
 
@@ -53,13 +53,13 @@ void probe(const CheckInput& input, const Request& row, const std::vector<Stream
                       looked_at, wrong, design.null_rate));
     }
   };
-  // The first ones meet every axis: most faults show before the others are drawn.
+  // The first sequences cover every axis, so that most faults show before the others are drawn.
   const std::size_t first = std::min(kFirstPlans, plans.size());
   look(0, first);
   if (!outcome.failed()) look(first, plans.size());
 }
 
-// Seeds, offsets, outputs and samples that change together.
+// Judges seeds, offsets, outputs and samples that change together.
 void look_at_lattices(const CheckInput& input, const Request& row, double most_likely,
                       CheckOutcome& outcome) {
   const std::vector<StreamLattice> lattices = stream_lattices(input);
@@ -84,7 +84,7 @@ void look_at_lattices(const CheckInput& input, const Request& row, double most_l
   }
 }
 
-// The same seeds and offsets again.
+// Draws with the same seeds and offsets again, and expects the same tokens.
 void expect_replay(const CheckInput& input, const Request& row, const StreamPlan& plan,
                    CheckOutcome& outcome) {
   const auto once = draw_streams(input, row, {plan}, kStreamLength, outcome);
@@ -95,8 +95,8 @@ void expect_replay(const CheckInput& input, const Request& row, const StreamPlan
 
 // --- Long streams -------------------------------------------------------------------------------
 
-// One draw through the distribution of its row: uniform, with random bits of our own within the
-// token.
+// Returns draws transformed by the distribution of their row: uniform, with the harness's own
+// random bits within the token.
 std::vector<double> transformed(const std::vector<double>& prefix,
                                 const std::vector<std::int32_t>& tokens, std::uint64_t seed) {
   std::vector<double> values;
@@ -107,7 +107,7 @@ std::vector<double> transformed(const std::vector<double>& prefix,
   return values;
 }
 
-// Values of two streams in turn, so that pair_counts() at lag 1 counts what comes together.
+// Returns values of two streams in turn, so that pair_counts() at lag 1 counts pairs across them.
 std::vector<double> in_turn(const std::vector<double>& one, const std::vector<double>& other) {
   std::vector<double> values;
   for (std::size_t i = 0; i < one.size(); ++i) values.insert(values.end(), {one[i], other[i]});
@@ -128,7 +128,7 @@ class LongStreams {
     return streams * kAlone + streams * (streams - 1) / 2 * kTogether;
   }
 
-  /// Scores of every test, as two tables: a stream and its lags, and streams by streams.
+  /// Notes the scores of every test as two tables: a stream and its lags, and streams by streams.
   void note(CheckOutcome& outcome, const std::vector<std::string>& names) const {
     Dependence alone{"streams by themselves",
                      names,
@@ -289,7 +289,7 @@ CheckOutcome check_streams(const CheckInput& input) {
   if (sampler.per_request_seeds && sampler.randomness.replays && !outcome.failed()) {
     expect_replay(input, row, shorts.front(), outcome);
   }
-  // After it: what is shared says less of a sampler whose draws do not repeat.
+  // Lattices come after the replay, because shared bits tell less if draws do not repeat.
   if (design && !outcome.failed()) look_at_lattices(input, row, most_likely, outcome);
   if (length > 0 && !outcome.failed()) {
     judge_long(input, row, distribution, longs, length, long_budget, outcome);

@@ -1,4 +1,5 @@
-// Two samplers on the same input: a change that must not change the distribution, or the results.
+// Compares two samplers on the same input: a change that must keep the distribution, or the
+// results.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,16 +18,16 @@ namespace {
 
 using reference::Membership;
 
-// Cells of probability find what is spread over many tokens, sets what sits in a few.
+// Cells of probability show differences spread over many tokens; sets show those in a few tokens.
 constexpr double kDistanceShare = 0.5, kSetsShare = 0.5;
-constexpr std::uint32_t kCells = 16;  // more cells, more noise: 10^5 draws of each find 0.038
+constexpr std::uint32_t kCells = 16;  // more cells, more noise: with 10^5 draws each, 16 find 0.038
 constexpr double kExpectedOfEach = 100;
 
-// Counts of one sampler, without the tokens that the profile leaves open: both samplers are asked
-// what they do given that the token is none of those.
+// Counts of one sampler, without the tokens that the profile leaves open: both samplers are
+// compared given that the token is none of these.
 struct Sample {
   std::vector<std::uint64_t> of_token;   // [vocab]
-  std::uint64_t draws = 0, outside = 0;  // of tokens that the distribution excludes
+  std::uint64_t draws = 0, outside = 0;  // `outside`: tokens that the distribution excludes
 };
 
 Sample draw(Sampler& sampler, const CheckInput& input, const Request& request,
@@ -52,8 +53,8 @@ Sample draw(Sampler& sampler, const CheckInput& input, const Request& request,
   return sample;
 }
 
-// How far the distributions of two right samplers may be apart: each token's weight off by its
-// bound in either. The same integers have one distribution.
+// Bounds on the distance between the distributions of two right samplers, if each token's weight
+// has the largest error in either. Two samplers with the same integers have one distribution.
 class DistributionError {
  public:
   DistributionError(const CheckInput& input, const Sampler& other,
@@ -69,13 +70,13 @@ class DistributionError {
     }
   }
 
-  /// Total variation, twice the distance of one from the distribution: |w' - w| sums to all_ at
-  /// most.
+  /// Returns the total variation: twice the distance of one sampler from the distribution, because
+  /// |w' - w| sums to at most all_.
   double distance() const { return std::min(1.0, 2 * all_); }
 
-  /// Ratio of the odds of a set of mass p between the two, whose weights are off by `error` in all:
-  /// the odds are the set's weight over the rest's, off by factors 1 +- r and 1 +- q in either.
-  /// Infinity where the errors are as large as the weights.
+  /// Returns the ratio of the odds of a set of mass p between the two samplers, whose weights have
+  /// the total error `error`. The odds are the set's weight over the rest's, with factors 1 +- r
+  /// and 1 +- q in either. Infinity if the errors are as large as the weights.
   double odds_ratio(double p, double error) const {
     if (all_ == 0 || p <= 0 || p >= 1) return 1;
     const double r = error / p;
@@ -92,7 +93,7 @@ class DistributionError {
   double all_ = 0;
 };
 
-// One set of tokens in both samples.
+// Counts of one set of tokens in both samplers.
 struct SetCounts {
   std::uint64_t a = 0, b = 0;
   double mass = 0, error = 0;
@@ -114,7 +115,7 @@ std::vector<SetCounts> add_up(const statistics::TokenSets& sets, const Sample& a
   return groups;
 }
 
-// Of all sets the one with the smallest p-value, each at the same level.
+// The set with the smallest p-value; all sets have the same level.
 struct Strongest {
   double p_value = 1;
   std::size_t sets = 0;
@@ -127,7 +128,7 @@ Strongest strongest_set(const Sample& a, const Sample& b, const CertainDistribut
   const auto look_at = [&](const SetCounts& counts, const std::string& name) {
     ++strongest.sets;
     const double odds_ratio = error.odds_ratio(counts.mass, counts.error);
-    if (std::isinf(odds_ratio)) return;  // two right samplers may differ in it by any factor
+    if (std::isinf(odds_ratio)) return;  // two right samplers may differ in this set by any factor
     const double p_value =
         statistics::two_sample_set_p_value(counts.a, a.draws, counts.b, b.draws, odds_ratio);
     if (p_value >= strongest.p_value) return;
@@ -150,7 +151,7 @@ Lack missing_in_either(const Sampler& one, const Sampler& other, const Request& 
   return lack.empty() ? lack_for(other.description(), request) : lack;
 }
 
-// Cells of the distribution, the last of them everything outside of it.
+// Returns counts by cell; the last cell is everything outside of the distribution.
 std::vector<std::uint64_t> by_cell(const statistics::Pooling& pooling, const Sample& sample) {
   statistics::PooledCounts pooled = statistics::pool_counts(pooling, sample.of_token);
   pooled.counts.push_back(pooled.outside);
@@ -230,8 +231,8 @@ CheckOutcome check_same_distribution(const CheckInput& input, Sampler& other) {
 
 namespace {
 
-// Masks and support sizes of one row; `distribution` names what is open where the two are not
-// bit-identical.
+// Compares masks and support sizes of one row; `distribution` gives the open tokens unless the two
+// samplers are bit-identical.
 void compare_row(const Request& request, const Response& one, const Response& two, std::int64_t row,
                  std::int64_t number, const reference::RealDistribution* distribution,
                  CheckOutcome& outcome) {
@@ -311,7 +312,7 @@ CheckOutcome check_same_results(const CheckInput& input, Sampler& other) {
       }
       const reference::RealDistribution distribution = distribution_of(input, request, row);
       if (!distribution.defined || distribution.must_fail)
-        continue;  // nothing says what a mask is there
+        continue;  // nothing defines a mask there
       ++judged;
       compare_row(request, a, b, row, first + row, &distribution, outcome);
     }
