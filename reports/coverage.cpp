@@ -61,7 +61,7 @@ std::string declare_sentence(const Coverage& coverage, std::size_t most) {
   std::vector<std::string> parts;
   std::size_t left = 0;
   for (const harness::Undeclared& one : coverage.undeclared) {
-    if (one.skipped == 0) continue;  // the report also has parts of cases
+    if (one.skipped == 0) continue;  // only parts of cases need it
     if (parts.size() == most) {
       ++left;
       continue;

@@ -72,7 +72,7 @@ inline constexpr std::string_view kWatchSentence =
     "Suspicious in one look and not confirmed on more draws. Chance does that to one case in a "
     "hundred at most; hardly ever to the same case twice.";
 
-/// 1234567 as "1,234,567".
+/// Returns 1234567 as "1,234,567".
 std::string grouped(std::uint64_t value);
 
 /// Returns 192.4 as "3 min 12 s".

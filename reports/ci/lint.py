@@ -3,9 +3,9 @@
 
 Usage: lint.py [--jobs N] [--changed | --format | FILE...]
 
-  --changed  clang-tidy reads the sources that affected.py names, the others read all files
-  --format   writes what clang-format and ruff would, and reads nothing
-  FILE...    these alone
+  --changed  clang-tidy reads the sources that affected.py names; the other tools read all files
+  --format   formats files with clang-format and ruff, and checks nothing
+  FILE...    reads only these files
 
 `./fairdraw lint` and `./fairdraw format` install the tools into build/, configure build/release, whose
 commands clang-tidy reads, and call this. Exit codes: 0 clean; 1 something was found.

@@ -5,15 +5,15 @@ Usage: release.py set VERSION [--date YYYY-MM-DD]
        release.py make VERSION [--dry-run] [--out FOLDER]
 
   set   writes the version into every place that names it, and the date into its section of CHANGELOG.md,
-        which has to be there; to be read and committed by hand
-  make  checks the places, the section and that nothing is uncommitted; writes release-notes.md from the
+        which must exist; review and commit the result by hand
+  make  checks the places, the section, and that nothing is uncommitted; writes release-notes.md from the
         section; has python/wheels/build make source archives and wheels; writes SHA256SUMS; and tags the
         commit as vVERSION, with the notes as message. Nothing is pushed or uploaded.
 
-  --dry-run  checks and writes the notes: builds nothing, and sets no tag
+  --dry-run  checks and writes the notes, but builds nothing and sets no tag
   --out      the folder of the notes and the files (default: build/release-VERSION)
 
-Whether the tests have passed on this commit is for whoever calls it to know: .ci/run, the night, and
+The caller must know that the tests passed on this commit: .ci/run, the nightly run, and
 suites/gpu/run_on_gpu on a GPU. Exit codes: 0 done; 1 something does not fit, and nothing was tagged;
 2 bad usage.
 """
@@ -84,7 +84,7 @@ def places(root: Path) -> list[tuple[Path, str, Callable[[str], str]]]:
 
 
 def disagreements(root: Path, version: str) -> list[str]:
-    """Lists the places that name another version, or none."""
+    """Lists the places that name another version, or no version."""
     wrong = []
     for path, pattern, text in places(root):
         name = path.relative_to(root)
