@@ -21,7 +21,7 @@ bool is_end(std::int32_t token, const BeamRules& rules) {
   return std::find(rules.end_ids.begin(), rules.end_ids.end(), token) != rules.end_ids.end();
 }
 
-/// Best first; the sort is stable, so that equal scores keep their order.
+/// Sorts best first. The sort is stable, so that equal scores keep their order.
 void sort_by_score(std::vector<BeamHypothesis>& list) {
   std::stable_sort(list.begin(), list.end(), [](const BeamHypothesis& a, const BeamHypothesis& b) {
     return a.score > b.score;
@@ -34,7 +34,8 @@ struct Candidate {
   std::int32_t token = 0;
 };
 
-/// In the order of beams and tokens, so that a stable sort by score breaks ties as specified.
+/// Returns candidates in the order of beams and tokens, so that a stable sort by score breaks ties
+/// as specified.
 std::vector<Candidate> all_candidates(const std::vector<BeamHypothesis>& live,
                                       const std::vector<std::vector<float>>& logprobs) {
   std::vector<Candidate> all;
@@ -64,7 +65,8 @@ std::vector<float> beam_logprobs(std::span<const float> logits) {
   const IntegerRow row = integer_model(logits, {}, {});
   const auto first = std::max_element(logits.begin(), logits.end());
   const float max = *first;
-  // Its own weight, which need not be the largest: a significand can step down between neighbours.
+  // The maximum's own weight, which need not be the largest, because the significand polynomial can
+  // decrease between neighbours.
   const RowWeight of_max = row.weight[static_cast<std::size_t>(first - logits.begin())];
   const double log_mass =
       std::log(to_nearest_double(row.total_unfiltered) / to_nearest_double(of_max));

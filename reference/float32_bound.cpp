@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kHalfUlp = 0x1p-24;
 
-// (1 + u)^roundings is within this of 1.
+// Returns a bound on |(1 + u)^roundings - 1|.
 double growth(double roundings) { return roundings * kHalfUlp / (1 - roundings * kHalfUlp); }
 
 }  // namespace

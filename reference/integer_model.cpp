@@ -1,8 +1,8 @@
-// Every token is weighed by itself: first its tile's octave is found, then the row's, then its
-// weight. A row with something to filter is ranked once (largest first, lowest id among equals).
-// Every filter of the specification is a threshold on the value, so each keeps a prefix of that
-// ranking, and their intersection is the shortest prefix. Nothing here is clever, and nothing is
-// shared with the kernels.
+// Weighs every token by itself: finds first its tile's octave, then the row's, then its weight. A
+// row with active filters is ranked once (largest first, lowest id among equals). Every filter of
+// the specification is a threshold on the value, so each keeps a prefix of that ranking, and their
+// intersection is the shortest prefix. The code is deliberately simple and shares nothing with the
+// kernels.
 #include "reference/integer_model.h"
 
 #include <algorithm>
@@ -23,16 +23,17 @@ using boost::multiprecision::uint256_t;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr double kNoOctave = -std::numeric_limits<double>::infinity();
 constexpr int kSignificandBits = 23;
-constexpr double kSignificandUnits = 0x1p23;  // of a significand in [1, 2)
-constexpr int kBitsInTile = 32;  // by which a weight in a tile is finer than a significand
-constexpr int kBitsInRow = 48;   // by which a weight in a row is finer than one in the first tile
-constexpr int kBitsInSpeculation = 16;  // by which one in speculation is finer than a significand
+constexpr double kSignificandUnits = 0x1p23;  // units of a significand in [1, 2)
+constexpr int kBitsInTile = 32;               // extra bits of a weight in a tile over a significand
+constexpr int kBitsInRow = 48;  // extra bits of a weight in a row over one in the first tile
+constexpr int kBitsInSpeculation = 16;  // extra bits of a weight in speculation over a significand
 
 struct Ranked {
   float value;
   std::int32_t id;
 
-  // Grows from the largest value to the least, and with the id among equals. The zeros are equal.
+  // Returns a number that grows as the value falls, and with the id among equals. Both zeros are
+  // equal.
   std::uint64_t place() const {
     const std::uint32_t below = 0x80000000U - static_cast<std::uint32_t>(key_of(value));
     return (static_cast<std::uint64_t>(below) << 32) + static_cast<std::uint32_t>(id);
@@ -56,7 +57,7 @@ void check_sizes(std::size_t vocab, std::span<const std::uint32_t> allowed) {
   }
 }
 
-// Every test is written so that NaN fails it.
+// NaN must fail every test.
 bool in_unit_interval(float value) { return value >= 0 && value <= 1; }
 
 RowStatus check_parameters(const RowParameters& parameters) {
@@ -92,8 +93,8 @@ IntegerRow failed_row(std::size_t vocab, RowStatus status) {
   return row;
 }
 
-// Weights of the allowed tokens, in any order, and the tiles that they lie in. `octaves_of` says
-// what a value is worth.
+// Sets the weights of the allowed tokens, given in any order, and their tiles. `octaves_of`
+// converts a value to octaves.
 template <typename OctavesOf>
 void weigh(IntegerRow& row, std::span<const Ranked> tokens, OctavesOf octaves_of) {
   std::vector<TokenOctaves> octaves;
@@ -116,7 +117,8 @@ void weigh(IntegerRow& row, std::span<const Ranked> tokens, OctavesOf octaves_of
   }
 }
 
-// No two places are equal, so every sort gives the same ranking. `tokens` come by id.
+// Ranks the tokens, which are given by id. No two places are equal, so every sort gives the same
+// ranking.
 void rank(std::vector<Ranked>& tokens, std::span<const float> values) {
   std::vector<std::uint64_t> places;
   places.reserve(tokens.size());
@@ -132,7 +134,7 @@ bool top_k_is_off(std::int32_t top_k, std::size_t vocab) {
   return top_k <= 0 || static_cast<std::size_t>(top_k) >= vocab;
 }
 
-// Number of ranked tokens that top_k keeps.
+// Returns the number of ranked tokens that top_k keeps.
 std::size_t top_k_prefix(std::span<const Ranked> ranked, std::int32_t top_k, std::size_t vocab,
                          TieRule tie_rule) {
   if (top_k_is_off(top_k, vocab) || static_cast<std::size_t>(top_k) >= ranked.size())
@@ -144,20 +146,21 @@ std::size_t top_k_prefix(std::span<const Ranked> ranked, std::int32_t top_k, std
   return kept;
 }
 
-// max(1, ceil(top_p * total)), top_p in (0, 1) taken exactly: an integer below 2^24 times 2^-s.
+// Returns max(1, ceil(top_p * total)), with top_p in (0, 1) taken exactly: an integer below 2^24
+// times 2^-s.
 RowWeight top_p_threshold(float top_p, RowWeight total) {
   int exponent = 0;
   const float significand = std::frexp(top_p, &exponent);  // [1/2, 1)
   const uint256_t product =
       uint256_t(static_cast<std::uint32_t>(std::ldexp(significand, 24))) * uint256_t(total);
-  const int shift = 24 - exponent;  // 24 ... 172; the product is below 2^148
+  const int shift = 24 - exponent;  // 24 to 172; the product is below 2^148
   const uint256_t whole = product >> shift;
   const uint256_t threshold = (whole << shift) == product ? whole : whole + 1;
   return static_cast<RowWeight>(threshold == 0 ? uint256_t(1) : threshold);
 }
 
-// Number of the ranked tokens whose weight strictly above (of strictly larger values) is below
-// the threshold. `base`: what top_p is measured on.
+// Returns the number of ranked tokens for which the weight of strictly larger values is below the
+// threshold. `base` are the tokens whose mass top_p refers to.
 std::size_t top_p_prefix(std::span<const Ranked> base, std::span<const RowWeight> weight,
                          float top_p) {
   if (top_p >= 1) return base.size();
@@ -175,7 +178,7 @@ std::size_t top_p_prefix(std::span<const Ranked> base, std::span<const RowWeight
   return kept;
 }
 
-// top_k and top_p over the survivors of min_p, which are the first `survivors` of the ranking.
+// Applies top_k and top_p to the survivors of min_p, the first `survivors` tokens of the ranking.
 std::size_t filtered_prefix(std::span<const Ranked> ranked, std::size_t survivors,
                             std::span<const RowWeight> weight, const RowParameters& parameters,
                             TieRule tie_rule, FilterOrder filter_order) {
@@ -194,8 +197,8 @@ void keep(IntegerRow& row, std::span<const Ranked> kept) {
   row.support_size = static_cast<std::int32_t>(kept.size());
 }
 
-// Says whether the row proposes, and of which tiles. What min_p keeps is the first `survivors` of
-// the ranking, so a tile's largest value is kept where it is no less than the least of them.
+// Sets whether the row proposes, and from which tiles. min_p keeps the first `survivors` tokens of
+// the ranking, so it keeps a tile's largest value if that is at least the last survivor's.
 void set_proposals(IntegerRow& row, std::span<const Ranked> ranked, std::size_t survivors,
                    const RowParameters& parameters) {
   row.proposes = parameters.top_p < 1 && top_k_is_off(parameters.top_k, row.mask.size());
@@ -203,14 +206,14 @@ void set_proposals(IntegerRow& row, std::span<const Ranked> ranked, std::size_t 
   for (TileOfRow& tile : row.tiles) tile.proposes = row.proposes && tile.key >= least;
 }
 
-// The largest value, and the lowest id among equals.
+// Keeps only the largest value, the lowest id among equals.
 void keep_greedy(IntegerRow& row, std::span<const Ranked> tokens) {
   const Ranked first = std::ranges::min(tokens, {}, &Ranked::place);
   row.greedy_token = first.id;
   keep(row, std::span(&first, 1));
 }
 
-// Then no ranking is needed, which takes most of the time of a row.
+// True if no filter is active. Then no ranking is needed, which takes most of the time of a row.
 bool keeps_all(const RowParameters& parameters) {
   return parameters.top_k <= 0 && parameters.top_p >= 1 && parameters.min_p == 0;
 }
@@ -227,20 +230,20 @@ std::uint32_t octave_significand(float r) {
   p = std::fma(p, r, 0x1.c6b6d8p-5F);
   p = std::fma(p, r, 0x1.ebf9c2p-3F);
   p = std::fma(p, r, 0x1.62e42ap-1F);
-  // One half more than 2^r: in [1, 2), so a multiple of 2^-23.
+  // 2^r plus one half is in [1, 2), so it is rounded to a multiple of 2^-23.
   const float raised = std::fma(p, r, 1.5F);
   return static_cast<std::uint32_t>((static_cast<double>(raised) - 0.5) * kSignificandUnits);
 }
 
 TokenOctaves octaves_of_logit(float logit, float scale) {
-  // Exact: 24 bits times 24 bits, and far from the ends of double's range.
+  // Exact: 24 bits times 24 bits, far from the ends of double's range.
   const double octaves = static_cast<double>(logit) * static_cast<double>(scale);
   const double whole = std::nearbyint(octaves);
   return {whole, octave_significand(static_cast<float>(octaves - whole))};
 }
 
 TokenOctaves octaves_of_prob(float probability) {
-  // Subnormals share the exponent of the least normal numbers, and have less than 24 bits.
+  // Subnormals share the exponent of the smallest normal numbers, and have less than 24 bits.
   const int whole = std::max(std::ilogb(probability), -126);
   return {static_cast<double>(whole),
           static_cast<std::uint32_t>(
@@ -264,20 +267,20 @@ std::uint64_t weight_in_speculation(const TokenOctaves& token, double row_octave
 }
 
 float min_p_threshold(float min_p) {
-  // 113 bits: log2 of a float32 is an integer or irrational, and never that close to halfway
-  // between two float32 values, so rounding twice is rounding once.
+  // Computed in 113 bits. log2 of a float32 is an integer or irrational, and never so close to
+  // halfway between two float32 values that rounding twice differs from rounding once.
   using Quad = boost::multiprecision::cpp_bin_float_quad;
   return static_cast<float>(Quad(boost::multiprecision::log2(Quad(min_p))));
 }
 
 std::int32_t key_of(float value) {
-  // Bit patterns of positive floats are in order; the sign's bit leads.
+  // Bit patterns of positive floats are in order.
   const auto magnitude = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(std::fabs(value)));
   return value < 0 ? -magnitude : magnitude;
 }
 
 double to_nearest_double(RowWeight weight) {
-  // Half of an even number of units more or less is a tie; what is below the 54th bit decides it.
+  // Rounds half to even; bits below the 54th decide whether it is a tie.
   const auto upper = static_cast<std::uint64_t>(weight >> 64);
   const auto lower = static_cast<std::uint64_t>(weight);
   const int zeros = upper != 0 ? std::countl_zero(upper) : 64 + std::countl_zero(lower);
@@ -299,7 +302,7 @@ IntegerRow integer_model(std::span<const float> logits, std::span<const std::uin
   IntegerRow row = failed_row(logits.size(), status);
   if (status != RowStatus::ok) return row;
 
-  std::vector<Ranked> ranked;  // by id until there is something to filter
+  std::vector<Ranked> ranked;  // sorted by id until a filter is active
   ranked.reserve(logits.size());
   for (std::size_t id = 0; id < logits.size(); ++id) {
     if (is_allowed(allowed, id) && logits[id] != -kInfinity) {
@@ -324,7 +327,7 @@ IntegerRow integer_model(std::span<const float> logits, std::span<const std::uin
   }
   rank(ranked, logits);
 
-  // min_p looks at the distance to the maximum, by float32. It does not grow along the ranking.
+  // min_p compares the float32 distance to the maximum, which never grows along the ranking.
   const float threshold = parameters.min_p == 0 ? -kInfinity : min_p_threshold(parameters.min_p);
   const auto survives = [&](const Ranked& token) {
     const float distance = token.value - ranked.front().value;
@@ -350,7 +353,7 @@ IntegerRow integer_model_from_probs(std::span<const float> probs, const RowParam
   IntegerRow row = failed_row(probs.size(), status);
   if (status != RowStatus::ok) return row;
 
-  std::vector<Ranked> ranked;  // by id until there is something to filter
+  std::vector<Ranked> ranked;  // sorted by id until a filter is active
   ranked.reserve(probs.size());
   for (std::size_t id = 0; id < probs.size(); ++id) {
     if (probs[id] > 0) ranked.push_back({probs[id], static_cast<std::int32_t>(id)});

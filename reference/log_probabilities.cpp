@@ -27,7 +27,7 @@ class CompensatedSum {
   long double sum_ = 0, rest_ = 0;
 };
 
-// The distribution over the tokens of `order`: values and their bounds.
+// Sets values and bounds of the distribution over the tokens of `order`.
 void set_logprobs(RealLogprobs& row, double temperature, const WeightBound& weight_bound) {
   const auto logit = [&row](std::int32_t token) {
     return static_cast<long double>(row.logits[static_cast<std::size_t>(token)]);
@@ -39,14 +39,14 @@ void set_logprobs(RealLogprobs& row, double temperature, const WeightBound& weig
     weight.push_back(std::exp((logit(token) - largest) / temperature));
     sum.add(weight.back());
   }
-  // E: relative error of a sampler's sum, each term off by its bound, and by no more than itself.
+  // Relative error of a sampler's sum: each term is off by its bound, but at most by itself.
   CompensatedSum error;
   for (std::size_t i = 0; i < row.order.size(); ++i) {
     const long double distance = (logit(row.order[i]) - largest) / temperature;
     const double octaves = static_cast<double>(-distance) / kLn2;
     error.add(weight[i] / sum.value() * std::min(1.0, weight_bound.at(octaves)));
   }
-  // The sum is taken in units of the largest weight, which has its own error.
+  // The sum is in units of the largest weight, which has its own error.
   const double of_sum =
       -std::log1p(-static_cast<double>(error.value())) - std::log1p(-weight_bound.at(0));
   const long double log_of_sum = std::log(sum.value());

@@ -1,5 +1,5 @@
-// Log-probabilities of a row in real arithmetic, and its tokens in order by a full stable sort:
-// what fairdraw/log_probabilities.h promises, written a second time.
+// Log-probabilities of a row in real arithmetic, and its tokens in the order of a full stable sort:
+// a second implementation of fairdraw/log_probabilities.h.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,24 @@
 
 namespace fairdraw::reference {
 
-/// What a sampler may report of a row. A token without a value has -inf there.
+/// The values that a sampler may report for a row. Tokens without a value have -inf.
 struct RealLogprobs {
   std::vector<double> value;        ///< [vocab] in real arithmetic (logits: the exact float32)
-  std::vector<double> bound;        ///< [vocab] how far a report may be from it; logits: 0
-  std::vector<std::int32_t> order;  ///< tokens that have a value, value descending, then id
+  std::vector<double> bound;        ///< [vocab] maximum error of a report; 0 for logits
+  std::vector<std::int32_t> order;  ///< tokens with a value, by falling value, then id
 
-  /// Place of a token in the order, from 1 on, or how many values are at least its own; 0 where it
-  /// has none. Values are compared as logits: exactly.
+  /// Returns a token's place in the order, from 1 on, or the number of values that are at least its
+  /// own; 0 if it has no value. Values are compared as logits, exactly.
   std::int32_t rank(std::int32_t token, RankRule rule) const;
   std::vector<float> logits;  ///< [vocab] of the row
 };
 
-/// One row. `logits`: raw modes: the caller's; processed ones: the processed row, banned tokens
-/// -inf. `kept`: [vocab] the survivors of the filters, or empty: all (raw modes pass none).
-/// `temperature`: of the row; raw modes do not use it. `bound` is that on weights: the default is
-/// that of fairdraw's kernels. O(vocab log vocab).
+/// Computes one row in O(vocab log vocab). `logits` are the caller's in raw modes; in processed
+/// modes they are the processed row, with banned tokens at -inf. `kept` [vocab] are the survivors
+/// of the filters, or empty for all (raw modes pass none). `temperature` is the row's; raw modes do
+/// not use it. `bound` is the bound on weights; the default is that of fairdraw's kernels.
 ///
-/// The sum is long double and compensated: its own error, some 2^-63 a term of a sum of positive
+/// The sum is long double and compensated. Its own error, about 2^-63 per term of a sum of positive
 /// numbers, is covered by the 2^-47 of the bound.
 RealLogprobs real_log_probabilities(std::span<const float> logits,
                                     std::span<const std::uint8_t> kept, LogprobsMode mode,

@@ -15,7 +15,7 @@ constexpr double kHalfUlp = 0x1p-24;  // u
 constexpr double kLog2E = 0x1.71547652b82fep0;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Half a unit in the last place, as a part of the value, and what a subnormal may be off by.
+// Half a unit in the last place: relative to a normal value, and the absolute error of a subnormal.
 struct Rounding {
   double relative = 0, absolute = 0;
 };
@@ -23,7 +23,7 @@ struct Rounding {
 Rounding rounding_of(DType dtype) {
   constexpr auto kFlushed = static_cast<double>(FLT_MIN);
   switch (dtype) {
-    case DType::float16:  // from float32, so that there are two roundings
+    case DType::float16:  // converted from float32, so there are two roundings
       return {0x1p-11 + kHalfUlp, 0x1p-25 + kFlushed};
     case DType::bfloat16:
       return {0x1p-8 + kHalfUlp, kFlushed};
@@ -33,8 +33,8 @@ Rounding rounding_of(DType dtype) {
   return {kHalfUlp, kFlushed};
 }
 
-// Bounds on the weights of a row, 0 where a token has none, and their errors as they are where two
-// passes compute them from the same scaled logits.
+// Bounds on the weights of a row (0 for tokens without a weight), and the errors of two passes that
+// compute weights from the same scaled logits.
 struct Weights {
   std::vector<long double> low, high;
   std::vector<double> repeated;  // relative
@@ -68,7 +68,7 @@ Weights logit_weights(std::span<const float> logits, double temperature, const S
     if (semantics.rounds_scaled_logits) {
       distance += 3 * kHalfUlp * (std::abs(x) + std::abs(largest)) / temperature;
     }
-    // Our own float64: a difference and a quotient.
+    // The rounding of our own float64: one difference, one quotient.
     distance += 0x1p-51 * std::abs(nats);
     if (x == largest) distance = 0;
     const long double least = std::exp(static_cast<long double>(nats) - distance);
@@ -144,7 +144,7 @@ ResultIntervals log_softmax_intervals(std::span<const float> logits, const Seman
     low += weights.low[id];
     high += weights.high[id];
   }
-  // The largest weight is 1, and a sum is never below it.
+  // The largest weight is 1, so a sum is never below 1.
   const auto log_low = static_cast<double>(std::log(std::max(1.0L, low * (1 - sum_error))));
   const auto log_high = static_cast<double>(std::log(high * (1 + sum_error)));
   const auto largest = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
@@ -159,7 +159,7 @@ ResultIntervals log_softmax_intervals(std::span<const float> logits, const Seman
     }
     const double least = nats * (1 + kHalfUlp) - log_high * (1 + 3 * kHalfUlp);
     const double most = nats * (1 - kHalfUlp) - log_low * (1 - 3 * kHalfUlp);
-    // Both are at most 0.
+    // Both bounds are at most 0.
     intervals.low.push_back(least * (1 + rounding + kHalfUlp) - absolute);
     intervals.high.push_back(most * (1 - rounding - kHalfUlp) + absolute);
   }
@@ -177,7 +177,7 @@ ResultIntervals renorm_intervals(std::span<const float> probs, std::span<const s
         truncation && counts
             ? std::min(1.0, tile_prob_error(std::log2(largest / static_cast<double>(probs[id]))))
             : 0;
-    // A subnormal probability is 0 to a sampler that flushes.
+    // A sampler that flushes subnormals sees a subnormal probability as 0.
     const bool flushed = !truncation && value < static_cast<long double>(FLT_MIN);
     const double error = semantics.relative_weight_error;
     weights.low.push_back(flushed ? 0 : value * (1 - lost) / (1 + error));

@@ -1,6 +1,6 @@
-// Every fault of the lists is collected first, whatever comes of it, and the first one in the order
-// of the statuses counts. Then each step goes over the whole vocabulary. Nothing is shared with the
-// kernels.
+// Collects every fault of the lists first, whatever its consequences; the first fault in the order
+// of the statuses counts. Then each step goes over the whole vocabulary. The code shares nothing
+// with the kernels.
 #include "reference/processing_model.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::vector<std::int32_t> ids_of_row(const TokenLists& lists, std::int64_t row, 
   if (!lists.given()) return {};
   const std::int64_t begin = lists.begins.data[row];
   const std::int64_t length = lists.lengths.data[row];
-  // No sum of a begin and a length: a begin may be as large as its type allows.
+  // Adding a begin and a length could overflow, because a begin may be as large as its type allows.
   if (begin < 0 || length < 0 || begin > lists.size || length > lists.size - begin) {
     outside.push_back(fault);
     return {};
@@ -37,7 +37,7 @@ bool has_penalty(const RowProcessing& row) {
   return row.repetition_penalty != 1 || row.frequency_penalty != 0 || row.presence_penalty != 0;
 }
 
-/// Ids that are neither tokens nor (in histories) placeholders.
+/// True if any id is neither a token nor (in histories) a placeholder.
 bool any_stranger(const std::vector<std::int32_t>& ids, std::size_t vocab, std::int32_t lowest) {
   return std::ranges::any_of(ids, [vocab, lowest](std::int32_t id) {
     return id < lowest || static_cast<std::int64_t>(id) >= static_cast<std::int64_t>(vocab);
@@ -114,7 +114,7 @@ std::map<std::int32_t, std::int32_t> counts_of(const RowProcessing& row) {
   return counts;
 }
 
-/// Steps 1 to 3, in place. False where a finite logit becomes infinite.
+/// Applies steps 1 to 3 in place. False if a finite logit becomes infinite.
 bool change_values(std::vector<float>& logits, const RowProcessing& row) {
   const std::set<std::int32_t> prompt(row.prompt.begin(), row.prompt.end());
   const std::map<std::int32_t, std::int32_t> counts = counts_of(row);
@@ -152,7 +152,7 @@ bool ends_with(const std::vector<std::int32_t>& ids, std::span<const std::int32_
          std::equal(end.begin(), end.end(), ids.end() - static_cast<std::ptrdiff_t>(end.size()));
 }
 
-/// Distances to the largest logit, in steps; of banned tokens -1.
+/// Returns the distances to the largest logit, in steps; -1 for banned tokens.
 std::vector<std::int64_t> distances_of(const std::vector<float>& logits) {
   const double largest = *std::ranges::max_element(logits);
   std::vector<std::int64_t> distances;
@@ -163,7 +163,7 @@ std::vector<std::int64_t> distances_of(const std::vector<float>& logits) {
   return distances;
 }
 
-/// Step 8, in place, by the definition's integers.
+/// Applies step 8 in place, with the integers of its definition.
 void keep_top_n_sigma(std::vector<float>& logits, float n) {
   const std::vector<std::int64_t> distances = distances_of(logits);
   Wide tokens = 0, sum = 0, squares = 0;
@@ -180,11 +180,11 @@ void keep_top_n_sigma(std::vector<float>& logits, float n) {
   }
 }
 
-/// Returns whether float32 may put a token on the other side of the threshold, by real numbers.
-/// With u = 2^-24, a sum of N terms has a relative error of at most g = (N + 2) u / (1 - (N + 2) u)
-/// in any order, each term two more operations (Higham 2002, 4.2). So the mean is off by g times
-/// the largest |x|, and so is each deviation; sigma by that, and by g of itself. The threshold is
-/// rounded twice more, and distances count in steps of 2^-20 here, and those from 2^11 on as one.
+/// True if float32 may put a token on the other side of the threshold, judged in real numbers. With
+/// u = 2^-24, a sum of N terms, each of two more operations, has a relative error of at most g = (N
+/// + 2) u / (1 - (N + 2) u) in any order (Higham 2002, 4.2). So the mean and each deviation are off
+/// by g times the largest |x|, and sigma by that and by g of itself. The threshold is rounded twice
+/// more. Distances count in steps of 2^-20 here, and distances from 2^11 on all count as the same.
 bool is_undecided(const std::vector<float>& logits, float n) {
   const long double largest = *std::ranges::max_element(logits);
   long double tokens = 0, sum = 0, squares = 0, size = 0;
@@ -209,7 +209,7 @@ bool is_undecided(const std::vector<float>& logits, float n) {
       logits, [&](float x) { return x != -kInfinity && std::abs(x - threshold) <= error; });
 }
 
-/// Steps 4 to 7.
+/// Returns the tokens that steps 4 to 7 ban.
 std::set<std::int32_t> banned_tokens(const RowProcessing& row, std::size_t vocab,
                                      std::span<const std::uint32_t> allowed) {
   std::set<std::int32_t> banned;
@@ -304,7 +304,7 @@ ProcessedRow process_row(std::span<const float> logits, std::span<const std::uin
 IntegerRow integer_model(std::span<const float> logits, std::span<const std::uint32_t> allowed,
                          const RowProcessing& processing, const RowParameters& parameters,
                          TieRule tie_rule, FilterOrder filter_order) {
-  // A row of one zero fails by its parameters alone: they come before everything else.
+  // The parameters come first. A row of a single zero fails only because of its parameters.
   const float zero = 0;
   const bool parameters_ok =
       integer_model(std::span(&zero, 1), {}, parameters).status == RowStatus::ok;

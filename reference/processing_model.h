@@ -1,5 +1,6 @@
-// Logits processing a second time: maps and plain loops over one row, from the definitions in
-// fairdraw/logits_processing.h. Needs the default floating-point environment.
+// A second implementation of logits processing, by maps and plain loops over one row, from the
+// definitions in fairdraw/logits_processing.h. Precondition: the default floating-point
+// environment.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,12 @@
 
 namespace fairdraw::reference {
 
-/// What one row's processing is given, out of its buffers.
+/// The processing of one row, copied out of the call's buffers.
 struct RowProcessing {
 #define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) type name = neutral;
 #include "fairdraw/processing_parameters.inc"
 
-  std::vector<std::int32_t> prompt;  ///< of a mask: its ids, each once
+  std::vector<std::int32_t> prompt;  ///< from a mask: its ids, each once
   std::vector<std::int32_t> output;
   std::optional<std::vector<std::int32_t>> output_counts;  ///< [vocab]
   std::int32_t output_length = 0;                          ///< for min_tokens
@@ -29,29 +30,29 @@ struct RowProcessing {
   };
   std::vector<Bias> biases;
   std::vector<std::int32_t> stop_ids;
-  std::vector<std::int32_t> bad_words;  ///< one after the other
+  std::vector<std::int32_t> bad_words;  ///< one word after another
   std::vector<std::int32_t> bad_word_lengths;
   std::vector<std::int32_t> allowed_ids;
 
-  std::vector<RowStatus> outside;  ///< of lists that do not lie in their buffers
+  std::vector<RowStatus> outside;  ///< faults of lists that are outside their buffers
 };
 
-/// Row `row` of a call. Reads nothing outside of the buffers.
+/// Returns the processing of row `row` of a call. Reads nothing outside the buffers.
 RowProcessing processing_of_row(const LogitsProcessing& processing, std::int64_t row,
                                 std::size_t vocab);
 
 struct ProcessedRow {
   RowStatus status = RowStatus::ok;
-  std::vector<float> logits;  ///< [vocab], banned tokens -inf; all -inf where the status is not ok
-  /// True where, in float32, top_n_sigma may move a token across its threshold.
+  std::vector<float> logits;  ///< [vocab], -inf for banned tokens; all -inf if the status is not ok
+  /// True if top_n_sigma in float32 may move a token across its threshold.
   bool undecided = false;
 };
 
-/// The processed row, with the packed bits `allowed` (or none) as the step before top_n_sigma.
+/// Processes a row. The packed bits `allowed` (or none) are applied in the step before top_n_sigma.
 ProcessedRow process_row(std::span<const float> logits, std::span<const std::uint32_t> allowed,
                          const RowProcessing& processing);
 
-/// The integer model of a processed row.
+/// Returns the integer model of a processed row.
 IntegerRow integer_model(std::span<const float> logits, std::span<const std::uint32_t> allowed,
                          const RowProcessing& processing, const RowParameters& parameters,
                          TieRule tie_rule = TieRule::keep_all,

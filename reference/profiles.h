@@ -1,11 +1,11 @@
-// The profiles, one function each. What an engine does is read in its public source or reported in
-// its tracker; each function says how sure its choices are:
+// The profiles, one function each. An engine's behaviour is read in its public source or reported
+// in its tracker. A word in each function tells how certain a choice is:
 //   read      in the source of the function that is named;
 //   emulated  the source's algorithm was run on a CPU;
 //   told      in an issue, pull request or other thread (reported);
 //   derived   follows from the source, and was not run;
 //   assumed   nothing says it.
-// Without a word it is read.
+// Choices without such a word are read.
 #pragma once
 
 #include "reference/semantics.h"
@@ -41,8 +41,8 @@ Semantics max_cpu_profile();
 Semantics llamacpp_profile();
 Semantics llamacpp_backend_profile();
 
-/// All of them, in the order in which they are listed. A new one is its function, its declaration
-/// and its place here.
+/// All profiles, in the order in which they are listed. A new profile needs its function, its
+/// declaration and its place here.
 inline constexpr Semantics (*kProfiles[])() = {
     fairdraw_profile,
     vllm_torch_profile,

@@ -1,4 +1,4 @@
-// Samplers written in PyTorch, or for it: vLLM's two, SGLang's PyTorch backend, transformers,
+// Samplers written in PyTorch or for it: vLLM's two, SGLang's PyTorch backend, transformers,
 // RoseLLM, SonicSampler.
 #include "reference/float32_bound.h"
 #include "reference/profiles.h"
@@ -6,71 +6,73 @@
 namespace fairdraw::reference {
 namespace {
 
-// PyTorch: softmax with an exponential within 2 ulp, then a cumulative sum. On the GPU that scans
-// blocks of 1024 by a tree of 10 levels and carries over V / 1024 blocks: at V = 2^18, 10 + 256
-// additions. On the CPU it accumulates in float64.
+// PyTorch: softmax with an exponential within 2 ulp, then a cumulative sum. On the GPU the sum
+// scans blocks of 1024 by a tree of 10 levels and carries over V / 1024 blocks: at V = 2^18, 10 +
+// 256 additions. On the CPU it accumulates in float64.
 constexpr Float32Arithmetic kTorch = {.exp_ulps = 2, .additions = 10 + 256};
-// A scan and a sum of at most 128 sorted candidates, in whatever order.
+// A scan and a sum of at most 128 sorted candidates, in any order.
 constexpr Float32Arithmetic kCandidates = {.exp_ulps = 2, .additions = 127};
 
 }  // namespace
 
-// apply_top_k_top_p_pytorch with the processors that run before it. What a request may ask for is
-// narrowed before that, and no part of this: temperatures in [1e-5, 0.01) are raised to 0.01 (the
-// choice least_temperature says so), p = 0 is refused.
+// apply_top_k_top_p_pytorch with the processors that run before it. Checks of requests before that
+// are not part of this profile: they raise temperatures in [1e-5, 0.01) to 0.01 (see the choice
+// least_temperature), and refuse p = 0.
 Semantics vllm_torch_profile() {
   Semantics semantics;
   semantics.name = "vllm_torch";
-  // Masks what is below the k-th largest value, for k = 1 too, so ties stay.
+  // Masks values below the k-th largest, for k = 1 too, so ties stay.
   semantics.top_k_ties = TopKTies::keep_all;
   semantics.top_k_one = TopKOne::filter;
-  // Drops, from the small end of a sort, what has cumulative mass <= 1 - p: that is the rule "mass
-  // in front < p" on the renormalised survivors of top-k. The sort is not stable: any of the ties.
+  // Drops tokens with cumulative mass <= 1 - p, from the small end of a sort. This is the rule
+  // "mass in front < p" on the renormalised survivors of top-k. The sort is not stable, so any of
+  // the ties may stay.
   semantics.top_p_boundary = TopPBoundary::mass_above_below_p;
   semantics.top_p_ties = TopPTies::any;
   semantics.top_p_base = TopPBase::renormalised;
   semantics.sums_from_the_smallest = true;
-  // Runs for rows with p = 1 as well when another row of the batch has p < 1, and then masks what
-  // underflowed to zero.
+  // Also runs for rows with p = 1 if another row of the batch has p < 1, and then masks tokens
+  // whose probability underflowed to zero.
   semantics.top_p_one = TopPOne::filter;
-  // A request with p = 0 is refused before; the function itself keeps the last of the sort.
+  // A request with p = 0 is refused earlier; the function itself keeps the last token of the sort.
   semantics.top_p_zero = TopPZero::greedy;
-  // A processor after the temperature, before top-k and top-p.
+  // A processor after the temperature and before top-k and top-p.
   semantics.min_p_place = MinPPlace::before_top_k;
-  // 0 and -1 become the vocabulary size; below that the request is refused.
+  // 0 and -1 become the vocabulary size; smaller values are refused.
   semantics.top_k_zero = TopKZero::off;
   semantics.top_k_negative = TopKNegative::minus_one_off;
-  // Temperatures below 1e-5 take torch.argmax of the logits, which names no winner among equals.
+  // Temperatures below 1e-5 take torch.argmax of the logits, which does not define the winner of a
+  // tie.
   semantics.temperature_zero = TemperatureZero::greedy;
   semantics.greedy_below = 1e-5;
   semantics.greedy_ties = GreedyTies::any;
-  // NaN are counted at best; a row without any allowed token is not detected.
+  // NaN are at most counted; a row without an allowed token is not detected.
   semantics.nan_logit = NanLogit::undefined;
   return in_float32(semantics, kTorch);
 }
 
-// topk_topp_triton.py, which vLLM's PyTorch sampler hands batches of 8 rows and more to: the same
-// requests, ties by another rule, an approximate search.
+// topk_topp_triton.py, to which vLLM's PyTorch sampler hands batches of 8 or more rows. Requests
+// are the same; ties follow another rule, and the search is approximate.
 Semantics vllm_triton_profile() {
   Semantics semantics = vllm_torch_profile();
   semantics.name = "vllm_triton";
-  // Exactly k: the boundary's duplicates are trimmed, the lowest index wins.
+  // Exactly k: duplicates at the boundary are trimmed, and the lowest index wins.
   semantics.top_k_ties = TopKTies::lowest_id;
-  // Sums are those of what is above a pivot.
+  // Sums are over the values above a pivot.
   semantics.sums_from_the_smallest = false;
-  // Duplicates at the end of the nucleus are trimmed to as many as p needs. Which of them stay:
-  // assumed open.
+  // Duplicates at the end of the nucleus are trimmed to as many as p needs. Assumed: any of them
+  // may stay.
   semantics.top_p_ties = TopPTies::any;
-  // The pivot is searched for among the probabilities by bisection, 18 steps at most. That the
-  // interval is not longer than the largest probability: assumed. So an end that 18 halvings do not
-  // separate is open, and with it most tails of less than 2^-18 of the largest probability.
+  // The pivot is found among the probabilities by bisection in at most 18 steps. Assumed: the
+  // interval is at most as long as the largest probability. So the end of the nucleus is open if 18
+  // halvings do not determine it, which includes most tails below 2^-18 of the largest probability.
   semantics.top_p_resolution = 0x1p-18;
-  // p = 1 does not reach the kernel's search.
+  // p = 1 skips the kernel's search.
   semantics.top_p_one = TopPOne::off;
   // A request with p = 0 is refused; the kernel itself masks the whole row (run).
   semantics.top_p_zero = TopPZero::undefined;
-  // A pivot that is not below the largest logit skips the masking: its tests call rows of one value
-  // a safe fallback, which may keep more than k.
+  // A pivot that is not below the largest logit skips the masking. Its tests call this a safe
+  // fallback for rows of one value; it may keep more than k.
   semantics.equal_row = EqualRow::may_stay;
   return semantics;
 }
@@ -79,27 +81,27 @@ Semantics vllm_triton_profile() {
 Semantics sglang_torch_profile() {
   Semantics semantics;
   semantics.name = "sglang_torch";
-  // Sorts, keeps ranks below k: exactly k.
+  // Sorts and keeps ranks below k, so exactly k.
   semantics.top_k_ties = TopKTies::any_k;
   semantics.top_k_one = TopKOne::filter;
-  // Drops where the mass in front is > p: at equality one more stays than in vLLM. The cumulative
-  // sum is that of the whole row, whatever top-k drops.
+  // Drops a token if the mass in front of it is > p, so at equality one more stays than in vLLM.
+  // The cumulative sum is over the whole row, whatever top-k drops.
   semantics.top_p_boundary = TopPBoundary::mass_above_at_most_p;
   semantics.top_p_ties = TopPTies::any;
   semantics.top_p_base = TopPBase::joint;
-  // Float32 sums above 1 may drop the far tail at p = 1 as well.
+  // Float32 sums above 1 may drop the far tail even at p = 1.
   semantics.top_p_one = TopPOne::filter;
-  // Against the largest probability, last.
+  // Relative to the largest probability; applied last.
   semantics.min_p_place = MinPPlace::after_top_p;
   // Requests: -1 is off; 0, other negative values and p = 0 are refused (assumed).
   semantics.top_k_zero = TopKZero::error;
   semantics.top_k_negative = TopKNegative::minus_one_off;
   semantics.top_p_zero = TopPZero::error;
-  // Temperatures below 1e-6 become 1 with k = 1, or argmax where the whole batch is greedy.
+  // Temperatures below 1e-6 become 1 with k = 1, or argmax if the whole batch is greedy.
   semantics.temperature_zero = TemperatureZero::greedy;
   semantics.greedy_below = 1e-6;
   semantics.greedy_ties = GreedyTies::any;
-  // NaN are replaced, if anything is done about them.
+  // NaN are replaced, or ignored.
   semantics.nan_logit = NanLogit::undefined;
   return in_float32(semantics, kTorch);
 }
@@ -108,13 +110,13 @@ Semantics sglang_torch_profile() {
 Semantics hf_profile() {
   Semantics semantics;
   semantics.name = "hf";
-  // Masks scores below the k-th: ties stay. k must be > 0 and is clipped to the vocabulary.
+  // Masks scores below the k-th, so ties stay. k must be > 0 and is clipped to the vocabulary.
   semantics.top_k_ties = TopKTies::keep_all;
   semantics.top_k_one = TopKOne::filter;
   semantics.top_k_zero = TopKZero::error;
   semantics.top_k_negative = TopKNegative::error;
-  // Drops, from the small end of a sort, what has cumulative mass <= 1 - p and keeps the last one;
-  // p = 0 leaves that one. generate() leaves the warper out for p = 1.
+  // Drops tokens with cumulative mass <= 1 - p, from the small end of a sort, but keeps the last
+  // one; p = 0 leaves only that one. generate() leaves the warper out for p = 1.
   semantics.sums_from_the_smallest = true;
   semantics.top_p_boundary = TopPBoundary::mass_above_below_p;
   semantics.top_p_ties = TopPTies::any;
@@ -123,25 +125,25 @@ Semantics hf_profile() {
   semantics.top_p_one = TopPOne::off;
   // The order is temperature, top-k, top-p, min-p (from memory of generate()).
   semantics.min_p_place = MinPPlace::after_top_p;
-  // The temperature must be > 0; greedy decoding is another option.
+  // The temperature must be > 0; greedy decoding is a separate option.
   semantics.temperature_zero = TemperatureZero::error;
   semantics.greedy_ties = GreedyTies::any;
-  // torch.multinomial refuses NaN, which +inf and an empty row turn into.
+  // torch.multinomial refuses NaN; +inf and empty rows become NaN.
   semantics.nan_logit = NanLogit::row_error;
   return in_float32(semantics, kTorch);
 }
 
-// RoseLLM: two deviations from the usual definitions, the crossing token and the clamp.
+// RoseLLM. It deviates from the usual definitions in two ways: the crossing token and the clamp.
 Semantics rosellm_profile() {
   Semantics semantics;
   semantics.name = "rosellm";
-  // Masks what is below the k-th largest: ties stay. k <= 0 is off; torch.topk refuses k > V, and
+  // Masks values below the k-th largest, so ties stay. k <= 0 is off; torch.topk refuses k > V, but
   // argmax comes before it.
   semantics.top_k_ties = TopKTies::keep_all;
   semantics.top_k_one = TopKOne::filter;
   semantics.top_k_negative = TopKNegative::off;
   semantics.top_k_above_vocab = TopKAboveVocab::error_when_random;
-  // Masks every token whose inclusive cumulative mass is > p, except the first: the token that
+  // Masks every token whose inclusive cumulative mass is > p, except the first, so the token that
   // crosses p is dropped. p <= 0 and p >= 1 are off.
   semantics.top_p_boundary = TopPBoundary::inclusive_mass_at_most_p;
   semantics.top_p_ties = TopPTies::any;
@@ -153,38 +155,38 @@ Semantics rosellm_profile() {
   semantics.temperature_zero = TemperatureZero::greedy;
   semantics.temperature_below_zero = TemperatureBelowZero::greedy;
   semantics.greedy_ties = GreedyTies::any;
-  // Nothing in it looks for NaN, and other ranges are not checked.
+  // It checks neither NaN nor other ranges.
   semantics.nan_logit = NanLogit::undefined;
   semantics.invalid_parameter = InvalidParameter::undefined;
-  // clamp_min(1e-9) on the probabilities, masked ones included, before the draw.
+  // clamp_min(1e-9) is applied to the probabilities before the draw, also to masked ones.
   semantics.masked_probability_floor = 1e-9;
   return in_float32(semantics, kTorch);
 }
 
-// SonicSampler (tachyontrails/sonic-sampler, ops/base.py, ops/singular.py, core/flags.py): what its
-// definitions say, in float32. Its logits, parameters and noise are bfloat16, which this does not
-// allow for.
+// SonicSampler (tachyontrails/sonic-sampler, ops/base.py, ops/singular.py, core/flags.py), as its
+// definitions say, in float32. Its logits, parameters and noise are bfloat16, which this profile
+// does not allow for.
 Semantics sonicsampler_profile() {
   Semantics semantics;
   semantics.name = "sonicsampler";
-  // Sorted by value and then by id, exactly k of up to 128; a larger k is refused. k <= 0 asks for
-  // all, though 128 stay. k = 1 is an argmax of the scaled logits.
+  // Sorted by value and then by id; exactly k of up to 128. A larger k is refused. k <= 0 asks for
+  // all, though only 128 stay. k = 1 is an argmax of the scaled logits.
   semantics.top_k_ties = TopKTies::lowest_id;
   semantics.top_k_one = TopKOne::filter;
   semantics.top_k_limit = 128;
   semantics.top_k_negative = TopKNegative::off;
-  // Keeps what has an inclusive cumulative mass <= p of what top-k left, and the first. Values of p
-  // outside of (0, 1) are off.
+  // Keeps the first token, and tokens with an inclusive cumulative mass <= p of the survivors of
+  // top-k. Values of p outside (0, 1) are off.
   semantics.top_p_boundary = TopPBoundary::inclusive_mass_at_most_p;
   semantics.top_p_ties = TopPTies::lowest_id;
   semantics.top_p_base = TopPBase::renormalised;
   semantics.top_p_zero = TopPZero::off;
   semantics.top_p_above_one = TopPAboveOne::off;
-  // Last: keeps logits >= max + ln m.
+  // Applied last: keeps logits >= max + ln m.
   semantics.min_p_place = MinPPlace::after_top_p;
-  // A request at temperature 0 is one with k = 1 (assumed), the first of the maxima.
+  // A request at temperature 0 is one with k = 1 (assumed), which gives the first of the maxima.
   semantics.temperature_zero = TemperatureZero::greedy;
-  // Nothing looks for NaN, and ranges are the caller's.
+  // It does not check NaN, and leaves ranges to its caller.
   semantics.nan_logit = NanLogit::undefined;
   semantics.invalid_parameter = InvalidParameter::undefined;
   return in_float32(semantics, kCandidates);

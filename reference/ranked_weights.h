@@ -11,36 +11,39 @@
 
 namespace fairdraw::reference {
 
-/// Prefixes of the ranking that min_p keeps: surely, in exact arithmetic, possibly.
+/// Lengths of the prefix of the ranking that min_p keeps: surely, in exact arithmetic, possibly.
 struct MinPPrefixes {
   std::size_t certain = 0, exact = 0, possible = 0;
 };
 
-/// Allowed tokens, largest first, lowest id among equals.
+/// The allowed tokens, largest first, lowest id among equals.
 struct RankedWeights {
   std::vector<std::int32_t> id;
-  std::vector<float> value;       ///< logit or probability: what filters compare, exactly
-  Eigen::ArrayXd weight;          ///< 1 for the largest logit; a probability is its own
-  Eigen::ArrayXd tie_error;       ///< relative; two weights within their sum may tie in the sampler
-  std::vector<long double> mass;  ///< [size + 1] sum of the weights in front
+  std::vector<float> value;       ///< logit or probability, which filters compare exactly
+  Eigen::ArrayXd weight;          ///< 1 for the largest logit; for rows of probabilities the
+                                  ///< probability
+  Eigen::ArrayXd tie_error;       ///< relative; a sampler may confuse two weights within the sum of
+                                  ///< their errors
+  std::vector<long double> mass;  ///< [size + 1] sum of the weights before each token
   std::vector<long double> mass_error;  ///< [size + 1] bound on a sampler's error of that sum
-  /// Further errors of every sum, as fractions of the row's sum: a sampler's, and those of `mass`.
+  /// Further errors of every sum, as fractions of the row's sum: a sampler's, and our own in
+  /// `mass`.
   double sampler_slack = 0, own_slack = 0;
   MinPPrefixes min_p;
 
   std::size_t size() const { return id.size(); }
   double sum_slack() const { return sampler_slack + own_slack; }
   double weight_at(std::size_t i) const { return weight[static_cast<Eigen::Index>(i)]; }
-  /// True where a sampler may take the two for equal; always so for equal values.
+  /// True if a sampler may take the two weights for equal; always so for equal values.
   bool may_tie(std::size_t i, std::size_t j) const;
 };
 
-/// `temperature` > 0. Tokens that are banned or -inf are left out.
+/// Ranks logits. Banned tokens and logits of -inf are left out. Precondition: `temperature` > 0.
 RankedWeights rank_logits(std::span<const float> logits, std::span<const std::uint32_t> allowed,
                           double temperature, double min_p, const Semantics& semantics,
                           const WeightBound& bound);
 
-/// Tokens of probability 0 are left out.
+/// Ranks probabilities. Tokens of probability 0 are left out.
 RankedWeights rank_probs(std::span<const float> probs, double min_p, const Semantics& semantics,
                          bool truncation);
 

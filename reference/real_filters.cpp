@@ -1,20 +1,20 @@
-// The decision of top_p. Let F be the mass in front of a token (above it, or up to it, by the
-// profile), R the rest of the base and Z = F + R. The rule "F < p Z" reads
+// The decision of top_p. Let F be the mass in front of a token (above it, or up to it, depending on
+// the profile), R the rest of the base and Z = F + R. The rule "F < p Z" reads
 //
 //     margin = p R - (1 - p) F = p Z - F > 0.
 //
 // A sampler has F' and R' in their place. They are sums over different tokens, so their errors are
 // independent: |F' - F| <= EF and |R' - R| <= ER, sums of the errors of single weights, and its
-// margin is within (1 - p) EF + p ER of ours. Where that band does not contain 0 every sampler
-// within the bound decides alike. Further terms: what is uncertain of the base itself (p times its
-// mass), rounding of sums in a float32 sampler and in ours (parts of Z), and the mass that a
-// sampler may take for tied, and so not count as strictly above. A sampler that sums from the
-// smallest on compares R' with (1 - p) Z': all terms are positive, so its rounding is a part of R,
-// and at p = 1 no token goes whose weight is not 0.
+// margin is within (1 - p) EF + p ER of ours. If that band does not contain 0, every sampler within
+// the bound decides alike. Further terms are the uncertainty of the base itself (p times its mass),
+// the rounding of sums in a float32 sampler and in ours (parts of Z), and the mass that a sampler
+// may take for tied and therefore not count as strictly above. A sampler that sums from the
+// smallest token on compares R' with (1 - p) Z'. All terms are positive, so its rounding is a part
+// of R, and at p = 1 it drops no token whose weight is not 0.
 //
-// A weight that is an integer (probabilities within 32 octaves of the largest) has no error. Where
-// the sum of all of them has 63 bits too, sums and margin are exact, and equality at the boundary
-// is decided, not ambiguous.
+// A weight that is an integer (probabilities within 32 octaves of the largest) has no error. If the
+// sum of all weights has at most 63 bits too, sums and margin are exact, and equality at the
+// boundary is decided, not ambiguous.
 #include "reference/real_filters.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ Cut prefix_cut(const RankedWeights& row, std::size_t certain, std::size_t exact,
 
 enum class Decision { in, maybe_in, maybe_out, out };
 
-// top_p with everything that does not change along the row.
+// The rule of top_p, with all values that are constant along the row.
 class TopPRule {
  public:
   TopPRule(const RankedWeights& row, const Cut& base, float top_p, const Semantics& semantics)
@@ -59,7 +59,7 @@ class TopPRule {
         inclusive_(semantics.top_p_boundary == TopPBoundary::inclusive_mass_at_most_p),
         from_the_smallest_(semantics.sums_from_the_smallest) {
     total_error_ = row.mass_error[base.exact];
-    // p * total without rounding, as the sum of two.
+    // p * total without rounding, as a sum of two numbers.
     target_ = top_p_ * total_;
     target_rest_ = std::fma(top_p_, total_, -target_);
     base_error_ = std::max(total_ - base.mass_low, base.mass_high - total_);
@@ -68,16 +68,18 @@ class TopPRule {
 
   bool inclusive() const { return inclusive_; }
 
-  // `tied`: mass in front that the sampler may count as tied rather than in front.
+  // Decides about a token. `tied` is the mass in front of it that the sampler may count as tied
+  // instead.
   Decision decide(long double front, long double front_error, long double tied) const {
     const long double margin = (target_ - front) + target_rest_;
     const long double rest_error = std::max(total_error_ - front_error, 0.0L);
-    // Of the sampler's own weights.
+    // The sum of weights that the sampler itself computes.
     const long double summed =
         from_the_smallest_ ? total_ - front + rest_error : total_ + total_error_;
     const long double band = (1 - top_p_) * front_error + top_p_ * (rest_error + base_error_) +
                              sampler_slack_ * summed + own_error_ + tied;
-    // With p = 1 every token has less than the whole in front, even where float64 underflows.
+    // With p = 1 every token has less than the whole mass in front of it, even if float64
+    // underflows.
     const bool stays = margin > 0 || (equality_stays_ && margin == 0) || top_p_ == 1;
     if (stays) return margin > band || band == 0 ? Decision::in : Decision::maybe_in;
     return margin < -band || band == 0 ? Decision::out : Decision::maybe_out;
@@ -89,10 +91,10 @@ class TopPRule {
   bool equality_stays_, inclusive_, from_the_smallest_;
 };
 
-// The end of the nucleus, among the first `positions` tokens, is found up to `resolution` of the
-// largest weight: what is that close to its last token, or to the first one after it, may be on
-// either side. Where no token comes after it, a weight of 0 does: its last ones are open where they
-// are that small. The maximum stays.
+// Widens the end of the nucleus, among the first `positions` tokens, by `resolution` of the largest
+// weight. Tokens that close to its last token, or to the first one after it, may be on either side.
+// If no token comes after it, 0 stands for that token's weight, so last tokens with such small
+// weights are open too. The maximum always stays.
 void widen(const RankedWeights& row, std::size_t positions, double resolution, Cut& cut) {
   if (cut.exact == 0) return;
   const double reach = resolution * row.weight_at(0);
@@ -134,8 +136,8 @@ Cut top_k_cut(const RankedWeights& row, std::size_t k, TopKTies ties, bool count
     return prefix_cut(row, end, end, tie_end(row, last));
   }
   Cut cut = prefix_cut(row, k, k, k);
-  // Exactly k stay. Which ones is open among real ties (any_k) and among those that the sampler's
-  // rounding may make.
+  // Exactly k stay. It is open which ones, among real ties (any_k) and among ties that the
+  // sampler's rounding may make.
   const std::size_t begin = tie_begin(row, last);
   const std::size_t end = tie_end(row, last);
   const bool all_equal = row.value[begin] == row.value[end - 1];
@@ -173,8 +175,8 @@ Cut top_p_cut(const RankedWeights& row, const Cut& base, float top_p, const Sema
   }
   Cut cut = prefix_cut(row, certain, exact, possible);
   if (semantics.top_p_resolution > 0) widen(row, positions, semantics.top_p_resolution, cut);
-  // Inside a tie it is open which tokens take the positions; where equals are taken by id, only
-  // among those that the sampler's rounding may make equal.
+  // Inside a tie it is open which tokens take the positions. If equal values are taken by id, this
+  // is open only among tokens that the sampler's rounding may make equal.
   certain = cut.certain, possible = cut.possible;
   if (!ties_stay || base.open()) {
     const bool by_id = semantics.top_p_ties == TopPTies::lowest_id && !base.open();

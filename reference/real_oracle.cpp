@@ -13,7 +13,7 @@
 namespace fairdraw::reference {
 namespace {
 
-// What a profile makes of the parameters.
+// A profile's interpretation of the parameters.
 struct Plan {
   enum class Outcome { distribution, must_fail, undefined };
   Outcome outcome = Outcome::distribution;
@@ -43,7 +43,7 @@ bool within_ranges(const RowParameters& parameters, const Semantics& semantics) 
          (top_p_off || in_unit_interval(parameters.top_p)) && in_unit_interval(parameters.min_p);
 }
 
-// Temperatures above 0 that fairdraw refuses, and NaN: engines may refuse them or not.
+// True for temperatures above 0 that fairdraw refuses, and for NaN; engines may refuse them or not.
 bool is_extreme(const RowParameters& parameters, const Semantics& semantics) {
   const float temperature = parameters.temperature;
   const bool out_of_range = temperature > 0 && !temperature_within_range(temperature, semantics);
@@ -150,7 +150,7 @@ Plan make_plan(const RowParameters& parameters, std::size_t vocab, const Semanti
     plan.outcome = is_open ? Plan::Outcome::undefined : Plan::Outcome::must_fail;
     return plan;
   }
-  // Later ones override: an error wins over something undefined.
+  // Later calls override earlier ones: an error wins over an undefined result.
   plan_top_p(plan, parameters.top_p, parameters.top_k, semantics);
   plan_top_k(plan, parameters.top_k, vocab, semantics);
   plan_temperature(plan, parameters.temperature, semantics);
@@ -161,7 +161,7 @@ Plan make_plan(const RowParameters& parameters, std::size_t vocab, const Semanti
   plan.min_p = parameters.min_p > 0 && semantics.min_p_place != MinPPlace::none;
   if (plan.min_p && parameters.min_p == 1) {
     if (semantics.min_p_one == MinPOne::greedy) plan.greedy = true;
-    // Nothing is above the maximum: an empty row.
+    // Nothing is above the maximum, so the row is empty.
     const bool nothing_stays = semantics.min_p_boundary == MinPBoundary::above && !plan.greedy;
     if (nothing_stays && plan.outcome == Plan::Outcome::distribution) {
       plan.outcome = Plan::Outcome::undefined;
@@ -183,7 +183,7 @@ RealDistribution no_distribution(std::size_t vocab, const Plan& plan) {
   return no_distribution(vocab, plan.outcome == Plan::Outcome::must_fail);
 }
 
-// For a row that has no distribution.
+// Returns the result for a row without a distribution.
 RealDistribution no_distribution(std::size_t vocab, const Semantics& semantics) {
   RealDistribution distribution =
       no_distribution(vocab, semantics.nan_logit == NanLogit::row_error);
@@ -196,7 +196,7 @@ RealDistribution no_distribution(std::size_t vocab, const Semantics& semantics) 
   return distribution;
 }
 
-// What the filters keep, and what top_p measured its mass on.
+// The tokens that the filters keep, and the tokens whose mass top_p used.
 struct Filtered {
   Cut kept, base;
 };
@@ -216,7 +216,7 @@ Filtered filter(const RankedWeights& row, const Plan& plan, const Semantics& sem
       plan.top_k ? top_k_cut(row, *plan.top_k, plan.top_k_ties, semantics.tie_counts_are_open)
                  : whole;
 
-  // top_k counts ranks, so that it cuts at the same place with or without min_p before it.
+  // top_k counts ranks, so it cuts at the same place with or without min_p before it.
   const bool min_p_first = semantics.min_p_place == MinPPlace::before_top_k;
   const bool joint = is_joint(plan, semantics);
   Cut base = min_p_first ? of_min_p : whole;
@@ -224,7 +224,7 @@ Filtered filter(const RankedWeights& row, const Plan& plan, const Semantics& sem
   const Cut of_top_p = plan.top_p ? top_p_cut(row, base, *plan.top_p, semantics) : base;
 
   Cut cut = intersection(intersection(of_top_p, of_top_k), of_min_p);
-  // Two filters that choose apart from each other among the same tied tokens may meet in less.
+  // Two filters that choose independently among the same tied tokens may have fewer in common.
   if (joint && of_top_k.open() && of_top_p.open()) cut.count_low = cut.certain;
   const bool cuts = plan.top_k || plan.top_p;
   if (cuts && semantics.equal_row == EqualRow::may_stay && row.may_tie(0, row.size() - 1)) {
@@ -235,13 +235,14 @@ Filtered filter(const RankedWeights& row, const Plan& plan, const Semantics& sem
   return {cut, base};
 }
 
-// Distance of the distribution of a sampler from ours. It keeps a set S' between the certain and
-// the possible, with weights w' within their errors. For a fixed set, with sums Z and Z',
+// Bounds the distance of a sampler's distribution from ours. The sampler keeps a set S' between the
+// certain and the possible tokens, with weights w' within their errors. For a fixed set, with sums
+// Z and Z',
 //   TV = 1/2 sum |w'/Z' - w/Z| <= 1/2 (sum |w' - w| / Z + |Z - Z'| / Z) <= sum of errors / Z.
-// Between two sets on the same weights, with masses a (only in ours) and b (only in S') over Z:
-// TV <= max(a, b), at most the ambiguous mass. The largest weight is always in.
-// Drawing with 64 random bits moves each token's probability by less than 2^-64, and dividing in
-// float64 all of them together by 2^-52.
+// Between two sets with the same weights, with masses a (only in ours) and b (only in S') over Z,
+// TV <= max(a, b), at most the ambiguous mass. The largest weight is always in both. Drawing with
+// 64 random bits moves each token's probability by less than 2^-64, and dividing in float64 moves
+// all of them together by 2^-52.
 double total_variation_bound(const RankedWeights& row, const Cut& cut, double ambiguous_mass) {
   const long double least =
       std::max(row.mass[cut.certain], static_cast<long double>(row.weight_at(0)));
@@ -250,8 +251,8 @@ double total_variation_bound(const RankedWeights& row, const Cut& cut, double am
   return static_cast<double>(std::min(bound, 1.0L));
 }
 
-// No token of a sampler within the weight bound has more: that token's weight over the least that
-// is kept. In an open tie it is open which tokens stay, and known how many.
+// Bounds the largest probability in a sampler within the weight bound: the largest weight over the
+// smallest kept mass. In an open tie it is open which tokens stay, but their number is known.
 double largest_bound(const RankedWeights& row, const Cut& cut) {
   const auto open = static_cast<long double>(cut.count_low - cut.certain);
   const long double error = row.mass_error[cut.possible];
@@ -260,9 +261,8 @@ double largest_bound(const RankedWeights& row, const Cut& cut) {
   return least > most ? static_cast<double>(most / least + 0x1p-52L) : 1;
 }
 
-// The mass that the draw walks through where the last token has what is left of p times the base:
-// each token's part of it, and a bound on a sampler's error of that last part, which is a
-// difference of two sums.
+// The mass that a draw walks through if the last token only gets the rest of p times the base: each
+// token's part, and a bound on a sampler's error of the last part, a difference of two sums.
 struct Walk {
   std::vector<long double> weight;  // by rank, up to cut.exact
   long double total = 0, last_error = 0;
@@ -293,9 +293,9 @@ Walk walk(const RankedWeights& row, const Filtered& filtered, const Plan& plan,
   return result;
 }
 
-// Every token is drawn now; how often, stays open where it was. Raising to the floor brings two
-// distributions no further apart, and dividing by sums above 1 that differ by no more than that at
-// most doubles their distance.
+// Raises all probabilities to the floor, so that every token is drawn; how often stays open as
+// before. Raising to the floor does not increase the distance of two distributions. Dividing by
+// sums above 1 that differ by at most that distance doubles it at most.
 void apply_floor(RealDistribution& distribution, double floor) {
   double sum = 0;
   for (double& p : distribution.probability) {
@@ -312,7 +312,8 @@ void apply_floor(RealDistribution& distribution, double floor) {
   distribution.total_variation_bound = std::min(1.0, 2 * distribution.total_variation_bound);
 }
 
-// `filters`: the row that the filters see; `row`: the one that is drawn from, ranked alike.
+// Makes the distribution. `filters` is the row that the filters see; `row` is the row that is drawn
+// from, with the same ranking.
 RealDistribution make_distribution(const RankedWeights& filters, const RankedWeights& row,
                                    std::size_t vocab, const Plan& plan,
                                    const Semantics& semantics) {
@@ -328,25 +329,25 @@ RealDistribution make_distribution(const RankedWeights& filters, const RankedWei
     if (i < cut.exact)
       distribution.probability[id] = static_cast<double>(drawn.weight[i] / drawn.total);
   }
-  // The last token that is certain to stay may be the one that crosses.
+  // The last token that certainly stays may be the one that crosses.
   if (drawn.truncated && cut.certain > 1) distribution.partly_drawn = row.id[cut.certain - 1];
   distribution.support_low = static_cast<std::int32_t>(cut.count_low);
   distribution.support_high = static_cast<std::int32_t>(cut.count_high);
   distribution.ambiguous_mass =
       static_cast<double>((row.mass[cut.possible] - row.mass[cut.certain]) / drawn.total);
-  // One token has all of the mass, whatever its weight.
+  // A single token has all of the mass, whatever its weight is.
   if (cut.possible > 1) {
     const double walked = static_cast<double>(2 * drawn.last_error / drawn.total);
     distribution.total_variation_bound =
         std::min(1.0, total_variation_bound(row, cut, distribution.ambiguous_mass) + walked);
     if (drawn.last_error > 0) {
-      // Relative to what is walked through, which is less than what is kept.
+      // Relative to the mass that is walked through, which is less than the kept mass.
       const auto scale = static_cast<double>(row.mass[cut.exact] / drawn.total);
       distribution.total_variation_bound =
           std::min(1.0, distribution.total_variation_bound * scale);
     }
   }
-  // Where the last token has a part of its mass less is walked through than is kept.
+  // If the last token only has a part of its mass, less is walked through than is kept.
   if (cut.possible > 1 && !drawn.truncated) distribution.largest = largest_bound(row, cut);
   if (!drawn.weight.empty()) {
     const auto first = static_cast<double>(drawn.weight.front() / drawn.total);
@@ -374,7 +375,7 @@ bool has_nan_or_infinity(std::span<const float> values) {
       values, [](float x) { return std::isnan(x) || x == std::numeric_limits<float>::infinity(); });
 }
 
-// A float32 sampler that scales first has no distribution where that overflows.
+// True if the scaling overflows; a float32 sampler that scales first then has no distribution.
 bool scaling_overflows(const RankedWeights& row, double temperature) {
   const double largest = std::max(std::abs(static_cast<double>(row.value.front())),
                                   std::abs(static_cast<double>(row.value.back())));
@@ -395,7 +396,7 @@ RealDistribution real_oracle(std::span<const float> logits, std::span<const std:
   if (!allowed.empty() && std::isfinite(semantics.banned_logit)) {
     const std::vector<float> filled = with_banned(logits, allowed, semantics.banned_logit);
     RealDistribution distribution = real_oracle(filled, {}, parameters, semantics, bound);
-    // Far below the rest they are never drawn: whether a mask holds them is open.
+    // Tokens far below the rest are never drawn, so it is open whether a mask holds them.
     for (std::size_t id = 0; id < vocab && distribution.defined; ++id) {
       const bool is_banned = ((allowed[id / 32] >> (id % 32)) & 1U) == 0;
       if (!is_banned || distribution.membership[id] != Membership::in ||
@@ -417,7 +418,7 @@ RealDistribution real_oracle(std::span<const float> logits, std::span<const std:
   RankedWeights row = rank_logits(logits, allowed, plan.temperature, min_p, semantics, bound);
   if (row.size() == 0) return no_distribution(vocab, semantics);
   if (plan.uniform) {
-    // The factor 0 makes NaN of -inf.
+    // The factor 0 turns -inf into NaN.
     if (row.size() < vocab) return no_distribution(vocab, false);
     const std::vector<float> zeros(vocab, 0.0F);
     row = rank_logits(zeros, {}, 1, min_p, semantics, bound);

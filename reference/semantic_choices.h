@@ -1,4 +1,4 @@
-// The choices of a profile by name, for code that lists, compares or tries them.
+// Lists the choices of a profile by name, for code that lists, compares or tries them.
 #pragma once
 
 #include <functional>
@@ -16,19 +16,19 @@ struct ChoiceValue {
   std::function<bool(const Semantics&)> is_set;
 };
 
-/// One member of Semantics, and all values that it may have. Members that are numbers have the
-/// values of some profile.
+/// One member of Semantics, with all its possible values. For numeric members these are the values
+/// that profiles have.
 struct Choice {
   std::string name;
   std::string meaning;  ///< as a question
   std::vector<ChoiceValue> values;
 
-  /// The value that `semantics` has; throws std::logic_error where it is none of them.
+  /// Returns the value in `semantics`. Throws std::logic_error if it is none of `values`.
   const ChoiceValue& of(const Semantics& semantics) const;
 };
 
-/// All choices but name and numeric slack (weight and sum errors, sequential sums, the resolution
-/// of top_p, rounding of scaled logits), which is no definition.
+/// Returns all choices except the name and the numeric slack (weight and sum errors, sequential
+/// sums, the resolution of top_p, rounding of scaled logits), which are no definitions.
 std::span<const Choice> semantic_choices();
 
 }  // namespace fairdraw::reference

@@ -1,4 +1,5 @@
-// When a request ends, written a second time: every criterion asked of every output of a step.
+// A second implementation of the end of requests: it checks every criterion for every token of a
+// step.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace fairdraw::reference {
 
-/// The criteria of one request, in plain lists.
+/// The criteria of a request, in plain lists.
 struct StopRules {
   std::int32_t eos_id = -1;
   bool ignore_eos = false;
@@ -24,7 +25,7 @@ struct StopAnswer {
   bool operator==(const StopAnswer&) const = default;
 };
 
-/// What becomes of a step with these tokens, after `output` (all of it).
+/// Returns the outcome of a step with these tokens after the whole `output`.
 StopAnswer stop_model(const std::vector<std::int32_t>& output,
                       const std::vector<std::int32_t>& step_tokens, const StopRules& rules);
 

@@ -5,10 +5,10 @@
 
 namespace fairdraw::reference {
 
-/// The block of a counter under a key, each two 32-bit words, the low one first.
+/// Returns the block of a counter under a key, each of two 32-bit words, the low word first.
 std::uint64_t threefry2x32(std::uint64_t key, std::uint64_t counter);
 
-/// The seed of a prompt's output number `child`: ChildSeedRule::threefry.
+/// Returns the seed of a prompt's output number `child`, by ChildSeedRule::threefry.
 std::uint64_t child_seed_model(std::uint64_t seed, std::uint64_t child);
 
 }  // namespace fairdraw::reference

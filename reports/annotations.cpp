@@ -1,4 +1,4 @@
-// Workflow commands of GitHub Actions: lines of a job's log that GitHub shows next to the commit.
+// Workflow commands of GitHub Actions: lines of a job's log that GitHub shows at the commit.
 #include <fmt/format.h>
 
 #include "reports/coverage.h"
@@ -9,12 +9,13 @@
 namespace fairdraw::reports {
 namespace {
 
-/// GitHub shows ten annotations of a kind a step: one a check, so that no check hides another.
+/// GitHub shows ten annotations of a kind per step. One per check is made, so that no check hides
+/// another.
 constexpr std::size_t kMaxAnnotations = 10;
-constexpr std::size_t kMostDeclarations = 4;  ///< in a notice
+constexpr std::size_t kMostDeclarations = 4;  ///< maximum in a notice
 
-/// The value of a workflow command: terminal_text leaves no line break and no control character,
-/// '%' starts GitHub's own escapes. Properties end at ',' and the data at '::'.
+/// Returns the value of a workflow command. terminal_text leaves no line breaks or control
+/// characters, and '%' starts GitHub's own escapes. Properties end at ',' and the data at '::'.
 std::string command_text(std::string_view text, bool property) {
   std::string safe;
   for (const char c : terminal_text(text)) {

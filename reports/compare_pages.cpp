@@ -1,4 +1,4 @@
-// A comparison as Markdown, HTML and JSON.
+// Writes a comparison as Markdown, HTML and JSON.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -43,7 +43,7 @@ std::string headline(const Comparison& comparison) {
       grouped(comparison.compared));
 }
 
-/// "plugin:./new.so is compared with plugin:./old.so": of each pair whose names differ.
+/// Returns "plugin:./new.so is compared with plugin:./old.so" for each pair whose names differ.
 std::vector<std::string> pair_sentences(const Comparison& comparison) {
   std::vector<std::string> sentences;
   for (const auto& [base, head] : comparison.paired) {
@@ -56,7 +56,7 @@ std::string effect_text(const harness::Effect& effect) {
   return fmt::format("{:.4g} [{:.4g}, {:.4g}]", effect.value, effect.low, effect.high);
 }
 
-/// A change as the cells of a table: what, of which sampler, base, head, note.
+/// A change as the cells of a table.
 struct Row {
   bool regression = false;
   std::string what, sampler, base, head, note;
@@ -67,7 +67,7 @@ struct Row {
 
 std::vector<Row> rows_of(const Comparison& comparison) {
   std::vector<Row> rows;
-  // First: one of them is many cases that were skipped.
+  // Features come first, because one of them stands for many skipped cases.
   for (const FeatureChange& change : comparison.features) {
     const std::string note =
         change.gained          ? "is judged now"
@@ -135,7 +135,7 @@ std::string to_terminal(const Comparison& comparison, bool colours) {
 
 std::string to_markdown(const Comparison& comparison) {
   constexpr std::size_t kLongest = std::size_t{60} * 1024;
-  constexpr std::size_t kRoom = 200;  // for the line that says what is left out
+  constexpr std::size_t kRoom = 200;  // room for the line that says how much is left out
   std::string text =
       fmt::format("### fairdraw: {}\n\n{} → {}\n", markdown_text(headline(comparison)),
                   markdown_text(comparison.base), markdown_text(comparison.head));

@@ -14,7 +14,7 @@ namespace {
 
 using harness::Coverage;
 
-/// Of which cases the share is one, as a subject with its verb.
+/// Returns the set of cases that the share refers to, as a subject with its verb.
 std::string whole_of(const harness::RunRecord& record) {
   if (!record.incomplete.empty()) return "what was run applies";
   if (!record.case_part.empty()) return "this part applies";
@@ -23,8 +23,8 @@ std::string whole_of(const harness::RunRecord& record) {
   return "the suite applies";
 }
 
-/// The features, those of operations on rows as one where none of them was judged: a sampler that
-/// draws tokens has no such operations, more often than not.
+/// Returns the features that were not judged. Operations on rows count as one if none of them was
+/// judged, because most samplers that draw tokens have no such operations.
 std::vector<std::string> gaps_of(const Coverage& coverage) {
   using harness::is_operation;
   std::vector<std::string> gaps = coverage.not_judged();
@@ -61,7 +61,7 @@ std::string declare_sentence(const Coverage& coverage, std::size_t most) {
   std::vector<std::string> parts;
   std::size_t left = 0;
   for (const harness::Undeclared& one : coverage.undeclared) {
-    if (one.skipped == 0) continue;  // parts of cases are in the report
+    if (one.skipped == 0) continue;  // only parts of cases need it
     if (parts.size() == most) {
       ++left;
       continue;

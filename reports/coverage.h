@@ -1,4 +1,4 @@
-// What a run judged of a sampler and what it did not, in words and as JSON.
+// Says in words and as JSON which features of a sampler a run judged, and which it did not.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +9,21 @@
 
 namespace fairdraw::reports {
 
-/// "12 %" of the cases; rounded down, so that 100 % means all of them.
+/// Returns "12 %", the share of the cases, rounded down so that 100 % means all of them.
 std::string share_text(const harness::Coverage& coverage);
 
-/// "12 % of the suite applies to this sampler (145 of 1,209 cases); not judged: masks, seeds".
-/// Plain text; so are the others.
+/// Returns "12 % of the suite applies to this sampler (145 of 1,209 cases); not judged: masks,
+/// seeds", in plain text like the functions below.
 std::string coverage_sentence(const harness::Coverage& coverage, const harness::RunRecord& record);
 
-/// "FAIRDRAW_PER_REQUEST_SEEDS for 162 cases (seeds, invariance); ...": what to declare next, the
-/// first `most` of it; empty where nothing would bring more.
+/// Returns "FAIRDRAW_PER_REQUEST_SEEDS for 162 cases (seeds, invariance); ...", the first `most`
+/// things to declare next; empty if nothing would bring more cases.
 std::string declare_sentence(const harness::Coverage& coverage, std::size_t most);
 
-/// "seeds, invariance": names as a list.
+/// Returns names as a list: "seeds, invariance".
 std::string listed(const std::vector<std::string>& names);
 
-/// What report.json says of it, an object a sampler; null where the record says nothing.
+/// Returns the coverage for report.json, one object per sampler; null if the record has none.
 nlohmann::ordered_json coverage_json(const harness::RunRecord& record);
 
 }  // namespace fairdraw::reports

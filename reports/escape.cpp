@@ -12,7 +12,7 @@ constexpr char32_t kReplacement = 0xfffd;
 
 bool is_control(char32_t c) { return c < 0x20 || (c >= 0x7f && c < 0xa0); }
 
-/// Characters that have no shape of their own and change how others are seen.
+/// True for characters without a shape of their own that change how others are seen.
 bool is_invisible(char32_t c) {
   return c == 0x00ad || c == 0x061c || c == 0x180e || (c >= 0x200b && c <= 0x200f) ||
          (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
@@ -39,7 +39,7 @@ void append_utf8(std::string& out, char32_t c) {
   }
 }
 
-/// Spells out what cannot be shown as itself.
+/// Returns a spelling of a character that cannot be shown as itself.
 std::string spelled_out(char32_t c) {
   switch (c) {
     case '\n':
@@ -56,7 +56,8 @@ std::string spelled_out(char32_t c) {
   return value < 0x10000 ? fmt::format("\\u{:04x}", value) : fmt::format("\\U{:08x}", value);
 }
 
-/// `text` with each code point as itself, spelled out, or as `special(c)` says (null: no opinion).
+/// Returns `text` with each code point as `special(c)`, or if that is null as itself or spelled
+/// out.
 template <class Special>
 std::string escaped(std::string_view text, Special special) {
   std::string out;
@@ -100,7 +101,7 @@ const char* markdown_special(char32_t c) {
     case '>':
       return "&gt;";
     case '@':
-      return "&#64;";  // a comment made of the summary must not notify people
+      return "&#64;";  // a comment made from the summary must not notify people
     case '\n':
     case '\r':
     case '\t':
@@ -147,7 +148,7 @@ char32_t take_code_point(std::string_view& rest) {
   if (length == 1) {
     value = lead;
   } else if (length > 1 && length <= rest.size()) {
-    constexpr char32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};  // shorter forms are not UTF-8
+    constexpr char32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};  // overlong forms are not UTF-8
     char32_t decoded = lead & (0x7fu >> length);
     bool valid = true;
     for (std::size_t i = 1; i < length; ++i) {
@@ -185,8 +186,8 @@ std::string html_text(std::string_view text) {
 }
 
 std::string script_string(std::string_view text) {
-  // What escaped() spells out begins with a backslash of its own: only after it are backslashes and
-  // quotes JSON's.
+  // escaped() spells characters out with a backslash, so backslashes and quotes are escaped for
+  // JSON only afterwards.
   const std::string visible =
       escaped(text, [](char32_t c) -> const char* { return c == '\n' ? "\n" : nullptr; });
   std::string out = "\"";
@@ -216,7 +217,7 @@ std::string xml_text(std::string_view text) {
     if (c == '\n') return "&#10;";
     if (c == '\t') return "&#9;";
     if (c == '\r') return "&#13;";
-    // XML 1.0 has no controls, and not these two either.
+    // XML 1.0 allows neither controls nor these two.
     if (is_control(c) || c == 0xfffe || c == 0xffff) return "\xef\xbf\xbd";
     return html_special(c);
   });
@@ -234,8 +235,8 @@ std::string markdown_code(std::string_view text) {
     run = c == '`' ? run + 1 : 0;
     longest = std::max(longest, run);
   }
-  // A fence longer than any run inside; one space each side, which readers strip, keeps a backtick
-  // or a space at an end apart from it.
+  // The fence is longer than any run inside. One space on each side, which readers strip, separates
+  // it from a backtick or a space at an end.
   const std::string fence(longest + 1, '`');
   const bool pad =
       body.front() == '`' || body.back() == '`' || (body.front() == ' ' && body.back() == ' ');

@@ -6,7 +6,7 @@
 namespace fairdraw::reports {
 namespace {
 
-// Nothing else of these files is read: they belong to other verbs, and may grow.
+// Other fields of these files are ignored, because they belong to other verbs and may be extended.
 constexpr Format kAny{.open = true};
 
 void benchmark_fields(JsonObject& json, harness::BenchmarkRecord& row) {
@@ -24,7 +24,7 @@ void benchmark_fields(JsonObject& json, harness::BenchmarkRecord& row) {
   json.optional("machine", row.machine);
 }
 
-/// What a check killed a mutant by.
+/// The evidence by which a check killed a mutant.
 struct Kill {
   std::string by;
 };
@@ -40,7 +40,7 @@ std::string to_json(const std::vector<harness::BenchmarkRecord>& rows) {
 }
 
 std::vector<harness::BenchmarkRecord> benchmark_from_json(const std::string& text) {
-  // The rows as the one field of an object, so that a place says what it is in.
+  // The rows become the only field of an object, so that the path in a message names it.
   Json json = Json::object();
   json["benchmark"] = parse_json(text, kAny);
   const Value root(json, kAny);
@@ -56,7 +56,7 @@ std::vector<MutantRow> kill_matrix_from_json(const std::string& text) {
   JsonObject(root).list("mutants", rows, [](JsonObject& of, MutantRow& row) {
     of("name", row.name);
     of("killed", row.killed);
-    // null: the check judged the mutant and found nothing.
+    // null means that the check judged the mutant and found nothing.
     std::map<std::string, std::optional<Kill>> checks;
     read_by(of.at("checks"), checks);
     for (const auto& [check, kill] : checks) row.checks[check] = kill ? kill->by : "";

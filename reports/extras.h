@@ -1,4 +1,4 @@
-// What a report may show next to the record of its run: files of other verbs.
+// Additions to a report from files of other verbs, shown next to the record of its run.
 #pragma once
 
 #include <map>
@@ -9,33 +9,35 @@
 
 namespace fairdraw::reports {
 
-/// A wrong sampler, as `fairdraw mutants --json` tells of it.
+/// A wrong sampler, as `fairdraw mutants --json` describes it.
 struct MutantRow {
   std::string name;
   bool killed = false;
-  std::map<std::string, std::string> checks;  ///< that judged it: the case that found it, or empty
+  std::map<std::string, std::string> checks;  ///< by check that judged it: the case that found it,
+                                              ///< or empty
 };
 
-/// A run before this one.
+/// An earlier run.
 struct EarlierRun {
-  std::string name;  ///< of its folder, or its file
-  std::string page;  ///< its index.html, as this page's links see it; empty: it has none
+  std::string name;  ///< of its folder or file
+  std::string page;  ///< its index.html as linked from this page; empty if none
   harness::RunRecord record;
 };
 
 struct ReportExtras {
-  std::vector<harness::BenchmarkRecord> benchmark;  ///< of `fairdraw bench --json`
-  std::vector<MutantRow> mutants;                   ///< of `fairdraw mutants --json`
-  std::vector<harness::RunRecord> conformance;      ///< other runs, next to this one's samplers
+  std::vector<harness::BenchmarkRecord> benchmark;  ///< from `fairdraw bench --json`
+  std::vector<MutantRow> mutants;                   ///< from `fairdraw mutants --json`
+  std::vector<harness::RunRecord> conformance;      ///< other runs, shown beside this one's
+                                                    ///< samplers
   std::vector<EarlierRun> history;                  ///< oldest first
 };
 
-/// The rows that to_json wrote of benchmark records. Throws std::runtime_error naming the row and
-/// the field that is missing or of the wrong type.
+/// Reads the rows that to_json wrote for benchmark records. Throws std::runtime_error with the row
+/// and the field that is missing or of the wrong type.
 std::vector<harness::BenchmarkRecord> benchmark_from_json(const std::string& text);
 
-/// The mutants of a kill matrix; its other fields are not read. Throws std::runtime_error
-/// naming the mutant and the field that is missing or of the wrong type.
+/// Reads the mutants of a kill matrix and ignores its other fields. Throws std::runtime_error with
+/// the mutant and the field that is missing or of the wrong type.
 std::vector<MutantRow> kill_matrix_from_json(const std::string& text);
 
 }  // namespace fairdraw::reports

@@ -13,15 +13,17 @@
 namespace fairdraw::reports {
 namespace {
 
-constexpr std::size_t kLongest = 60;  // bytes of a value or a key that a message shows
-// Of an object, whose fields are looked for one after the other. (A report has some dozens.)
+constexpr std::size_t kLongest = 60;  // bytes of a value or a key in a message
+// Maximum fields of an object, because fields are searched one after another. (A report has some
+// dozens.)
 constexpr std::size_t kMostFields = 1000;
 
 [[noreturn]] void fail_in(const Format& format, const std::string& what) {
   throw JsonError(fmt::format("{}: {}", format.name, what));
 }
 
-/// Keys of the objects that are open, by depth: of two equal keys nlohmann::json keeps the last.
+/// Keys of the open objects, by depth. They are watched because nlohmann::json keeps the last of
+/// two equal keys.
 class Watch {
  public:
   explicit Watch(const Format& format) : format_(format) {}
@@ -55,8 +57,8 @@ Json parse_json(std::string_view text, const Format& format) {
   try {
     return Json::parse(text, std::ref(watch));
   } catch (const Json::parse_error& error) {
-    // Its message quotes the text: only the place is taken from it.
-    if (error.byte > text.size()) {  // an interrupted upload, or a full disk
+    // The library's message quotes the text, so only the position is taken from it.
+    if (error.byte > text.size()) {  // an interrupted upload or a full disk
       fail_in(format, fmt::format("the file is truncated: it ends at byte {}, and its JSON does "
                                   "not",
                                   text.size()));
@@ -163,7 +165,7 @@ void read(const Value& value, const Decimal& to) {
   read(value, text);
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, to.number);
-  // Equal to its own spelling: no sign, no leading zero, nothing after it.
+  // Compares with the number's own spelling: no sign, no leading zero, nothing after it.
   if (error != std::errc() || stop != end || std::to_string(to.number) != text) {
     value.refuse("expected an integer from 0 to 2^64 - 1");
   }
@@ -199,7 +201,8 @@ void expect_point(const Value& value, std::size_t width) {
 }
 
 void read_coordinate(const Value& value, std::uint64_t& to) {
-  constexpr std::uint64_t kLargest = std::uint64_t{1} << 53;  // what a double counts up to
+  constexpr std::uint64_t kLargest = std::uint64_t{1} << 53;  // doubles represent all integers up
+                                                              // to here
   if (!value.json().is_number_unsigned() || value.json().get<std::uint64_t>() > kLargest) {
     value.refuse("expected an integer from 0 to 2^53");
   }

@@ -1,5 +1,5 @@
-// A struct as a JSON object, both ways: one function names the fields of the struct, each once with
-// its key and what it may be, and writing, reading and every complaint follow from it.
+// Reads and writes a struct as a JSON object. One function names each field of the struct once,
+// with its key and its rules; writing, reading and all error messages follow from that.
 #pragma once
 
 #include <concepts>
@@ -21,33 +21,34 @@ namespace fairdraw::reports {
 
 using Json = nlohmann::ordered_json;
 
-/// What a text of a format may hold, and how its fields are named.
+/// The format of a text: its limits, and how its fields are named.
 struct Format {
-  const char* name = "report";  ///< of what is read, in errors
-  bool pointers = false;        ///< places are JSON pointers (RFC 6901); else "cases[2].draws"
-  /// Functions that walk a value recurse, so what is much deeper than any version of a format would
-  /// end the stack. (A report is seven levels deep.)
+  const char* name = "report";  ///< name of the text in errors
+  bool pointers = false;        ///< paths are JSON pointers (RFC 6901), otherwise "cases[2].draws"
+  /// Maximum depth. Functions that walk a value recurse, so a text much deeper than any version of
+  /// the format would overflow the stack. (A report is seven levels deep.)
   int deepest = 16;
   int major = 0;
-  bool open = false;  ///< of a later minor version: fields that are unknown here are passed over
+  bool open = false;  ///< of a later minor version, so unknown fields are ignored
 };
 
-/// A text that is no JSON, or a field that is missing, of the wrong type, out of range or unknown.
+/// A text that is not JSON, or a field that is missing, of the wrong type, out of range or unknown.
 struct JsonError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The text as JSON. Throws JsonError: not JSON, ends too early, nested too deep, or with a key
-/// twice in one object.
+/// Parses a text. Throws JsonError if it is not JSON, ends too early, is nested too deep, or has a
+/// key twice in an object.
 Json parse_json(std::string_view text, const Format& format);
 
-/// Bytes that are not UTF-8 become U+FFFD. Indented by `indent`, or in one line (-1).
+/// Returns JSON as text, indented by `indent`, or on one line (-1). Bytes that are not UTF-8 become
+/// U+FFFD.
 std::string dump(const Json& json, int indent);
 
-/// A value for a message: cut, and safe to print.
+/// Returns a value for a message, cut and safe to print.
 std::string shown(const Json& value);
 
-/// A value that is read, with its place in the text.
+/// A value that is read, with its path in the text.
 class Value {
  public:
   Value(const Json& json, const Format& format) : json_(json), format_(format) {}
@@ -58,11 +59,11 @@ class Value {
 
   const Json& json() const { return json_; }
   const Format& format() const { return format_; }
-  std::string path() const;  ///< empty: of the whole text
+  std::string path() const;  ///< empty for the whole text
   std::string path_of(const std::string& key) const;
 
   [[noreturn]] void fail(const std::string& path, const std::string& what) const;
-  /// "is VALUE; EXPECTED".
+  /// Throws "is VALUE; EXPECTED".
   [[noreturn]] void refuse(const std::string& expected) const;
 
  private:
@@ -75,8 +76,8 @@ class Value {
 
 // --- Rules: what a value may be, after its type --------------------------------------------------
 
-/// What a number may be; infinite ends are written as null (NaN), which every range allows that is
-/// not `finite`.
+/// The range of a number. Infinite ends are written as null (NaN), which every range allows unless
+/// it is `finite`.
 struct Range {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
@@ -87,7 +88,7 @@ struct Range {
 inline constexpr Range kProbability{0, 1};
 inline constexpr Range kNotNegative{.least = 0}, kFiniteNotNegative{.least = 0, .finite = true};
 
-/// What an integer may be.
+/// The range of an integer.
 struct Whole {
   std::int64_t least = 0, most = 0;
 
@@ -97,17 +98,17 @@ struct Whole {
   [[noreturn]] void refuse(const Value& value) const;
 };
 
-/// One of some texts.
+/// A rule for a text that is one of some names.
 struct OneOf {
   std::span<const char* const> names;
 
   void operator()(const Value& value, const std::string& text) const;
 };
 
-/// A text that is not empty.
+/// Requires a text that is not empty.
 void named(const Value& value, const std::string& text);
 
-/// How many values an array has.
+/// The number of values in an array.
 struct Length {
   std::int64_t least = 0, most = 0;
 
@@ -117,7 +118,7 @@ struct Length {
 
 // --- Types ---------------------------------------------------------------------------------------
 
-/// A 64-bit number, as the decimal text of it: JSON's numbers are doubles to many programs.
+/// A 64-bit number as decimal text, because many programs read JSON's numbers as doubles.
 struct Decimal {
   std::uint64_t& number;
 };
@@ -136,7 +137,7 @@ void read(const Value& value, T& to) {
   to = static_cast<T>(read_integer(value, {kLeast, kMost}));
 }
 
-Json written(double value);  ///< JSON has no NaN and no infinity: null
+Json written(double value);  ///< writes NaN and infinity, which JSON lacks, as null
 Json written(const Decimal& value);
 template <class T>
 Json written(const T& value) {
@@ -161,12 +162,12 @@ Json written(const std::map<std::string, T>& values) {
 
 void expect_object(const Value& value);
 void expect_array(const Value& value);
-/// An array of `width` numbers; null is NaN.
+/// Requires an array of `width` numbers; null is NaN.
 void expect_point(const Value& value, std::size_t width);
 inline void read_coordinate(const Value& value, double& to) { read(value, to); }
 void read_coordinate(const Value& value, std::uint64_t& to);
 
-/// Reads a value by its rules; those of a container are about each of its values.
+/// Reads a value by its rules. The rules of a container apply to each of its values.
 template <class T, class... Rules>
 void read_by(const Value& value, T& to, const Rules&... rules) {
   read(value, to);
@@ -198,7 +199,7 @@ void read_by(const Value& value, std::map<std::string, T>& to, const Rules&... r
   }
 }
 
-/// An object that is written, or read: then all of its fields have to be named.
+/// An object that is written or read. When it is read, all its fields must be named.
 class JsonObject {
  public:
   explicit JsonObject(Json& to) : to_(&to) {}
@@ -206,9 +207,9 @@ class JsonObject {
 
   bool reading() const { return from_ != nullptr; }
   bool open() const { return reading() && from_->format().open; }
-  /// False where it is read from a format that is older.
+  /// False if it is read from an older format.
   bool since(int major) const { return !reading() || from_->format().major >= major; }
-  /// Whether there is such a field; of what is written, `written` says so.
+  /// True if the field exists. When the object is written, `written` says so.
   bool has(const std::string& key, bool written) const {
     return reading() ? from_->json().contains(key) : written;
   }
@@ -226,13 +227,13 @@ class JsonObject {
     }
   }
 
-  /// Left out where it is empty.
+  /// Handles a field that is left out if it is empty.
   template <class T, class... Rules>
   void optional(const std::string& key, T& value, const Rules&... rules) {
     if (has(key, !is_empty(value))) (*this)(key, value, rules...);
   }
 
-  /// A value by its name: that of number n is the n-th.
+  /// Handles a value by its name: value n has the n-th name.
   template <class Enum>
   void choice(const std::string& key, Enum& value, std::initializer_list<const char*> names) {
     const std::span<const char* const> all(names.begin(), names.size());
@@ -243,7 +244,7 @@ class JsonObject {
     }
   }
 
-  /// An object whose fields `fields(JsonObject&)` names.
+  /// Handles an object whose fields `fields(JsonObject&)` names.
   template <class Fields>
   void object(const std::string& key, const Fields& fields) {
     if (reading()) {
@@ -261,7 +262,7 @@ class JsonObject {
     object(key, [&](JsonObject& of) { fields(of, *value); });
   }
 
-  /// An array of objects whose fields `fields(JsonObject&, T&)` names.
+  /// Handles an array of objects whose fields `fields(JsonObject&, T&)` names.
   template <class T, class Fields>
   void list(const std::string& key, std::vector<T>& values, const Fields& fields,
             std::optional<Length> length = {}) {
@@ -289,7 +290,7 @@ class JsonObject {
     if (has(key, !values.empty())) list(key, values, fields, length);
   }
 
-  /// An array of arrays: structs of numbers, of which there are many.
+  /// Handles an array of arrays, for structs of numbers, of which there are many.
   template <class T, class... Members>
   void points(const std::string& key, std::vector<T>& values, Members T::*... members) {
     if (reading()) {
@@ -331,7 +332,7 @@ class JsonObject {
   std::set<std::string> asked_;
 };
 
-/// A struct by the function of its fields; a copy, because that could also read it.
+/// Returns a struct as JSON. Takes a copy, because `fields` could also read into it.
 template <class T, class Fields>
 Json object_json(T value, const Fields& fields) {  // NOLINT(performance-unnecessary-value-param)
   Json json = Json::object();

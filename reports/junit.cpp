@@ -18,7 +18,8 @@ namespace {
 
 using harness::Verdict;
 
-/// Underpowered counts as a failure: JUnit knows no other red that is not the harness's own.
+/// Counts of a suite. An underpowered case counts as a failure, because JUnit has no other red
+/// outcome that does not blame the harness.
 struct Counts {
   std::size_t tests = 0, failures = 0, errors = 0, skipped = 0;
   double seconds = 0;
@@ -41,9 +42,8 @@ std::string property(std::string_view name, std::string_view value) {
   return fmt::format("<property name=\"{}\" value=\"{}\"/>\n", xml_text(name), xml_text(value));
 }
 
-/// What is known of a case besides its verdict, by name. A test case has no properties in the
-/// format that most readers share (Jenkins' junit-10.xsd): it is in its <system-out>, which they
-/// show.
+/// Facts about a case besides its verdict, by name. In the format that most readers share (Jenkins'
+/// junit-10.xsd) a test case has no properties, so they go to its <system-out>, which readers show.
 class Facts {
  public:
   void add(std::string_view name, std::string_view value) {
@@ -53,7 +53,7 @@ class Facts {
     if (value) facts_.emplace_back(name, fmt::format("{}", *value));
   }
 
-  /// One a line, or in a line.
+  /// Returns the facts, joined by `separator`.
   std::string text(std::string_view separator) const {
     std::string text;
     for (const auto& [name, value] : facts_) {
@@ -97,14 +97,14 @@ Facts facts_of(const harness::CaseRecord& record) {
   return facts;
 }
 
-/// The evidence of cases that are red or to be watched, as properties of their suite, where the
-/// format has them.
+/// Returns the evidence of a case that is red or to be watched, as a property of its suite, where
+/// the format allows properties.
 std::string evidence_property(const harness::CaseRecord& record) {
   const bool shown = record.verdict == Verdict::failed || !record.watch.empty();
   return shown ? property("evidence of " + record.id, facts_of(record).text("; ")) : "";
 }
 
-/// The element that says why the case did not pass; empty where it did.
+/// Returns the element that says why the case did not pass; empty if it passed.
 std::string outcome(const harness::CaseRecord& record) {
   const std::string message = xml_text(record.message);
   const std::string verdict = to_string(record.verdict);
@@ -124,8 +124,8 @@ std::string outcome(const harness::CaseRecord& record) {
   return fmt::format("<error type=\"{}\" message=\"{}\">{}</error>\n", verdict, message, body);
 }
 
-/// What was suspicious and not confirmed, in the element that runners have for a test that failed
-/// once and then passed (Surefire's flakyFailure): no failure, and not hidden either.
+/// Returns a suspicion that was not confirmed, in the element that runners use for a test that
+/// failed once and then passed (Surefire's flakyFailure): it is no failure, and not hidden either.
 std::string watch(const harness::CaseRecord& record) {
   if (record.watch.empty()) return "";
   return fmt::format("<flakyFailure type=\"watch\" message=\"{}\"/>\n", xml_text(record.watch));
@@ -139,7 +139,7 @@ std::string testcase(const harness::CaseRecord& record) {
          "</system-out>\n</testcase>\n";
 }
 
-/// Why a sampler's cases failed, likeliest first.
+/// Returns why a sampler's cases failed, likeliest cause first.
 std::string cause_properties(const std::vector<FailureGroup>& groups,
                              const harness::RunRecord& record, const std::string& sampler) {
   std::string properties;
@@ -155,7 +155,7 @@ std::string cause_properties(const std::vector<FailureGroup>& groups,
   return properties;
 }
 
-/// What a suite says of its run.
+/// Returns the properties of the run, repeated in each suite.
 std::string run_properties(const harness::RunRecord& record) {
   return property("suite", record.suite) + property("shard", record.shard) +
          property("seed", std::to_string(record.seed)) +
@@ -163,7 +163,7 @@ std::string run_properties(const harness::RunRecord& record) {
          (record.commit.empty() ? "" : property("commit", record.commit));
 }
 
-/// What is wrong with the run itself: a test case of no sampler.
+/// Returns a problem of the run itself, as a test case of no sampler.
 std::string run_testcase(std::string_view name, std::string_view element, std::string_view type,
                          std::string_view message) {
   return fmt::format(
@@ -172,8 +172,8 @@ std::string run_testcase(std::string_view name, std::string_view element, std::s
       name, element, type, xml_text(message), element);
 }
 
-/// An incomplete run is a test that could not be run, and a requirement that was not judged one
-/// that failed: in a suite of their own. Empty where there is neither.
+/// Returns a suite of its own for problems of the run: an incomplete run is a test that could not
+/// be run, and a requirement that was not judged is a failed test. Empty if there is neither.
 std::string run_suite(const harness::RunRecord& record, Counts& total) {
   Counts counts;
   std::string cases;
@@ -197,7 +197,7 @@ std::string run_suite(const harness::RunRecord& record, Counts& total) {
          run_properties(record) + "</properties>\n" + cases + "</testsuite>\n";
 }
 
-/// What was judged of a sampler, as properties of its suite.
+/// Returns the features that were judged of a sampler, as properties of its suite.
 std::string coverage_properties(const std::vector<harness::Coverage>& of_samplers,
                                 const harness::RunRecord& record, const std::string& sampler) {
   for (const harness::Coverage& coverage : of_samplers) {
@@ -212,8 +212,7 @@ std::string coverage_properties(const std::vector<harness::Coverage>& of_sampler
 }  // namespace
 
 std::string to_junit_xml(const harness::RunRecord& record) {
-  // A sampler that ran no case is a testsuite too, an empty one: it must not look as if it passed
-  // by not being there.
+  // A sampler that ran no case gets an empty testsuite, because its absence would look like a pass.
   std::vector<harness::SamplerRecord> samplers = record.samplers;
   for (const harness::CaseRecord& one : record.cases) {
     const bool known = std::any_of(samplers.begin(), samplers.end(), [&one](const auto& sampler) {

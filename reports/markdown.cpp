@@ -32,14 +32,14 @@ std::string facts(const harness::RunRecord& record) {
       number_text(record.error_budget.false_alarm_rate), number_text(record.error_budget.spent));
 }
 
-// A job's summary on GitHub holds 1 MiB and is dropped whole beyond that. What is most wanted comes
-// first and is given room first; each list says how much of it is left out.
+// A job's summary on GitHub holds 1 MiB, and a larger one is dropped entirely. The most important
+// parts come first and get room first; each list says how much of it is left out.
 constexpr std::size_t kMaxBytes = 1 << 20;
 constexpr std::size_t kMaxRedBytes = kMaxBytes / 2;
 constexpr std::size_t kMaxListBytes = kMaxBytes / 8;
-constexpr std::size_t kEndBytes = 200;  // more than the line that says what was left out
+constexpr std::size_t kEndBytes = 200;  // more than the line that says how much is left out
 
-/// Collects lines while they fit; after the first that does not, only counts.
+/// Collects lines while they fit. After the first that does not fit, it only counts them.
 class Lines {
  public:
   explicit Lines(std::size_t most_bytes) : most_bytes_(most_bytes) {}
@@ -52,7 +52,7 @@ class Lines {
     }
   }
 
-  /// The lines, and what is missing.
+  /// Returns the lines, and how many are missing.
   std::string text() const {
     if (left_out_ == 0) return text_;
     return text_ +
@@ -83,7 +83,7 @@ std::string evidence_lines(const harness::Evidence& evidence) {
   return text;
 }
 
-/// What the sampler does, what to change, and what says so.
+/// Returns the sampler's bug, the change to make, and the evidence.
 std::string cause_lines(const FailureGroup& group, const harness::RunRecord& record) {
   std::string text = fmt::format("- {}: **{}**\n", markdown_text(share_text(group, record)),
                                  markdown_text(group.text.sentence));
@@ -128,7 +128,7 @@ std::string to_markdown(const harness::RunRecord& record) {
   std::string text =
       fmt::format("# fairdraw: {}\n\n{}{}\n\n", run_word(record),
                   first == ended ? "" : "**" + markdown_text(first) + "** ", markdown_text(ended));
-  // Texts that are not bounded, of the run itself, too.
+  // The texts of the run itself have no maximum length either.
   Lines head(kMaxListBytes);
   head.add(facts(record));
   text += head.text();

@@ -19,8 +19,8 @@
 namespace fairdraw::reports {
 namespace {
 
-// Names of files that are written now, where the handler of a signal finds them: it can wait for
-// nothing. A report writes four at a time; files beyond these sixteen are not known there.
+// Names of files that are being written, stored where a signal handler finds them without waiting.
+// A report writes four at a time; the handler does not know files beyond these sixteen.
 struct Written {
   enum State { unused, named, there };
   std::atomic<int> state = unused;
@@ -30,7 +30,7 @@ static_assert(std::atomic<int>::is_always_lock_free);
 std::array<Written, 16> slots;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 void note(const std::filesystem::path& path) {
-  if (path.native().size() >= PATH_MAX) return;  // and so it cannot be opened
+  if (path.native().size() >= PATH_MAX) return;  // too long to be opened
   for (Written& one : slots) {
     int state = Written::unused;
     if (!one.state.compare_exchange_strong(state, Written::named)) continue;
@@ -48,14 +48,14 @@ void forget(const std::filesystem::path& path) {
 
 constexpr std::string_view kSuffix = ".tmp";
 
-/// A new file next to `target`: its descriptor, and its name in `path`. -1 with errno where there
-/// can be none.
+/// Creates a new file next to `target`. Returns its descriptor, and its name in `path`; -1 with
+/// errno if that fails.
 int open_new(const std::filesystem::path& target, std::filesystem::path& path) {
-  constexpr int kNames = 100;  // those of processes that ended before they could remove theirs
+  constexpr int kNames = 100;  // processes that ended early may have left some of these names
   for (int i = 0; i < kNames; ++i) {
     path = target;
     path += fmt::format(".{}.{}{}", getpid(), i, kSuffix);
-    constexpr int kReadWriteOfAll = 0666;  // less what the umask takes
+    constexpr int kReadWriteOfAll = 0666;  // minus the umask
     note(path);
     const int file =
         open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kReadWriteOfAll);
@@ -67,7 +67,7 @@ int open_new(const std::filesystem::path& target, std::filesystem::path& path) {
   return -1;
 }
 
-// The process in the middle of ".123.0.tmp"; 0: it is no such text.
+// Returns the process id in ".123.0.tmp"; 0 if the text has another form.
 pid_t process_in(std::string_view text) {
   pid_t process = 0;
   int number = 0;
@@ -79,7 +79,7 @@ pid_t process_in(std::string_view text) {
   return wrong_too == std::errc() && last == end ? process : 0;
 }
 
-/// 0, or the error.
+/// Returns 0, or the error.
 int write_all(int file, const std::string& content) {
   for (std::size_t done = 0; done < content.size();) {
     const ssize_t written = write(file, content.data() + done, content.size() - done);
@@ -102,7 +102,7 @@ void remove_left_behind(const std::filesystem::path& target) {
   const std::string name = target.filename().string();
   const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : ".";
   std::error_code error, ignored;
-  // Its own ++ throws.
+  // Uses increment(), because operator++ throws.
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string other = entry->path().filename().string();
@@ -120,7 +120,7 @@ PendingFile::PendingFile(std::filesystem::path target, const std::string& conten
   int error = write_all(file, content);
   if (close(file) != 0 && error == 0) error = errno;
   if (error != 0) {
-    std::error_code ignored;  // the failure that led here is the one to tell
+    std::error_code ignored;  // the earlier failure is reported instead
     std::filesystem::remove(temporary_, ignored);
     forget(temporary_);
     fail(std::strerror(error));

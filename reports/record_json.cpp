@@ -1,4 +1,4 @@
-// The fields of a record in report.json.
+// Reads and writes the fields of a record in report.json.
 #include <fmt/format.h>
 
 #include <array>
@@ -22,7 +22,7 @@ constexpr Range kPercentage{0, 100, true};
 constexpr const char* kSuiteNames[] = {"smoke", "gate", "nightly"};
 constexpr OneOf kSuites{kSuiteNames};
 
-/// "I/N" with 1 <= I <= N, both equal to their own spelling.
+/// True for "I/N" with 1 <= I <= N, both in canonical spelling.
 bool is_part(std::string_view text) {
   std::uint64_t part = 0, parts = 0;
   const char* const end = text.data() + text.size();
@@ -112,8 +112,8 @@ void mistake_fields(JsonObject& json, harness::SmallMistake& mistake) {
   json("needed", mistake.needed);
 }
 
-/// For programs: they follow from the cases, and are made again from them. What is written there
-/// must be causes all the same.
+/// Writes the causes, for programs. They are computed from the cases and computed again after
+/// reading, but the text must still contain valid causes.
 void add_causes(JsonObject& json, const RunRecord& record) {
   std::vector<harness::Cause> causes;
   if (!json.reading()) causes = harness::ranked_causes(record);
@@ -167,13 +167,14 @@ void add_summary(JsonObject& json, const harness::Summary& summary) {
   });
 }
 
-/// It follows from the cases, of this version; a later one may count otherwise.
+/// Handles the coverage. It must equal that of the cases, for reports of this version; later
+/// versions may count otherwise.
 void add_coverage(JsonObject& json, const RunRecord& record) {
   const Json coverage = coverage_json(record);
   if (!json.has("coverage", !coverage.is_null())) return;
   Json stated = coverage;
   json("coverage", stated);
-  // As objects whose fields may come in any order.
+  // Compares objects whose fields may come in any order.
   using Unordered = nlohmann::json;
   if (json.open() || Unordered(stated) == Unordered(coverage)) return;
   json.fail("coverage", "is not what the cases come to");
@@ -181,7 +182,8 @@ void add_coverage(JsonObject& json, const RunRecord& record) {
 
 void record_fields(JsonObject& json, RunRecord& record) {
   Json version = fmt::format("{}.{}", kSchemaMajor, kSchemaMinor);
-  json("schema_version", version);  // format_of has read it: it decides how all else is read
+  json("schema_version", version);  // format_of has read it, because it decides how the rest is
+                                    // read
   json.object("tool", [&record](JsonObject& tool) {
     std::string name = "fairdraw";
     tool("name", name, [](const Value& value, const std::string& text) {
@@ -224,7 +226,8 @@ void record_fields(JsonObject& json, RunRecord& record) {
     expect_each_case_once(json, record.cases);
   } else {
     Json place = Json::array();
-    json("cases", place);  // to_json writes them: thousands need not be in memory twice
+    json("cases", place);  // to_json writes the cases, because thousands need not be in memory
+                           // twice
   }
   add_places(json, record);
   json("draws", record.draws);
@@ -239,7 +242,7 @@ void record_fields(JsonObject& json, RunRecord& record) {
   add_coverage(json, record);
 }
 
-/// "3.1" is major 3, minor 1; versions before 3 are plain integers.
+/// Returns the format: "3.1" is major 3, minor 1. Versions before 3 are plain integers.
 Format format_of(const Json& json) {
   Format format;
   const std::string key = "schema_version";
@@ -285,7 +288,7 @@ std::string to_json(const RunRecord& record) {
       }
       continue;
     }
-    // A case a line: lines can be compared, and thousands of cases stay small.
+    // One case per line, so that lines can be compared and thousands of cases stay small.
     const char* before = "[\n    ";
     for (const harness::CaseRecord& one : record.cases) {
       text += std::exchange(before, ",\n    ") + dump(object_json(one, case_fields), -1);

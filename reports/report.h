@@ -1,5 +1,5 @@
-// From the record of a run to what people and machines read. Nothing here runs a sampler; every
-// function is pure but write_report, and gives the same bytes for the same record.
+// Turns the record of a run into reports for people and machines. Nothing here runs a sampler.
+// Every function except write_report is pure, and gives the same bytes for the same record.
 #pragma once
 
 #include <filesystem>
@@ -11,57 +11,57 @@
 
 namespace fairdraw::reports {
 
-/// Version of the format of report.json; schema/README.md says what may change when.
+/// Version of the format of report.json. schema/README.md says what may change in which version.
 inline constexpr int kSchemaMajor = 3, kSchemaMinor = 3;
 
-/// report.json (schema/report.schema.json). Keys in a fixed order, a case a line, numbers so that
-/// they come back bit for bit, null for what is absent or not finite. Equal records give equal
-/// bytes except for "seconds" and "environment".
+/// Returns report.json (schema/report.schema.json). Keys are in a fixed order, with one case per
+/// line, numbers that are read back bit for bit, and null for values that are absent or not finite.
+/// Equal records give equal bytes except for "seconds" and "environment".
 std::string to_json(const harness::RunRecord& record);
 
-/// The record of a report.json of this version, of one before (from 2), or of a later minor one,
-/// whose additions are passed over. Throws std::runtime_error: a text that is truncated, or of a
-/// newer format; or naming the field that is missing, of the wrong type, out of range, unknown, or
-/// contradicted by the cases (summary). Where null replaces a number that is not optional, it comes
-/// back as NaN.
+/// Reads a report.json of this version, of an earlier one (from 2), or of a later minor one, whose
+/// additions are ignored. Throws std::runtime_error for a truncated text or a newer format; also,
+/// with its name, for a field that is missing, of the wrong type, out of range, unknown, or
+/// contradicted by the cases (summary). null in place of a number that is not optional is read as
+/// NaN.
 harness::RunRecord from_json(const std::string& text);
 
-/// junit.xml: one testsuite a sampler, and one with an error where the run is incomplete.
-/// Underpowered is a failure of type "underpowered"; what is to be watched is a flakyFailure, seed
+/// Returns junit.xml: one testsuite per sampler, and one with an error if the run is incomplete.
+/// Underpowered is a failure of type "underpowered", a case to watch has a flakyFailure, and seed
 /// and evidence are properties.
 std::string to_junit_xml(const harness::RunRecord& record);
 
-/// summary.md, GitHub-flavoured Markdown: what went wrong first, and at most 1 MiB, as much as
-/// GitHub shows of a job.
+/// Returns summary.md in GitHub-flavoured Markdown, failures first. At most 1 MiB, which is as much
+/// as GitHub shows for a job.
 std::string to_markdown(const harness::RunRecord& record);
 
-/// index.html: one page that loads nothing. Its one script draws it from the record that it holds.
-/// Without script it says how the run ended, and names summary.md.
+/// Returns index.html, a page that loads nothing. Its only script draws it from the record that it
+/// contains. Without script it says how the run ended, and names summary.md.
 std::string to_html(const harness::RunRecord& record, const ReportExtras& extras = {});
 
-/// "failed   cpu:avx2  sample/gaussian: expected 3, observed 4", with what there is to watch at its
-/// end, without a newline.
+/// Returns "failed   cpu:avx2  sample/gaussian: expected 3, observed 4", followed by anything to
+/// watch, without a newline.
 std::string terminal_line(const harness::CaseRecord& record);
 
-/// "fairdraw: 12 passed, 0 failed, 0 underpowered, 1 skipped, 0 error", and why it is incomplete
-/// and which of its requirements were not judged, where that is so; without a newline.
+/// Returns "fairdraw: 12 passed, 0 failed, 0 underpowered, 1 skipped, 0 error", followed by why the
+/// run is incomplete and which requirements were not judged, if any; without a newline.
 std::string terminal_summary(const harness::RunRecord& record);
 
 struct TerminalStyle {
-  std::string command = "./fairdraw";  ///< how the reader calls the program: replay lines begin so
-  std::size_t listed = 10;             ///< cases of a group of red ones; 0: all
-  bool quiet = false;                  ///< the groups and the summary line alone
+  std::string command = "./fairdraw";  ///< the reader's command, with which replay lines begin
+  std::size_t listed = 10;             ///< red cases listed per group; 0: all
+  bool quiet = false;                  ///< only the groups and the summary line
   bool colours = false;
 };
 
-/// How a run ended: "looks like    temperature in 3 of 4 failed cases: ..." for the causes that
-/// explain most failures; the red cases, grouped by cause (failure_groups in wording.h), each group
-/// with one line that replays a case of it; the cases to watch; "note plugin:a.so Judged by its own
-/// definition, which allows anything at: ..." for each note on a sampler; how much of the suite
-/// applied to each, and what to declare next; and the summary line.
+/// Returns how a run ended: "looks like    temperature in 3 of 4 failed cases: ..." for the causes
+/// that explain most failures; the red cases, grouped by cause (failure_groups in wording.h), with
+/// a line per group that replays one of its cases; the cases to watch; "note plugin:a.so Judged by
+/// its own definition, which allows anything at: ..." for each note on a sampler; how much of the
+/// suite applied to each sampler, and what to declare next; and the summary line.
 std::string to_terminal(const harness::RunRecord& record, const TerminalStyle& style = {});
 
-/// A group of red cases as to_terminal tells it, and its cases: places in the record.
+/// A group of red cases as to_terminal shows it, with the indices of its cases in the record.
 struct ToldGroup {
   std::string text;
   std::vector<std::size_t> cases;
@@ -69,15 +69,15 @@ struct ToldGroup {
 std::vector<ToldGroup> groups_for_terminal(const harness::RunRecord& record,
                                            const TerminalStyle& style = {});
 
-/// Workflow commands of GitHub Actions, one a check that is red or to be watched (ten of each at
-/// most), with the first of its cases; before them one that says so where the run is incomplete, or
-/// what it requires was not judged, and a notice for each sampler with features that were not
-/// judged. Empty where there is none of these.
+/// Returns workflow commands of GitHub Actions: one per check that is red or to be watched (at most
+/// ten of each kind), with the first of its cases. Before them is one if the run is incomplete, or
+/// if a requirement was not judged, and a notice for each sampler with features that were not
+/// judged. Empty if there is none of these.
 std::string to_annotations(const harness::RunRecord& record);
 
-/// Removes the report that an earlier run left in `folder`, which is created, so that a run that
-/// ends early leaves none that looks like its own. `keep` holds files that are still to be read.
-/// Throws std::runtime_error with the path and the reason, also where nothing can be written there.
+/// Removes the report of an earlier run from `folder`, so that a run that ends early leaves none
+/// that looks like its own. Creates the folder. `keep` are files that are still to be read. Throws
+/// std::runtime_error with the path and the reason, also if nothing can be written there.
 void withdraw_report(const std::filesystem::path& folder,
                      const std::vector<std::filesystem::path>& keep = {});
 
@@ -87,11 +87,11 @@ void withdraw_report(const std::filesystem::path& folder,
 void write_report(const std::filesystem::path& folder, const harness::RunRecord& record,
                   const ReportExtras& extras = {});
 
-/// A JSON array with one object a row, keys in the order of the struct; without "machine" where it
-/// is empty.
+/// Returns a JSON array with one object per row, with keys in the order of the struct; without
+/// "machine" if it is empty.
 std::string to_json(const std::vector<harness::BenchmarkRecord>& rows);
 
-/// The rows as a table for a terminal, columns aligned, a header line first.
+/// Returns the rows as a table for a terminal, with aligned columns and a header line.
 std::string to_text_table(const std::vector<harness::BenchmarkRecord>& rows);
 
 }  // namespace fairdraw::reports

@@ -13,9 +13,12 @@ namespace fairdraw::reports {
 
 namespace {
 
-constexpr int kVerdictWidth = 12;                           // of "underpowered", the longest
-constexpr std::size_t kLongestMessage = 400;                // of a line; reports have more of it
-constexpr std::string_view kStoredCommand = "./fairdraw ";  // replay lines of a record begin so
+constexpr int kVerdictWidth = 12;                           // length of "underpowered", the longest
+                                                            // verdict
+constexpr std::size_t kLongestMessage = 400;                // in a line; reports have more of the
+                                                            // message
+constexpr std::string_view kStoredCommand = "./fairdraw ";  // replay lines of a record begin with
+                                                            // it
 
 constexpr std::string_view kRed = "31", kYellow = "33", kBold = "1";  // parameters of SGR
 
@@ -38,7 +41,8 @@ std::string notes_text(const harness::RunRecord& record) {
   return text;
 }
 
-// "coverage      mine  12 % of the suite applies to this sampler ...", and what to declare next.
+// Returns "coverage      mine  12 % of the suite applies to this sampler ...", and what to declare
+// next.
 std::string coverage_text(const harness::RunRecord& record) {
   constexpr std::size_t kMostDeclarations = 4;
   std::string text;
@@ -54,13 +58,13 @@ std::string coverage_text(const harness::RunRecord& record) {
   return text;
 }
 
-// As the reader can type it where the run was made.
+// Returns a replay line that the reader can type on the machine of the run.
 std::string replay_text(const std::string& replay, const TerminalStyle& style) {
   if (!replay.starts_with(kStoredCommand)) return terminal_text(replay);
   return terminal_text(style.command + " " + replay.substr(kStoredCommand.size()));
 }
 
-/// A line of a group's head: "  change        Keep a token ...".
+/// Returns a line of a group's head: "  change        Keep a token ...".
 std::string told(const char* what, const std::string& text) {
   return text.empty() ? ""
                       : fmt::format("  {:<{}}  {}\n", what, kVerdictWidth, terminal_text(text));
@@ -102,7 +106,7 @@ std::string terminal_line(const harness::CaseRecord& record) {
                                  terminal_text(record.sampler), terminal_text(record.id));
   if (record.draws > 0) line += fmt::format("  {} draws", grouped(record.draws));
   if (record.p_value) line += "  p " + number_text(record.p_value);
-  // A passed case has nothing to add; every other one says why.
+  // A passed case has nothing to add; every other case says why it did not pass.
   if (record.verdict != harness::Verdict::passed && !record.message.empty()) {
     line += ": " + terminal_text(shortened(record.message, kLongestMessage));
   }

@@ -1,5 +1,5 @@
-// What the pages for people have in common: the verdict in a sentence, numbers, and what a run
-// could have missed.
+// Shared by the pages for people: the verdict in a sentence, numbers, and what a run could have
+// missed.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,11 @@
 
 namespace fairdraw::reports {
 
-/// "2 of 14 cases failed.", "All 12 cases passed; 1 was skipped.", ...: plain text.
+/// Returns "2 of 14 cases failed.", "All 12 cases passed; 1 was skipped.", ..., in plain text.
 std::string verdict_sentence(const harness::RunRecord& record);
 
-/// Returns what to say first: the cause that explains most failures; where none is known, how it
-/// ended.
+/// Returns the sentence to say first: the cause that explains most failures, or if none is known,
+/// how the run ended.
 std::string headline(const harness::RunRecord& record);
 
 /// Sentences about a sampler that passed: what the run shows, and what it does not.
@@ -24,85 +24,87 @@ struct Proof {
   std::vector<std::string> shown, not_shown;
 };
 
-/// Both empty unless the run passed.
+/// Returns the proof of a run; empty unless the run passed.
 Proof proof_of(const harness::RunRecord& record);
 
-/// How the run as a whole ended: the verdict that its exit code means. Underpowered where nothing
-/// failed and the run is incomplete, or what it requires was not judged.
+/// Returns how the run as a whole ended: the verdict that its exit code means. Underpowered if
+/// nothing failed but the run is incomplete, or a requirement was not judged.
 harness::Verdict run_verdict(const harness::RunRecord& record);
 
-/// The same in a word, for titles: "incomplete" comes before all others.
+/// Returns the same as a word, for titles. "incomplete" takes precedence over all others.
 std::string run_word(const harness::RunRecord& record);
 
-/// The case needs attention: failed, error or underpowered.
+/// True if the case needs attention: failed, error or underpowered.
 bool is_red(const harness::CaseRecord& record);
 
-/// Red cases: failed before error before underpowered, of these the first of each check before the
-/// others, and else in the order of the record: the first few show all there is to see.
+/// Returns the red cases: failed before error before underpowered, within each the first case of
+/// every check before the others, and otherwise in the order of the record, so that the first few
+/// cases show all there is to see.
 std::vector<const harness::CaseRecord*> red_cases(const harness::RunRecord& record);
 
-/// Red cases with one cause.
+/// Red cases with the same cause.
 struct FailureGroup {
-  std::string name;  ///< of the cause up to its colon, or what they have in common: "could not be
+  std::string name;  ///< the cause up to its colon, or what the cases have in common: "could not be
                      ///< run"
-  std::string bug;   ///< the whole name of the cause; empty where there is none
+  std::string bug;   ///< the cause's whole name; empty if there is none
   std::string reason;
-  harness::CauseText text;                        ///< what to tell a reader
-  std::vector<const harness::CaseRecord*> cases;  ///< those that name the cause come first
+  harness::CauseText text;                        ///< text for the reader
+  std::vector<const harness::CaseRecord*> cases;  ///< cases that name the cause come first
 };
 
-/// Every red case once, by harness::ranked_causes, the likeliest cause first; behind them failed
-/// cases that no cause explains, those that could not be run, and those with too few draws. None is
-/// empty.
+/// Groups all red cases, each once, by harness::ranked_causes, the likeliest cause first. After
+/// these come failed cases that no cause explains, cases that could not be run, and cases with too
+/// few draws. No group is empty.
 std::vector<FailureGroup> failure_groups(const harness::RunRecord& record);
 
-/// "71 of 79 failed cases", "2 of 5 cases that could not be run": how many a group has.
+/// Returns the size of a group: "71 of 79 failed cases", "2 of 5 cases that could not be run".
 std::string share_text(const FailureGroup& group, const harness::RunRecord& record);
 
-/// What `identify` saw of a sampler: which profile it follows, and where it does otherwise than the
-/// one that it is judged by. Empty where it was not asked.
+/// Returns the findings of `identify` about a sampler: which profile it follows, and where it
+/// deviates from the profile by which it is judged. Empty if it was not run.
 std::string seen_text(const harness::SamplerRecord& sampler);
 
-/// Cases that hold something to watch, in the order of the record.
+/// Returns the cases with something to watch, in the order of the record.
 std::vector<const harness::CaseRecord*> watched_cases(const harness::RunRecord& record);
 
-/// Heads the list of them.
+/// Heading of the list of cases to watch.
 inline constexpr std::string_view kWatchSentence =
     "Suspicious in one look and not confirmed on more draws. Chance does that to one case in a "
     "hundred at most; hardly ever to the same case twice.";
 
-/// 1234567 as "1,234,567".
+/// Returns 1234567 as "1,234,567".
 std::string grouped(std::uint64_t value);
 
-/// 192.4 as "3 min 12 s".
+/// Returns 192.4 as "3 min 12 s".
 std::string duration_text(double seconds);
 
-/// When the run began, as its environment says: "24 November 2026, 22:55 UTC"; empty: it does not.
+/// Returns when the run began, from its environment: "24 November 2026, 22:55 UTC"; empty if not
+/// known.
 std::string date_text(const harness::RunRecord& record);
 
-/// The same as it stands there, which is in the order of time: "2026-11-24T22:55:03Z".
+/// Returns the same as it is stored, in a form that sorts by time: "2026-11-24T22:55:03Z".
 std::string start_of(const harness::RunRecord& record);
 
-/// Four significant digits; "-" where absent.
+/// Returns four significant digits; "-" if absent.
 std::string number_text(const std::optional<double>& value);
 
-/// One line of "what could have gone unnoticed": how small a deviation the passed statistical cases
+/// A line of "what could have gone unnoticed": how small a deviation the passed statistical cases
 /// of one check on one sampler would have found.
 struct Unnoticed {
   std::string sampler, check;
   std::uint64_t cases = 0;
-  double min_discrepancy = 0;  ///< the largest over these cases, a total variation distance
+  double min_discrepancy = 0;  ///< largest over these cases, a total variation distance
 };
 
-/// Heads the table of small mistakes.
+/// Heading of the table of small mistakes.
 inline constexpr std::string_view kSmallMistakesSentence =
     "Draws that small mistakes take, each in the case that finds it first; where the case makes "
     "fewer, the mistake may have passed.";
 
-/// "98,000,000", or that no number of draws suffices.
+/// Returns "98,000,000", or that no number of draws suffices.
 std::string needed_text(const harness::SmallMistake& mistake);
 
-/// In the order in which sampler and check first appear.
+/// Returns the lines in the order in which sampler and check first appear.
 std::vector<Unnoticed> unnoticed(const harness::RunRecord& record);
 
 }  // namespace fairdraw::reports

@@ -9,7 +9,7 @@
 namespace fairdraw::reports {
 namespace {
 
-// report.json is the one that others wait for: it goes first and comes last.
+// report.json goes first and comes last, because others wait for it.
 constexpr const char* kJson = "report.json";
 constexpr const char* kJunit = "junit.xml";
 constexpr const char* kMarkdown = "summary.md";
@@ -40,19 +40,21 @@ void withdraw_report(const std::filesystem::path& folder,
       kept = kept || std::filesystem::equivalent(one, path, error);
     }
     if (kept || std::filesystem::is_directory(std::filesystem::symlink_status(path, error))) {
-      continue;  // a folder of that name is no report; writing says that it is in the way
+      continue;  // a folder of that name is no report; writing the report will name it as an
+                 // obstacle
     }
     std::filesystem::remove(path, error);
     if (error) fail(path, error.message());
   }
-  // Said before a run of minutes, not after it.
+  // Fails before a run of minutes, not after it.
   const PendingFile probe(folder / kJson, "probe");
 }
 
 void write_report(const std::filesystem::path& folder, const harness::RunRecord& record,
                   const ReportExtras& extras) {
   make_folder(folder);
-  // All are written before the first is renamed: a full disk leaves an older report whole.
+  // All files are written before the first is renamed, so that a full disk leaves an older report
+  // whole.
   PendingFile html(folder / kHtml, to_html(record, extras));
   PendingFile markdown(folder / kMarkdown, to_markdown(record));
   PendingFile junit(folder / kJunit, to_junit_xml(record));

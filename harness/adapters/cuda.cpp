@@ -1,5 +1,5 @@
-// The operations of fairdraw/cuda.h behind the contract, whose arrays lie in host memory: a call
-// copies them to the device and its results back (device_arrays.h).
+// Adapts the operations of fairdraw/cuda.h to the contract. The contract's arrays are in host
+// memory, so each call is copied to the device and its results are copied back (device_arrays.h).
 #include "harness/adapters/cuda.h"
 
 #include <array>
@@ -64,7 +64,7 @@ class CudaSampler final : public Sampler {
     if (Error error = moved.upload(state)) return error;
     fairdraw_operation& call = moved.call();
     keep_in_place(given, call);
-    if (given.parameter_is_scalar != 0) {  // a value, which is read on the host
+    if (given.parameter_is_scalar != 0) {  // a scalar is read on the host
       call.temperature = given.temperature;
       call.top_k = given.top_k;
       call.top_p = given.top_p;
@@ -81,7 +81,7 @@ class CudaSampler final : public Sampler {
       const std::int64_t workspace = cuda::workspace_bytes(request, result.logprobs);
       if (Error error = prepare(state, workspace, execution)) return error;
       if (Error error = cuda::sample(request, result, execution)) return error;
-      return moved.download(state);  // which waits, so that the tokens may go
+      return moved.download(state);  // waits for the kernels, so `tokens` may be freed
     }
     if (Error error = prepare(state, cuda::workspace_bytes(call.rows), execution)) return error;
     if (Error error = run_row_operation(call, statuses, execution)) return error;

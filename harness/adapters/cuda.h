@@ -9,11 +9,11 @@
 
 namespace fairdraw::harness {
 
-/// Those that this build and this machine's GPU can run; empty without a GPU.
+/// Returns the samplers that this build and this machine's GPU can run; empty without a GPU.
 std::vector<std::string> cuda_sampler_names();
 
-/// The sampler "cuda", "cuda:cluster" or "cuda:block"; null for any other name. Throws UsageError
-/// with the reason where it cannot run here.
+/// Makes the sampler "cuda", "cuda:cluster" or "cuda:block"; null for any other name. Throws
+/// UsageError with the reason if it cannot run here.
 std::unique_ptr<Sampler> make_cuda_sampler(const std::string& name);
 
 }  // namespace fairdraw::harness

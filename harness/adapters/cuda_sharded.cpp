@@ -1,10 +1,11 @@
-// The sampler cuda:sharded:N behind the contract: fairdraw/cuda_sharded.h with all shards on one
-// GPU, which exchange blocks through memory that all of them address; or, where that would be too
-// much memory for one GPU, through the host.
+// Adapts fairdraw/cuda_sharded.h to the contract as the sampler cuda:sharded:N, with all shards on
+// one GPU. Shards exchange blocks through memory that all of them address. If that would take too
+// much memory for one GPU, blocks go through the host.
 //
-// A shard is a device state of its own: it gets a copy of the call, and reads its columns. Shards
-// meet between what they send and what they receive, because kernels of one that wait for another's
-// could fill the GPU. All shards have to say the same; of masks each has its columns.
+// Each shard is a device state of its own, with a copy of the call of which it reads its columns.
+// All shards finish sending before any of them receives, because kernels that wait for another
+// shard's kernels could fill the GPU. All shards must return the same results; of masks, each
+// returns its columns.
 #include "fairdraw/cuda_sharded.h"
 
 #include <algorithm>
@@ -32,18 +33,19 @@ namespace {
 
 using cuda::ShardedExchange;
 
-/// Of the shards' memory for blocks together. A million rows of two tokens would take 100 GB.
+/// Maximum bytes of peer memory of all shards together. A million rows of two tokens would take 100
+/// GB.
 constexpr std::int64_t kMostPeerBytes = std::int64_t{4} << 30;
 
 constexpr int kBitsOfWord = 32;
 
-/// Columns of a call's processing, from a word of masks on.
+/// Moves the arrays of a call's processing to column `first`, a multiple of 32.
 void split_processing(std::int64_t first, LogitsProcessing& processing) {
   if (processing.prompt_mask.given()) processing.prompt_mask.data += first / kBitsOfWord;
   if (processing.output_counts.given()) processing.output_counts.data += first;
 }
 
-/// Where the vocabulary is split: at whole words of masks, as evenly as these are.
+/// Returns the columns at which the vocabulary is split: whole words of masks, as even as possible.
 std::vector<std::int64_t> word_boundaries(std::int64_t vocab, int shards) {
   std::vector<std::int64_t> boundaries;
   const std::int64_t words = words_for(vocab);
@@ -54,8 +56,8 @@ std::vector<std::int64_t> word_boundaries(std::int64_t vocab, int shards) {
   return boundaries;
 }
 
-/// Calls with a device state for each shard, which are given back when the call is over. Returns
-/// the message of the first error.
+/// Runs `call` with one device state per shard, and releases the states afterwards. Returns the
+/// message of the first error.
 std::string on_devices(int shards,
                        const std::function<Error(const std::vector<DeviceState*>&)>& call) {
   std::vector<DeviceState*> states;
@@ -72,7 +74,7 @@ std::string on_devices(int shards,
   return with_states();
 }
 
-/// A call whose results are arrays of its own, with what the caller's hold.
+/// A copy of a call whose result arrays are its own, with the contents of the caller's.
 class OwnResults {
  public:
   explicit OwnResults(const fairdraw_batch& given) : call_(given) {
@@ -103,7 +105,7 @@ class Shard {
   Shard(const fairdraw_batch& given, DeviceState& state)
       : results_(given), device_(results_.call()), state_(state) {}
 
-  /// boundaries must stay where they are.
+  /// Begins the shard's call. `boundaries` must outlive the call and must not move.
   Error begin(const fairdraw_batch& given, const std::vector<std::int64_t>& boundaries,
               int number) {
     if (Error error = device_.upload(state_)) return error;
@@ -135,7 +137,7 @@ class Shard {
 
   std::int64_t peer_bytes(std::int64_t rows) const { return cuda::peer_bytes(call_, rows); }
 
-  /// Memory for the others' blocks.
+  /// Allocates and clears the memory that receives the other shards' blocks.
   Error make_peer_memory(std::int64_t rows, cuda::ShardedPeers& peers, int number) {
     peers.most_rows = rows;
     peers.bytes = peer_bytes(rows);
@@ -145,7 +147,7 @@ class Shard {
     return {};
   }
   Error use(const cuda::ShardedPeers& peers) { return cuda::use_peers(call_, peers); }
-  /// This shard's block.
+  /// Reads this shard's block to the host.
   Error read_block(ShardedExchange exchange, std::vector<std::byte>& block) const {
     const std::int64_t bytes = call_.bytes(exchange);
     block.resize(static_cast<std::size_t>(bytes));
@@ -156,7 +158,7 @@ class Shard {
     }
     return meet();
   }
-  /// Another's, or its own.
+  /// Writes the block of any shard, also this one, to where this shard receives it.
   Error write_block(ShardedExchange exchange, int shard, const std::vector<std::byte>& block) {
     const auto bytes = static_cast<std::int64_t>(block.size());
     return state_.workspace.upload(at(call_.receive(exchange)) + shard * bytes, block.data(), bytes,
@@ -179,7 +181,7 @@ class Shard {
   const std::deque<std::vector<std::byte>>& arrays() const { return results_.arrays(); }
 
  private:
-  /// Byte of the workspace.
+  /// Returns the offset of an address in the workspace.
   std::int64_t at(const std::byte* place) const {
     return place - static_cast<const std::byte*>(state_.workspace.data());
   }
@@ -191,8 +193,8 @@ class Shard {
   cuda::ShardedCall call_;
 };
 
-/// Copies the results of the first shard into those of a call, if all shards have the same. Arrays
-/// for which is_of_columns(place) holds are left to the caller: each shard has its columns of them.
+/// Copies the results of the first shard to a call, if all shards have the same results. Arrays for
+/// which is_of_columns(place) holds are left to the caller, because each shard has other columns.
 template <class IsOfColumns>
 Error copy_agreed_results(const std::deque<Shard>& shards, const fairdraw_batch& call,
                           const IsOfColumns& is_of_columns) {
@@ -221,7 +223,7 @@ class CudaShardedSampler final : public Sampler {
  public:
   CudaShardedSampler(std::string name, int shards)
       : description_(describe(std::move(name))), shards_(shards) {
-    description_.chains = false;  // drafts are verified over whole rows
+    description_.chains = false;  // because drafts are verified over whole rows
     description_.acceptance_rule = AcceptanceRule::none_stated;
     description_.from_probs_all_filters = true;
     description_.reports_probs = false;
@@ -274,7 +276,7 @@ class CudaShardedSampler final : public Sampler {
     return {};
   }
 
-  /// What a transport does, through the host.
+  /// Exchanges the blocks of all shards through the host, like a transport.
   static Error gather(std::deque<Shard>& shards, ShardedExchange kind) {
     int number = 0;
     std::vector<std::byte> block;
@@ -283,7 +285,7 @@ class CudaShardedSampler final : public Sampler {
       if (block.empty()) return {};  // the call has no such exchange
       for (Shard& to : shards) {
         if (Error error = to.write_block(kind, number, block)) return error;
-        if (Error error = to.meet()) return error;  // the block is read again
+        if (Error error = to.meet()) return error;  // because `block` is filled again
       }
       ++number;
     }
@@ -310,7 +312,7 @@ class CudaShardedSampler final : public Sampler {
     std::int32_t left = 0;
     if (Error error = shards.front().read_undecided(left)) return error;
     if (left < 0) return {ErrorCode::unsupported, "shards disagree about the call"};
-    if (left > 0) {  // rows without filters, those that propose, and others beyond the candidates
+    if (left > 0) {  // rows without filters, rows that propose, rows that candidates leave open
       if (Error error = go(ShardedExchange::tokens)) return error;
       if (Error error = go(ShardedExchange::sums)) return error;
       if (Error error = shards.front().read_undecided(left)) return error;
@@ -321,8 +323,8 @@ class CudaShardedSampler final : public Sampler {
     return go(ShardedExchange::ranks);
   }
 
-  /// The results of the first shard, if all have the same, and of masks and whole rows of
-  /// log-probabilities the columns of each.
+  /// Merges the results: those of the first shard if all shards agree, and each shard's columns of
+  /// masks and of whole rows of log-probabilities.
   static Error put_together(std::deque<Shard>& shards, const std::vector<std::int64_t>& boundaries,
                             const fairdraw_batch& batch) {
     Error disagreement = copy_agreed_results(shards, batch, [&batch](const void* place) {
@@ -343,7 +345,7 @@ class CudaShardedSampler final : public Sampler {
     return {};
   }
 
-  /// Columns begin to end of each row; nothing where there is no array.
+  /// Copies columns begin to end, exclusive, of each row. Does nothing if `to` is null.
   template <class T>
   static void copy_columns(const T* from, T* to, std::int64_t rows, std::int64_t stride,
                            std::int64_t begin, std::int64_t end) {

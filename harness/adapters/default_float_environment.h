@@ -1,11 +1,11 @@
-// Samplers that compute in whatever float environment they find put the caller's aside.
+// Restores the default float environment for samplers that would otherwise compute in the caller's.
 #pragma once
 
 #include <cfenv>
 
 namespace fairdraw::harness {
 
-/// The default rounding mode, no flush to zero, until the end of the scope.
+/// The default rounding mode without flush to zero, until the end of the scope.
 class DefaultFloatEnvironment {
  public:
   DefaultFloatEnvironment() {

@@ -1,4 +1,4 @@
-// What the built-in samplers declare of themselves: the same on every backend.
+// Declares the abilities of the built-in samplers, which are the same on every backend.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ inline SamplerDescription describe(std::string name) {
   return description;
 }
 
-/// Of a sampler that verifies drafts.
+/// Declares the abilities of a sampler that verifies drafts.
 inline void declare_drafts(SamplerDescription& description) {
   description.chains = true;
   description.acceptance_rule = AcceptanceRule::token_wise;

@@ -7,11 +7,12 @@
 namespace fairdraw::harness {
 namespace {
 
-// Addresses keep their residue modulo this, so that a misaligned row is misaligned there too.
+// Device addresses keep the residue of host addresses modulo this number, so that a misaligned row
+// stays misaligned.
 constexpr std::int64_t kAlignment = 64;
 constexpr std::int64_t kSlotAlignment = 256;
 
-/// Device states that no call is using. The runner's threads each take one.
+/// Device states that no call is using. Each thread of the runner takes one.
 class DeviceStates {
  public:
   std::unique_ptr<DeviceState> take(Error& error) {
@@ -48,7 +49,7 @@ std::string on_device(const std::function<Error(DeviceState&)>& call) {
   Error error;
   std::unique_ptr<DeviceState> state = device_states().take(error);
   if (!error) error = call(*state);
-  // Whatever was enqueued reads host memory of the caller: it has to be over before returning.
+  // Enqueued work reads host memory of the caller, so it must end before this returns.
   const Error unfinished = state->stream.get() == nullptr ? Error{} : state->stream.synchronise();
   if (!error) error = unfinished;
   if (!error) device_states().give_back(std::move(state));
@@ -99,7 +100,7 @@ Error DeviceArrays::download(DeviceState& state) const {
 Error prepare(DeviceState& state, std::int64_t bytes, cuda::Execution& execution) {
   execution.stream = state.stream.get();
   execution.workspace_bytes = bytes;
-  constexpr std::int64_t kFewestBytes = 256;  // a block, not null, in an empty batch too
+  constexpr std::int64_t kFewestBytes = 256;  // not null, even for an empty batch
   if (Error error = state.workspace.reserve(std::max(bytes, kFewestBytes))) return error;
   execution.workspace = state.workspace.data();
   return {};

@@ -1,6 +1,6 @@
-// The arrays of one call on the device: copied there and back, results included, so that what the
-// sampler leaves untouched comes back as it was. Everything else in the block is NaN, so that a
-// read outside a row shows.
+// The arrays of one call on the device, copied there and back. Results are copied too, so that
+// untouched parts come back as they were. The rest of the block is NaN, so that reads outside a row
+// show.
 #pragma once
 
 #include <cstddef>
@@ -17,28 +17,28 @@
 
 namespace fairdraw::harness {
 
-/// What a call needs on the device. Kept from call to call, and from sampler to sampler.
+/// The device resources of a call, reused by later calls of any sampler.
 struct DeviceState {
   cuda::Stream stream;
   cuda::DeviceBuffer arrays, workspace;
 };
 
-/// Calls with a state that no other call is using, and waits until all that was enqueued is over.
+/// Runs `call` with a state that no other call is using, and waits until all enqueued work is over.
 /// Returns the message of the first error.
 std::string on_device(const std::function<Error(DeviceState&)>& call);
 
-/// Each array at a place of its own in one block of device memory.
+/// The arrays of a call, each with its own place in one block of device memory.
 class DeviceArrays {
  public:
-  /// Plans a place for `bytes` bytes at `host`; null stays null. Returns its number.
+  /// Plans a place for `bytes` bytes of `host`, and returns its number. A null array stays null.
   std::size_t add(const void* host, std::int64_t bytes);
-  /// As add, for a result: download() brings it back.
+  /// Does as add() for a result, which download() copies back.
   std::size_t add_result(void* host, std::int64_t bytes);
 
   Error upload(DeviceState& state);
   Error download(DeviceState& state) const;
 
-  /// Where array `number` lies on the device, after upload().
+  /// Returns the device address of array `number`. Precondition: after upload().
   template <class T>
   T* at(std::size_t number) const {
     const Array& array = arrays_[number];
@@ -56,7 +56,7 @@ class DeviceArrays {
   char* base_ = nullptr;
 };
 
-/// A call of the contract with its arrays on the device. `Arrays` is another type in tests alone.
+/// A call of the contract with its arrays on the device. Only tests use another type `Arrays`.
 template <class Call, class Arrays = DeviceArrays>
 class DeviceCall {
  public:
@@ -82,7 +82,7 @@ class DeviceCall {
   }
   Error download(DeviceState& state) const { return arrays_.download(state); }
 
-  /// After upload(): every pointer is one of the device.
+  /// Returns the call. After upload(), all its pointers are device addresses.
   Call& call() { return call_; }
 
  private:
@@ -90,8 +90,9 @@ class DeviceCall {
   Arrays arrays_;
 };
 
-/// After upload(): where the result of an operation is the memory of its rows, it is that on the
-/// device too, and came there with the rows. Nothing for other calls.
+/// Makes the result the memory of the rows on the device too, if the given operation works in
+/// place; upload() copied it there with the rows. Does nothing for other calls. Precondition: after
+/// upload().
 template <class Call>
 void keep_in_place(const Call& given, Call& moved) {
   if constexpr (requires { moved.values = moved.result; }) {
@@ -99,7 +100,8 @@ void keep_in_place(const Call& given, Call& moved) {
   }
 }
 
-/// After upload(): the library takes a scalar seed as a value, which is read on the host.
+/// Keeps a scalar seed on the host, because the library reads it there and takes it as a value.
+/// Precondition: after upload().
 template <class Call>
 void keep_host_seed(const Call& given, Call& moved) {
   if (given.seed_is_scalar == 0) return;
@@ -107,7 +109,7 @@ void keep_host_seed(const Call& given, Call& moved) {
   moved.offset = given.offset;
 }
 
-/// Gives a call the state's stream, and a workspace of `bytes`.
+/// Gives a call the stream of the state, and a workspace of `bytes` bytes.
 Error prepare(DeviceState& state, std::int64_t bytes, cuda::Execution& execution);
 
 }  // namespace fairdraw::harness

@@ -10,7 +10,7 @@
 namespace fairdraw::harness {
 namespace {
 
-// Most tokens of a request, prompt and output together.
+// Maximum tokens of a request, prompt and output together.
 constexpr std::int32_t kMostTokens = 8192;
 
 BatchRequest request_of(const fairdraw_event& event, std::int64_t row,
@@ -70,7 +70,7 @@ Error KeptBatch::step(const fairdraw_event& event) {
   return sample_ ? step_by_call(event) : step_processor(event);
 }
 
-/// Row i of the call is that of slot i.
+/// Steps with a call whose row i is slot i.
 Error KeptBatch::step_by_call(const fairdraw_event& event) {
   const auto slots = static_cast<std::size_t>(event.slots);
   const auto words = static_cast<std::size_t>(words_for(event.vocab));
@@ -115,7 +115,7 @@ Error KeptBatch::step_by_call(const fairdraw_event& event) {
   return {};
 }
 
-/// The processor takes rows in the order of slots.
+/// Steps with the processor, which takes rows in the order of slots.
 Error KeptBatch::step_processor(const fairdraw_event& event) {
   const auto slots = static_cast<std::size_t>(event.slots);
   const auto words = static_cast<std::size_t>(words_for(event.vocab));
@@ -174,7 +174,7 @@ std::string KeptBatch::run(const fairdraw_event& event, const Execution& executi
     case FAIRDRAW_EVENT_STEP:
       error = step(event);
       break;
-    default:  // evicted or over: all that there is to know comes again with its return
+    default:  // evicted or finished; a request that returns brings its whole state again
       error = state_->remove(state_->id_at(event.slot[0]));
   }
   return error ? error.message : std::string();

@@ -1,5 +1,5 @@
-// The library's running batch behind the contract's events: requests in a BatchState, stepped by a
-// FusedSamplingProcessor, or by a caller's own call over BatchState::sample_request().
+// Adapts the library's running batch to the contract's events: requests are kept in a BatchState,
+// and stepped by a FusedSamplingProcessor or by the caller's call on BatchState::sample_request().
 #pragma once
 
 #include <functional>
@@ -13,19 +13,19 @@
 
 namespace fairdraw::harness {
 
-/// The request that an add or a restore brings in one of its rows, and what it drew before. Its
-/// first_offset is such that the offset of its next token is that plus the length of the output.
+/// Returns the request of row `row` of an add or restore event, with the tokens that it drew
+/// before. The offset of its next token is its first_offset plus the length of the output.
 RequestSnapshot snapshot_of(const fairdraw_event& event, std::int64_t row, RequestId id);
 
 class KeptBatch {
  public:
-  /// A call over the rows of all slots, of which those of the step are active.
+  /// A call over the rows of all slots; only the rows of the step are active.
   using Sample = std::function<Error(const SampleRequest& request, const SampleResult& result)>;
 
   KeptBatch() = default;
   explicit KeptBatch(Sample sample) : sample_(std::move(sample)) {}
 
-  /// Returns an empty string, or why the event was refused.
+  /// Runs an event. Returns an empty string, or the reason why the event was refused.
   std::string run(const fairdraw_event& event, const Execution& execution);
 
  private:
@@ -38,7 +38,7 @@ class KeptBatch {
   Sample sample_;
   std::unique_ptr<BatchState> state_;
   std::unique_ptr<FusedSamplingProcessor> processor_;
-  RequestId last_ = 0;  // ids are those of the state: a request that is restored has another one
+  RequestId last_ = 0;  // ids of the state: a restored request gets a new one
 };
 
 }  // namespace fairdraw::harness

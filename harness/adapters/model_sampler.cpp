@@ -13,7 +13,7 @@
 namespace fairdraw::harness {
 namespace {
 
-// ln of the share of a token among weights that sum to `total`.
+// Returns ln of the share of a token's weight in a sum of weights, `total`.
 float log_share(reference::RowWeight weight, reference::RowWeight total) {
   return static_cast<float>(std::log(static_cast<double>(weight)) -
                             std::log(static_cast<double>(total)));
@@ -126,7 +126,7 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
   const DefaultFloatEnvironment scope;
   chosen_from_ = proposed_from_ = {};
   std::vector<reference::IntegerRow> rows;
-  std::vector<Row> given;  // the same rows, for what is reported of them
+  std::vector<Row> given;  // the same rows, for their reports
   const auto vocab = static_cast<std::size_t>(batch.vocab);
   for (std::int64_t r = 0; r < batch.rows; ++r) {
     const bool active = batch.active == nullptr || batch.active[r] != 0;
@@ -187,7 +187,7 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
       const std::int32_t token = ok ? draw(batch, *row, output, sample) : -1;
       batch.tokens[at] = token;
       if (batch.logprob == nullptr) continue;
-      const bool in_vocab = token >= 0 && token < batch.vocab;  // a mutated step may leave it
+      const bool in_vocab = token >= 0 && token < batch.vocab;  // false in some mutants
       if (!in_vocab) {
         batch.logprob[at] = batch.logprob_filtered[at] = -std::numeric_limits<float>::infinity();
         continue;

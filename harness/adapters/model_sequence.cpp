@@ -1,5 +1,5 @@
-// The model as a sampler that keeps the requests of a running batch: a step is a call that is given
-// the whole of them.
+// Makes the model a sampler that keeps the requests of a running batch. A step is one call with all
+// of them.
 #include <fmt/format.h>
 
 #include "harness/adapters/decode.h"

@@ -1,6 +1,6 @@
-// An operation of the contract as fairdraw/sampling.h has it: views over the call's own arrays,
-// wherever they lie, and the call, the same on every backend. Scalar parameters are read here, so
-// they lie in host memory.
+// Translates an operation of the contract to fairdraw/sampling.h: views over the call's own arrays
+// in host or device memory, and the call, which is the same on every backend. Scalar parameters are
+// read here, so they must be in host memory.
 #pragma once
 
 #include "fairdraw/cuda.h"
@@ -10,8 +10,8 @@
 
 namespace fairdraw::harness {
 
-/// What the library's operations are, of those of the contract. Log-softmax is the report of raw
-/// log-probabilities, for every token of a row. There is none that masks by min_p.
+/// Declares the contract's operations that the library has. Log-softmax is the report of raw
+/// log-probabilities for every token of a row. The library has no mask by min_p.
 inline void declare_operations(SamplerDescription& description) {
   description.softmax = description.log_softmax = true;
   description.top_k_mask_logits = true;
@@ -27,15 +27,15 @@ inline FloatRows float_result_of(const fairdraw_operation& call) {
   return {static_cast<float*>(call.result), call.rows, call.result_stride};
 }
 
-/// The one parameter of the call, which is given.
+/// Returns the only parameter of the call. Precondition: it is given.
 template <class T>
 PerRequest<T> parameter_of(const fairdraw_operation& call, const T* values) {
   if (call.parameter_is_scalar != 0) return values[0];
   return {values, call.rows};
 }
 
-/// The request whose report of raw log-probabilities is log-softmax. It draws a token too, into
-/// `tokens` [rows].
+/// Returns the request whose report of raw log-probabilities is the log-softmax. It also draws a
+/// token per row, into `tokens` [rows].
 inline SampleRequest logarithms_request_of(const fairdraw_operation& call) {
   SampleRequest request;
   request.logits = rows_of(call);
@@ -51,11 +51,12 @@ inline SampleResult logarithms_result_of(const fairdraw_operation& call, std::in
   return result;
 }
 
-/// Calls it, unless it is log-softmax.
+/// Runs the operation, unless it is log-softmax.
 template <class Execution>
 Error run_row_operation(const fairdraw_operation& call, View<RowStatus> statuses,
                         const Execution& execution) {
-  // The type of `execution` picks the backend: its namespace is searched for each call too.
+  // The type of `execution` picks the backend, because argument-dependent lookup searches its
+  // namespace.
   switch (call.kind) {
     case FAIRDRAW_OPERATION_SOFTMAX:
       return softmax(rows_of(call), parameter_of(call, call.temperature), float_result_of(call),

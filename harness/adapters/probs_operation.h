@@ -1,5 +1,5 @@
-// A batch of probabilities as one of the operations of fairdraw/sampling.h: which one it asks for,
-// and the call, the same on every backend.
+// Runs a batch of probabilities as an operation of fairdraw/sampling.h: finds the operation that
+// the batch asks for, and calls it, in the same way on every backend.
 #pragma once
 
 #include <string>
@@ -11,22 +11,23 @@
 
 namespace fairdraw::harness {
 
-/// Filters of one operation on probabilities. There is none that combines min_p with the others.
+/// The filters of an operation on probabilities. No operation combines min_p with the others.
 struct ProbsOperation {
   bool top_k = false, top_p = false, min_p = false;
-  std::string refused;  ///< why no operation does what the batch asks for; empty: one does
+  std::string refused;  ///< why no operation does what the batch asks for, or empty
 };
 
-/// A filter belongs to the operation where a row of the batch sets it to anything but its default,
-/// so that the operation sees every bad value too. Reads the parameters, which lie in host memory.
+/// Finds the operation of a batch. It has each filter that some row sets to anything but the
+/// default, so that it sees every bad value too. Precondition: the parameters are in host memory.
 ProbsOperation probs_operation(const fairdraw_batch& batch);
 
-/// Calls it. The filters, seeds, offsets and indices are those of the request; of the results it
-/// gives tokens and statuses.
+/// Calls the operation with the filters, seeds, offsets and indices of the request. It gives tokens
+/// and statuses, and no other results.
 template <class Execution>
 Error sample_from_probs(const ProbsOperation& operation, const SampleRequest& request,
                         const SampleResult& result, const Execution& execution) {
-  // The type of `execution` picks the backend: its namespace is searched for each call too.
+  // The type of `execution` picks the backend, because argument-dependent lookup searches its
+  // namespace.
   const RowsView& probs = request.logits;
   const DrawOptions options = {request.seed, request.offset, request.indices, request.num_samples};
   const DrawResult draws = {result.tokens, result.statuses};

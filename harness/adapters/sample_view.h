@@ -1,5 +1,5 @@
-// A batch of the contract as fairdraw/sample.h has it: views over the batch's own arrays, wherever
-// they lie. Scalar seeds are read here, so they lie in host memory.
+// Translates a batch of the contract to fairdraw/sample.h: views over the batch's own arrays in
+// host or device memory. Scalar seeds are read here, so they must be in host memory.
 #pragma once
 
 #include "fairdraw/sample.h"
@@ -7,25 +7,25 @@
 
 namespace fairdraw::harness {
 
-/// An optional array.
+/// Returns a view of an optional array.
 template <class T>
 View<T> view_or_none(T* data, std::int64_t size) {
   return data != nullptr ? View<T>(data, size) : View<T>();
 }
 
-/// Where a call of the contract has statuses, as the kernels write them.
+/// Returns the statuses of a call of the contract as a view that the library writes.
 inline View<RowStatus> statuses_of(std::int32_t* statuses, std::int64_t size) {
   return view_or_none(reinterpret_cast<RowStatus*>(statuses), size);
 }
 
-/// Seeds or offsets: one for the call, or `size` of them.
+/// Returns seeds or offsets: one for the call, or `size` of them.
 inline PerRequest<std::uint64_t> seeds_of(const std::uint64_t* values, std::int32_t is_scalar,
                                           std::int64_t size) {
   if (is_scalar != 0) return values[0];
   return {values, size};
 }
 
-/// The processing of so many rows; neutral where there is none.
+/// Returns the processing of `rows` rows; neutral if none is given.
 inline LogitsProcessing processing_of(const fairdraw_processing& given, std::int64_t rows,
                                       std::int64_t vocab) {
   LogitsProcessing processing;
@@ -97,7 +97,8 @@ inline SampleRequest sample_request_of(const fairdraw_batch& batch) {
   return request;
 }
 
-/// `statuses`: the contract has plain integers.
+/// Returns the results of a batch. `statuses` are given apart, because the contract has plain
+/// integers.
 inline SampleResult sample_result_of(const fairdraw_batch& batch, View<RowStatus> statuses) {
   const std::int64_t tokens = batch.outputs * batch.num_samples;
   SampleResult result;

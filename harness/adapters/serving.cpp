@@ -16,7 +16,7 @@
 namespace fairdraw::harness {
 namespace {
 
-/// A sampler of rows and what is added to it.
+/// A sampler of rows with the calls of serving added.
 class ServingSampler : public Serves<> {
  public:
   explicit ServingSampler(std::unique_ptr<Sampler> rows)

@@ -10,7 +10,7 @@
 namespace fairdraw::harness {
 namespace {
 
-/// One shard: its part of the request, and its own results.
+/// A shard with its columns of the request and its own results.
 class Shard {
  public:
   Shard(const ShardedRequest& whole, const SampleResult& wanted, int number)
@@ -28,7 +28,8 @@ class Shard {
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 
-  /// The mask's columns into the whole one. Padding was left as it was.
+  /// Copies the shard's columns of the mask into the whole mask. Padding rows are left as they
+  /// were.
   void merge_mask(const SampleRequest& whole, const SampleResult& wanted) const {
     if (!wanted.mask.given()) return;
     for (std::int64_t row = 0; row < wanted.mask.rows; ++row) {
@@ -42,7 +43,7 @@ class Shard {
     }
   }
 
-  /// The shard's own output into the whole result.
+  /// Copies the shard's own outputs into the whole result.
   void copy_output(const SampleResult& wanted, std::int64_t output, std::int64_t samples) const {
     const auto copy = [output](const auto& from, const auto& to, std::int64_t each) {
       if (!to.given()) return;
@@ -70,7 +71,7 @@ class Shard {
     const auto own = [](auto& storage, const auto& view) {
       storage.assign(static_cast<std::size_t>(view.given() ? view.size : 0), {});
       if (!view.given()) return view;
-      if (storage.empty()) storage.resize(1);  // an empty array is given, too
+      if (storage.empty()) storage.resize(1);  // an empty array still counts as given
       return std::decay_t<decltype(view)>(storage.data(), view.size);
     };
     result.tokens = own(tokens_, wanted.tokens);
@@ -101,7 +102,7 @@ class Shard {
   std::vector<float> logprob_, logprob_filtered_, values_, top_values_;
 };
 
-/// Moves the blocks of shards until all calls are done.
+/// Copies blocks between the shards until all calls are done.
 Error exchange_all(const std::vector<std::unique_ptr<Shard>>& shards, const ShardFaults& faults,
                    ShardTraffic& sent) {
   while (shards.front()->call.block_bytes() > 0) {

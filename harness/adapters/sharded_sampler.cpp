@@ -1,5 +1,5 @@
-// The sampler sharded:N behind the contract: each call of it is split in N shards, and what they
-// say is put together again.
+// Adapts calls in N shards to the contract as the sampler sharded:N. Each call is split, and the
+// shards' results are put together again.
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kMostShards = 64;
 
-/// -inf as the lowest bytes of a word.
+/// Returns -inf in the low bytes of a word.
 std::uint32_t minus_infinity_of(DType dtype) {
   if (dtype == DType::float32) return 0xff800000U;
   return dtype == DType::float16 ? 0xfc00U : 0xff80U;
@@ -28,8 +28,8 @@ class ShardedSampler final : public Serves<> {
  public:
   ShardedSampler(std::string name, int shards, ShardFaults faults)
       : description_(describe(std::move(name))), shards_(shards), faults_(std::move(faults)) {
-    execution_.threads = 1;       // the runner has its own, one a case
-    description_.chains = false;  // drafts are verified over whole rows
+    execution_.threads = 1;       // the runner has one thread per case
+    description_.chains = false;  // because drafts are verified over whole rows
     description_.acceptance_rule = AcceptanceRule::none_stated;
     description_.from_probs_all_filters = description_.scripted_words = true;
     description_.processing = true;
@@ -122,14 +122,15 @@ class ShardedSampler final : public Serves<> {
     return faults_.boundaries ? faults_.boundaries(vocab) : equal_boundaries(vocab, shards_);
   }
 
-  /// A call over whole rows, in shards.
+  /// Samples whole rows in shards.
   Error sample_all(ShardedRequest& whole, const SampleResult& result) const {
     const std::vector<std::int64_t> boundaries = boundaries_of(whole.rows.logits.vocab);
     whole.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
     return sample_in_shards(whole, result, execution_, nullptr, faults_);
   }
 
-  /// The call's rows, with -inf where the mask has no bit. They may be the result's own memory.
+  /// Writes the call's rows, with -inf for tokens that are not in the mask. The result may be the
+  /// memory of the rows.
   static void write_masked(const fairdraw_operation& call, const BitRows<std::uint32_t>& mask) {
     const auto bytes = static_cast<std::size_t>(element_bytes(call.dtype));
     const std::uint32_t dropped = minus_infinity_of(static_cast<DType>(call.dtype));
@@ -142,7 +143,7 @@ class ShardedSampler final : public Serves<> {
         const std::uint32_t word = mask.data[row * mask.row_stride + id / 32];
         const bool is_kept = ((word >> (id % 32)) & 1U) != 0;
         const std::size_t at = static_cast<std::size_t>(id) * bytes;
-        // Little endian: the low bytes of the pattern are those of a 16-bit value.
+        // Little endian: the low bytes of `dropped` are those of a 16-bit value.
         std::memmove(to + at, is_kept ? from + at : reinterpret_cast<const std::byte*>(&dropped),
                      bytes);
       }
@@ -153,7 +154,7 @@ class ShardedSampler final : public Serves<> {
   int shards_;
   ShardFaults faults_;
   Execution execution_;
-  // Every rank keeps the same requests; a step is one sharded call.
+  // The requests that every rank would keep; a step is one sharded call.
   KeptBatch batch_{[this](const SampleRequest& request, const SampleResult& result) {
     ShardedRequest whole;
     whole.rows = request;

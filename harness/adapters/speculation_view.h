@@ -1,5 +1,5 @@
-// Chains and requests with drafted tokens of the contract, as fairdraw/sampling.h and
-// fairdraw/speculative.h have them: views over the call's own arrays, wherever they lie.
+// Translates chains and requests with drafted tokens of the contract to fairdraw/sampling.h and
+// fairdraw/speculative.h: views over the call's own arrays in host or device memory.
 #pragma once
 
 #include "fairdraw/sampling.h"
@@ -66,7 +66,7 @@ inline LawFilters draft_filters_of(const fairdraw_verification& call) {
   return filters;
 }
 
-/// `rows` of the draft's distribution.
+/// Returns the draft's distribution, `rows` rows.
 inline RowsView draft_of(const fairdraw_verification& call, std::int64_t rows) {
   return {call.draft, static_cast<DType>(call.dtype), rows, call.vocab, call.vocab};
 }
@@ -93,7 +93,8 @@ inline VerifyChainRequest chain_request_of(const fairdraw_verification& call) {
           tree.draft_filters};
 }
 
-/// `statuses`: the contract has plain integers.
+/// Returns the results of a call. `statuses` are given apart, because the contract has plain
+/// integers.
 inline VerifyChainResult chain_result_of(const fairdraw_verification& call,
                                          View<RowStatus> statuses) {
   return {{call.tokens, call.batch * (call.max_draft + 1)},

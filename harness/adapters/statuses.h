@@ -1,4 +1,4 @@
-// The library's statuses on their way to the contract, which has plain integers.
+// Converts the library's statuses to the plain integers of the contract.
 #pragma once
 
 #include <algorithm>

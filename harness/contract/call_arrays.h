@@ -1,8 +1,9 @@
-// The arrays of the contract's calls, each described once. Whatever walks over the arrays of a call
-// (guards, hashes, copies to a device and back, names in messages) derives from this.
+// The arrays of the contract's calls, each described once. Everything that walks over the arrays of
+// a call (guards, hashes, copies to a device and back, names in messages) derives from this
+// description.
 //
-// The C structs themselves say the rest: `const T*` is an input, `T*` a result, T the type of a
-// value, and void that of the call's dtype.
+// The C structs say the rest: `const T*` is an input, `T*` a result, T is the type of a value, and
+// void stands for the call's dtype.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@ namespace fairdraw::harness {
 
 constexpr std::int64_t words_for(std::int64_t vocab) { return (vocab + 31) / 32; }
 
-/// Bytes of a value of `dtype`, as fairdraw_batch has it.
+/// Returns the bytes of a value of `dtype`, a dtype of fairdraw_batch.
 constexpr std::int64_t element_bytes(std::uint32_t dtype) { return dtype == 0 ? 4 : 2; }
 
 /// One array: `rows` rows of `width` values, `stride` values apart.
@@ -27,24 +28,24 @@ struct CallArray {
   std::int64_t value_bytes = 0;
   std::int64_t rows = 0, width = 0, stride = 0;
 
-  /// Bytes from the first value to the end of the last row; 0 where the sizes make no sense, which
-  /// is for the sampler to refuse.
+  /// Returns the bytes from the first value to the end of the last row. Returns 0 if the sizes make
+  /// no sense; the sampler must refuse such a call.
   constexpr std::int64_t bytes() const {
     const bool sensible = rows > 0 && width > 0 && stride >= 0;
     return sensible ? ((rows - 1) * stride + width) * value_bytes : 0;
   }
 };
 
-/// True for a pointer of a call that the sampler writes to.
+/// True if the sampler writes to this pointer of a call.
 template <class Pointer>
 inline constexpr bool is_result =
     !std::is_const_v<std::remove_pointer_t<std::remove_cvref_t<Pointer>>>;
 
-/// What a pointer of a call points to.
+/// The type of the values that a pointer of a call points to.
 template <class Pointer>
 using ValueOf = std::remove_const_t<std::remove_pointer_t<std::remove_cvref_t<Pointer>>>;
 
-/// A field of a field.
+/// Accessor of a field within a field.
 template <class Outer, class Inner>
 struct NestedField {
   template <class Of>
@@ -53,8 +54,8 @@ struct NestedField {
   }
 };
 
-/// Hands the arrays of `call` to visit(field, CallArray): field(call) is the pointer, and field(x)
-/// the member of the same name of any other struct.
+/// Passes the arrays of `call` to visit(field, CallArray). field(call) is the pointer; field(x) is
+/// the member of the same name in any other struct.
 template <class Call, class Visit>
 class ArrayDescriber {
  public:
@@ -95,11 +96,12 @@ class ArrayDescriber {
   const Visit& visit_;
 };
 
-// The name of a member, and the field: two arguments.
+// Expands to two arguments: the name of a member, and its accessor.
 #define FAIRDRAW_FIELD(member) \
   #member, [](auto& of) constexpr -> decltype((of.member)) { return of.member; }
 
-/// CallArrays<Call>::each(call, visit) describes all arrays of a call, in one order.
+/// Descriptions of the arrays of each type of call: CallArrays<Call>::each(call, visit) visits all
+/// of them in a fixed order.
 template <class Call>
 struct CallArrays;
 
@@ -109,7 +111,7 @@ struct ListNames {
 
 template <>
 struct CallArrays<fairdraw_processing> {
-  /// visit(ListNames, field) of each fairdraw_token_lists.
+  /// Calls visit(ListNames, field) for each fairdraw_token_lists.
   template <class Visit>
   static constexpr void each_lists(const Visit& visit) {
     const auto lists = [&visit](const char* /*name*/, auto field, const ListNames& names) {
@@ -149,7 +151,7 @@ struct CallArrays<fairdraw_processing> {
     });
   }
 
-  /// Those of call.processing, as arrays of the call.
+  /// Describes the arrays of call.processing as arrays of the call.
   template <class Call, class Visit>
   static constexpr void each_of(const Call& call, const Visit& visit) {
     const auto within = [&](const char* /*name*/, auto outer) {
@@ -205,12 +207,12 @@ struct CallArrays<fairdraw_operation> {
     const std::int64_t parameters = call.parameter_is_scalar != 0 ? 1 : rows;
     const ArrayDescriber arrays(call, visit);
     arrays.required_rows(FAIRDRAW_FIELD(values), rows, call.vocab, call.row_stride);
-    // Which parameter is given is decided by the kind.
+    // The kind of the operation decides which parameter must be given.
     arrays.optional(FAIRDRAW_FIELD(temperature), parameters);
     arrays.optional(FAIRDRAW_FIELD(top_k), parameters);
     arrays.optional(FAIRDRAW_FIELD(top_p), parameters);
     arrays.optional(FAIRDRAW_FIELD(min_p), parameters);
-    const auto result = [&](const char* name, auto field) {  // of a dtype of its own
+    const auto result = [&](const char* name, auto field) {  // has its own dtype
       visit(field, CallArray{name, false, element_bytes(call.result_dtype), rows, call.vocab,
                              call.result_stride});
     };
@@ -219,7 +221,8 @@ struct CallArrays<fairdraw_operation> {
   }
 };
 
-/// visit(pointer, CallArray) of every array of a call, given or not. It may change the pointer.
+/// Calls visit(pointer, CallArray) for every array of a call, given or not. `visit` may change the
+/// pointer.
 template <class Call, class Visit>
 constexpr void each_array(Call& call, const Visit& visit) {
   CallArrays<std::remove_const_t<Call>>::each(
@@ -239,7 +242,7 @@ struct NamedArray {
   const void* first;
 };
 
-/// The arrays that a call gives, by name: for messages about addresses.
+/// Lists the arrays that a call gives, with their names, for messages about addresses.
 template <class Call>
 std::vector<NamedArray> named_arrays(const Call& call) {
   std::vector<NamedArray> names;

@@ -1,4 +1,4 @@
-// What ends a run, and not the one case in which it is found.
+// Exceptions that end the whole run, not only the case in which they are thrown.
 #pragma once
 
 #include "harness/contract/usage_error.h"

@@ -1,4 +1,4 @@
-// Texts from outside (exceptions, what plugins say) as people may be shown them.
+// Makes texts from outside (exceptions, messages of plugins) fit to be shown to people.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,15 @@
 
 namespace fairdraw::harness {
 
-/// Bytes of a text that a case keeps: a report of hundreds of cases still opens at once.
+/// Maximum bytes of a text that a case keeps, so that a report of hundreds of cases opens at once.
 inline constexpr std::size_t kLongestText = 2000;
 
-/// At most `most` bytes of the text, without half a character at the end, and how much it was.
+/// Returns the text cut to at most `most` bytes without splitting a character. A text that was cut
+/// states its full length.
 std::string cut_text(std::string text, std::size_t most = kLongestText);
 
-/// The sentence of an exception, cut. Of one that only a programmer can read, what it
-/// means: too little memory, say.
+/// Returns the message of an exception, cut. A message that only a programmer understands is
+/// replaced by its meaning, such as too little memory.
 std::string error_text(const std::exception& error);
 
 }  // namespace fairdraw::harness

@@ -8,7 +8,8 @@ namespace fairdraw::harness {
 class Interruptible {
  public:
   virtual ~Interruptible() = default;
-  /// A call that has not answered by then is ended, and the sampler is broken.
+  ///   Sets the deadline. A call that has not answered by `end` is ended, and the sampler is then
+  ///   broken.
   virtual void end_calls_at(RunningClock::time_point end) = 0;
 };
 

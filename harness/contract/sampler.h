@@ -1,4 +1,4 @@
-// The contract of a system under test: what it says of itself, and the one call that runs it.
+// The contract of a sampler under test: its description of itself, and the calls that run it.
 #pragma once
 
 #include <memory>
@@ -13,86 +13,86 @@ namespace fairdraw::harness {
 
 struct ServingCall;  // harness/contract/serving.h
 
-/// Which draws must be independent of each other, and which equal: what a sampler promises of its
-/// random bits. Where a promise is not made, neither is tested.
+/// The sampler's promises about its random bits: which draws are independent of each other, and
+/// which are equal. A promise that is not made is not tested.
 struct RandomnessContract {
-  bool seeds = true;    ///< different seeds (neighbours too): independent
-  bool offsets = true;  ///< different offsets of one seed, as steps of serving have: independent
-  bool outputs = true;  ///< outputs of a call that share one scalar seed: independent
-  bool samples = true;  ///< samples of one output: independent
+  bool seeds = true;    ///< different seeds, also neighbours, give independent draws
+  bool offsets = true;  ///< different offsets of a seed, like steps of serving, are independent
+  bool outputs = true;  ///< outputs of a call with one scalar seed are independent
+  bool samples = true;  ///< samples of one output are independent
   bool purposes =
       true;  ///< draft, acceptance, recovery and bonus of one (seed, offset): independent
-  bool replays = true;  ///< the same seeds and offsets again: equal
+  bool replays = true;  ///< the same seeds and offsets give the same draws again
 };
 
-/// By which rule drafts are accepted. Every lossless rule gives what is emitted the target's
-/// distribution, and that is asked of all of them. Which drafts are accepted, how often, and what
-/// comes instead of each, is the rule's own: it is judged only where a rule is declared.
+/// The rule by which drafts are accepted. Under every lossless rule the emitted tokens have the
+/// target's distribution; all samplers are tested for that. Which drafts are accepted, how often,
+/// and which token replaces each, depends on the rule: that is judged only if a rule is declared.
 enum class AcceptanceRule {
   none_stated,
-  token_wise,  ///< each draft by a test of its own: min(1, p / q), siblings one after the other
-  block,       ///< a chain as a whole (Sun et al. 2024, Algorithm 2); of trees nothing is stated
+  token_wise,  ///< each draft by its own test, min(1, p / q); siblings one after another
+  block,       ///< a chain as a whole (Sun et al. 2024, Algorithm 2); nothing stated for trees
 };
 
-/// What a sampler that verifies drafts takes and gives: all of it, unless it says otherwise, which
-/// callables of Python can. What it does not take it is not asked for.
+/// Abilities of a sampler that verifies drafts. By default it has all of them; Python callables may
+/// decline some. Inputs that a sampler does not take are not sent to it.
 struct DraftContract {
-  /// Knowledge of the drafts' distribution where they are verified against logits.
+  /// Forms of the draft distribution that the sampler takes when it verifies against logits.
   bool unknown = true, probs = true, logits = true;
-  /// Requests with a fault: rows that are no distribution, ids outside of the vocabulary, drafts
-  /// that their own distribution never gives, lengths that do not fit.
+  /// Takes faulty requests: rows that are no distribution, ids outside the vocabulary, drafts that
+  /// their own distribution never gives, lengths that do not fit.
   bool faults = true;
-  /// Counts all positions of a chain that pass the token-wise test; else no more than
-  /// those before the first that does not.
+  /// Counts all positions of a chain that pass the token-wise test; otherwise counts at most the
+  /// positions before the first that fails.
   bool counts_all = true;
 };
 
-/// What a sampler declares. A check that needs an ability the sampler lacks is skipped, with the
-/// ability as the reason.
+/// Abilities that a sampler declares. A check is skipped if it needs an ability that the sampler
+/// lacks; the report names that ability as the reason.
 struct SamplerDescription {
   std::string name;  ///< as given to --sampler, e.g. "cpu:avx2"
   std::string version;
-  std::string semantics;       ///< profile that it follows unless the user names another
+  std::string semantics;       ///< the profile that it follows unless the user names another
   bool exact_integer = false;  ///< claims the integer arithmetic: tokens are compared bit for bit
-  bool per_request_seeds = false;  ///< a token depends on nothing but row, parameters, seed, offset
+  bool per_request_seeds = false;  ///< a token depends only on row, parameters, seed and offset
   bool float16 = false, bfloat16 = false;
   bool from_probs = false;              ///< takes rows of probabilities
-  bool from_probs_all_filters = false;  ///< there min_p together with top_k or top_p too
+  bool from_probs_all_filters = false;  ///< and combines min_p with top_k or top_p on probabilities
   bool chains = false;                  ///< verifies drafted chains
-  bool scripted_words = false;  ///< draws with given random words, as the specification does: t =
+  bool scripted_words = false;  ///< draws with given random words as the specification does: t =
                                 ///< floor(word * total / 2^64), first prefix sum above t
   RandomnessContract randomness;
   bool top_k = true, top_p = true, min_p = true;  ///< filters with these
   bool allowed_mask = false, active_rows = false, indices = false, num_samples = false;
   bool lowest_id_ties = false, joint_order = false;
   bool processing = false;   ///< penalties, bias and bans before the temperature
-  bool top_n_sigma = false;  ///< and this filter behind them
+  bool top_n_sigma = false;  ///< and the filter top_n_sigma after them
   bool reports_status = false, reports_support = false, reports_mask = false;
   bool reports_probs = false, reports_logprobs = false;
-  bool reports_raw = false, reports_processed = false;  ///< fairdraw_batch.report_*, by mode
-  bool ranks_position = false, ranks_at_least = false;  ///< and the ranks in it, by rule
+  bool reports_raw = false, reports_processed = false;  ///< fairdraw_batch.report_* in this mode
+  bool ranks_position = false, ranks_at_least = false;  ///< and ranks in the report by this rule
   bool speculation = false;             ///< verifies drafts of requests against logits
-  bool draft_trees = false;             ///< there, trees of drafts too
+  bool draft_trees = false;             ///< and verifies trees of drafts
   bool draft_tree_laws = false;         ///< and trees whose drafts have a distribution
-  bool speculation_processing = false;  ///< there, processing of the target's rows
+  bool speculation_processing = false;  ///< and processes the target's rows
   bool keeps_state = false;             ///< keeps the requests of a running batch
   AcceptanceRule acceptance_rule = AcceptanceRule::none_stated;  ///< of chains and trees of drafts
   DraftContract drafts;
-  bool samples = true;  ///< false: it has operations or verifies drafts, and run() refuses batches
-  // Operations on rows, run_operation(), each kind by itself.
+  bool samples = true;  ///< false: only operations or drafts; run() refuses batches
+  // Operations on rows that run_operation() computes, each declared by itself.
   bool softmax = false, log_softmax = false;
   bool top_k_mask_logits = false, min_p_mask_logits = false;
   bool top_k_renorm_probs = false, top_p_renorm_probs = false;
-  /// Their result may be the memory of their rows: of masks, of the others.
+  /// The result of an operation may be the memory of its rows: for masks, and for the other kinds.
   bool masks_in_place = false, operates_in_place = false;
-  bool operations_keep_dtype = false;  ///< results have the dtype of the rows; else float32, but
-                                       ///< for masked logits
-  // Promises that a sampler makes unless it declines them. What is declined is not judged, and the
-  // report says so.
-  bool bad_rows = true;     ///< answers bad rows (NaN, parameters outside of their range, nothing
-                            ///< allowed, indices of no row); declined: its caller refuses them
-  bool flush_modes = true;  ///< the caller's FTZ and DAZ reach no result; declined: it computes in
-                            ///< the caller's modes, as compiled float32 code does
+  bool operations_keep_dtype = false;  ///< results have the dtype of the rows; otherwise float32,
+                                       ///< except for masked logits
+  // Promises that a sampler makes unless it declines them. A declined promise is not judged, and
+  // the report says so.
+  bool bad_rows = true;     ///< answers bad rows (NaN, parameters out of range, nothing allowed,
+                            ///< indices of no row); declined: its caller refuses them
+  bool flush_modes = true;  ///< the caller's FTZ and DAZ modes do not change results; declined: it
+                            ///< computes in these modes, like compiled float32 code
 };
 
 class Sampler {
@@ -100,35 +100,36 @@ class Sampler {
   virtual ~Sampler() = default;
   virtual const SamplerDescription& description() const = 0;
 
-  /// Runs one batch. Returns an empty string, or why the whole call was refused.
+  /// Runs one batch. Returns an empty string, or the reason why the whole call was refused.
   virtual std::string run(const fairdraw_batch& batch) = 0;
 
-  /// Computes an operation on rows; the same return value. Only of kinds that description() has.
+  /// Computes an operation on rows, of a kind that description() declares. Returns as run() does.
   virtual std::string run_operation(const fairdraw_operation& operation);
 
-  /// Takes a call of serving; the same return value. Only of kinds that description() has.
+  /// Runs a call of serving, of a kind that description() declares. Returns as run() does.
   virtual std::string run_serving(const ServingCall& call);
 
-  /// Memory that the arrays of a call are to lie in. A sampler in another process has its own, and
-  /// gets no copies of arrays then.
+  /// Returns the memory for the arrays of a call. A sampler in another process shares its own
+  /// memory here, so that no arrays are copied.
   virtual std::pmr::memory_resource* memory() { return std::pmr::get_default_resource(); }
 
-  /// Why the sampler gives no answers any more: it crashed, ran out of time, printed, ...; empty:
-  /// it is. A case whose sampler breaks has failed, and makes no further call.
+  /// Returns why the sampler no longer answers (it crashed, ran out of time, printed, ...); empty
+  /// if it does. A case whose sampler breaks has failed and makes no further call.
   virtual std::string broken() const { return {}; }
-  /// Forgets that it broke: the next call starts again.
+  /// Clears the broken state; the next call starts the sampler again.
   virtual void recover() {}
 };
 
-/// Names of the built-in samplers that this machine can run, the default first. The last one is
-/// `model`, the integer model itself: slow, and right by definition.
+/// Returns the names of the built-in samplers that this machine can run, the default first. The
+/// last is `model`, the integer model itself, which is slow and right by definition.
 std::vector<std::string> builtin_sampler_names();
 
-/// Those that are judged where none is named: each code once, so without the instruction set that
-/// `cpu` is on this machine, and without `model`, which the others are compared with.
+/// Returns the samplers that are judged if none is named, each code once. The instruction set that
+/// `cpu` picks on this machine is left out because it is the same code, and so is `model`, the
+/// reference.
 std::vector<std::string> distinct_sampler_names();
 
-/// The built-in sampler `name`. Throws UsageError (with the closest name) when there is none.
+/// Makes the built-in sampler `name`. Throws UsageError with the closest name if there is none.
 std::unique_ptr<Sampler> make_builtin_sampler(const std::string& name);
 
 }  // namespace fairdraw::harness

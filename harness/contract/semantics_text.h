@@ -1,4 +1,4 @@
-// Semantics by name, as a command line, a plugin or a capsule says them.
+// Semantics by name, as a command line, a plugin or a capsule gives them.
 #pragma once
 
 #include <string>
@@ -9,14 +9,15 @@
 
 namespace fairdraw::harness {
 
-/// A profile, and where it differs: "hf", or "hf,top_k_ties=any_k,greedy_below=1e-5"; the fields
-/// and values of reference/semantics.h by their names. What it returns has the whole text as its
-/// name, so that it is never taken for the profile itself. Throws UsageError for a name that there
-/// is none of (with the closest), a number outside of its range, and a field that is given twice.
+/// Parses a profile with its deviations: "hf", or "hf,top_k_ties=any_k,greedy_below=1e-5". Fields
+/// and values have the names of reference/semantics.h. The result's name is the whole text, so that
+/// it is never mistaken for the profile itself. Throws UsageError for an unknown name (with the
+/// closest one), a number out of range, and a repeated field.
 reference::Semantics semantics_from_text(std::string_view text);
 
-/// Where semantics leave rows unjudged, or allow more than engines do, a sentence each: there a
-/// green report says less than it seems to. Empty for semantics that define everything.
+/// Returns a sentence for each way in which semantics leave rows unjudged or allow more than
+/// engines do, because a green report then says less than it seems to. Empty for semantics that
+/// define everything.
 std::vector<std::string> allowances_of(const reference::Semantics& semantics);
 
 }  // namespace fairdraw::harness

@@ -1,5 +1,5 @@
-// The calls of serving, and what takes them. A sampler of the core has one function for all of
-// them, Sampler::run_serving(), so that it names none.
+// The calls of serving, and the samplers that take them. A sampler of the core has a single
+// function for them, Sampler::run_serving(), so that the core does not depend on serving.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct ServingCall {
   std::variant<const fairdraw_chain*, const fairdraw_verification*, const fairdraw_event*> call;
 };
 
-/// A sampler `Rows` that takes calls of serving too. All return what run() does.
+/// A sampler `Rows` that also takes calls of serving. All functions return as run() does.
 template <class Rows = Sampler>
 class Serves : public Rows {
  public:
@@ -36,18 +36,17 @@ class Serves : public Rows {
         call.call);
   }
 
-  /// Verifies drafted chains. Only where description().chains.
+  /// Verifies drafted chains. Precondition: description().chains.
   virtual std::string run_chain(const fairdraw_chain& /*chain*/) {
     return this->description().name + " verifies no drafted chains";
   }
 
-  /// Verifies requests with drafted tokens. Only where description().speculation.
+  /// Verifies requests with drafted tokens. Precondition: description().speculation.
   virtual std::string run_speculation(const fairdraw_verification& /*verification*/) {
     return this->description().name + " verifies no requests";
   }
 
-  /// Is told what happens to the requests of a running batch. Only where
-  /// description().keeps_state.
+  /// Receives an event of a running batch. Precondition: description().keeps_state.
   virtual std::string run_event(const fairdraw_event& /*event*/) {
     return this->description().name + " keeps no requests";
   }

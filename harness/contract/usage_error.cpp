@@ -10,7 +10,7 @@
 namespace fairdraw::harness {
 namespace {
 
-// Letters that are put in, left out, replaced, or swapped with their neighbour.
+// Counts the letters that are inserted, left out, replaced, or swapped with their neighbour.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before, last, row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -27,7 +27,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// "bf16" of "bfloat16": the first letter, the last one, and some between, in their order.
+// True for abbreviations such as "bf16" of "bfloat16": the first letter, the last one, and some
+// letters between in their order.
 bool is_abbreviation(std::string_view given, std::string_view name) {
   constexpr std::size_t kShortest = 3;
   if (given.size() < kShortest || given.size() > name.size()) return false;
@@ -42,8 +43,8 @@ bool begins(std::string_view given, std::string_view name) {
   return given.size() >= kShortest && name.starts_with(given);
 }
 
-// Those names that somebody may have meant: those that begin so; else those that are so
-// abbreviated; else the closest ones, where no more than a third of the letters are wrong.
+// Returns the names that `given` may mean: names that begin with it; otherwise names that it
+// abbreviates; otherwise the closest names, if at most a third of the letters are wrong.
 std::vector<std::string_view> meant(std::string_view given, std::span<const std::string> known) {
   std::vector<std::string_view> names;
   for (const auto& fits : {begins, is_abbreviation}) {
@@ -55,7 +56,7 @@ std::vector<std::string_view> meant(std::string_view given, std::span<const std:
   std::size_t least = std::max<std::size_t>(1, given.size() / kLettersAMistake);
   for (const std::string& name : known) {
     const std::size_t distance = edit_distance(given, name);
-    // A name of which no letter was given is as far away as an empty text.
+    // A name none of whose letters was given is as far away as an empty text.
     if (distance > least || distance >= std::max(given.size(), name.size())) continue;
     if (distance < least) names.clear();
     least = distance;
@@ -68,7 +69,7 @@ std::vector<std::string_view> meant(std::string_view given, std::span<const std:
 
 std::string unknown_name_message(std::string_view what, std::string_view given,
                                  std::span<const std::string> known) {
-  constexpr std::size_t kMost = 4;  // that somebody reads before the list of all
+  constexpr std::size_t kMost = 4;  // a reader takes in no more before the list of all
   std::string message = "unknown " + std::string(what) + " '" + std::string(given) + "'";
   if (known.empty()) return message + "; none is known";
   std::vector<std::string_view> names = meant(given, known);

@@ -1,4 +1,4 @@
-// Bad usage or bad input: the command ends with exit code 2 and this message.
+// Errors of usage or input: the command ends with exit code 2 and the error's message.
 #pragma once
 
 #include <span>
@@ -8,15 +8,15 @@
 
 namespace fairdraw::harness {
 
-/// The message names the field, the value and the allowed range.
+/// An error of usage. Its message names the field, the value and the allowed range.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// "unknown sampler 'cpu:avx3'; did you mean 'cpu:avx2'? Known: ...": names that begin with what
-/// was given, that it abbreviates, or that it misspells in a third of its letters at most. Where
-/// there is none: "unknown sampler 'bf16'; known: ...".
+/// Returns "unknown sampler 'cpu:avx3'; did you mean 'cpu:avx2'? Known: ...". It suggests names
+/// that begin with the given one, that it abbreviates, or that it misspells in at most a third of
+/// their letters. If there is none: "unknown sampler 'bf16'; known: ...".
 std::string unknown_name_message(std::string_view what, std::string_view given,
                                  std::span<const std::string> known);
 

@@ -10,7 +10,7 @@
 
 namespace fairdraw::harness {
 
-/// Bytes of one value.
+/// Returns the bytes of one value.
 std::size_t value_size(DType dtype);
 
 /// A matrix of logits as the file holds it.
@@ -21,7 +21,7 @@ struct CapturedLogits {
   std::int64_t vocab = 0;
   std::vector<std::byte> data;  ///< rows x vocab values, C order, little endian
 
-  /// Row `index` as float32 (exact). Throws std::out_of_range outside [0, rows).
+  /// Returns row `index` as float32, exactly. Throws std::out_of_range outside [0, rows).
   std::vector<float> row(std::int64_t index) const;
 };
 

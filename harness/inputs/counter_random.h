@@ -1,4 +1,4 @@
-// Random words as a pure function of a key and an index, and what is made of them.
+// Random words as a pure function of a key and an index, and values made of these words.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@ namespace fairdraw::harness {
 /// generators", OOPSLA 2014): 2^64 divided by the golden ratio, made odd.
 inline constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
 
-/// SplitMix64's output function, a bijection on 64 bits (Stafford's variant 13).
+/// Returns the output of SplitMix64 for a state: a bijection on 64 bits (Stafford's variant 13).
 constexpr std::uint64_t mix(std::uint64_t word) {
   word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9;
   word = (word ^ (word >> 27)) * 0x94d049bb133111eb;
@@ -22,22 +22,23 @@ class CounterRandom {
  public:
   explicit constexpr CounterRandom(std::uint64_t key) : key_(key) {}
 
-  /// A stream of its own for every combination of the three.
+  /// Returns the stream of a family, a seed and a row; each combination has its own.
   static constexpr CounterRandom of(std::uint64_t family, std::uint64_t seed, std::uint64_t row) {
     return CounterRandom(mix(mix(mix(family + kGoldenRatio) ^ seed) + row * kGoldenRatio + 1));
   }
 
-  /// Another stream of the same row, e.g. for the order of the ids.
+  /// Returns another stream of the same row, for example for the order of the ids.
   constexpr CounterRandom substream(std::uint64_t number) const {
     return CounterRandom(mix(key_ ^ mix(number + kGoldenRatio)));
   }
 
-  /// 64 uniform bits.
+  /// Returns 64 uniform bits.
   constexpr std::uint64_t word(std::uint64_t index) const {
     return mix(key_ + (index + 1) * kGoldenRatio);
   }
 
-  /// An integer in [0, bound); bound in [1, 2^32]. Uniform up to bound / 2^64.
+  /// Returns an integer in [0, bound), uniform up to bound / 2^64. Precondition: bound in [1,
+  /// 2^32].
   constexpr std::uint64_t below(std::uint64_t bound, std::uint64_t index) const {
     return ((word(index) >> 32) * bound) >> 32;
   }
@@ -46,8 +47,8 @@ class CounterRandom {
   std::uint64_t key_;
 };
 
-/// (k + 1/2) 2^-52 with k the top 52 bits of `word`: in (0, 1), never an end, symmetric about 1/2,
-/// and exact (53 significant bits), as is 1 minus it.
+/// Returns (k + 1/2) 2^-52, where k is the top 52 bits of `word`. The result is within (0, 1),
+/// never at an end, symmetric about 1/2, and exact (53 significant bits), as is 1 minus it.
 inline double open_uniform(std::uint64_t word) {
   const double in_1_2 = std::bit_cast<double>((word >> 12) | 0x3ff0000000000000);
   return in_1_2 - 0x1.fffffffffffffp-1;  // 1 - 2^-53
@@ -58,7 +59,7 @@ inline double open_uniform(std::uint64_t word) {
 /// than two steps on average).
 class Permutation {
  public:
-  /// size in [1, 2^31].
+  /// Makes an order of `size` elements, 1 to 2^31.
   Permutation(const CounterRandom& random, std::uint64_t size)
       : size_(size),
         bits_(static_cast<int>(std::bit_width(size - 1))),
@@ -71,7 +72,7 @@ class Permutation {
 
   std::uint64_t operator()(std::uint64_t index) const {
     do {
-      // Odd multiplication, addition, and xor with the upper half are each a bijection.
+      // Odd multiplication, addition, and xor with the upper half are all bijections.
       for (std::uint64_t round = 0; round < kRounds; ++round) {
         index = (index * multiplier_[round] + increment_[round]) & mask_;
         index ^= index >> ((bits_ + 1) / 2);

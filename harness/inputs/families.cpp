@@ -73,8 +73,8 @@ class DefaultFloatEnvironment {
   std::fenv_t saved_;
 };
 
-/// row[i] = (float)(mean + deviation * z_i). The central branch fits 95 in 100 values and runs
-/// without a branch over a block, then the others are done again.
+/// Sets row[i] = (float)(mean + deviation * z_i). 95 of 100 values are in the central range of the
+/// quantile, whose code runs branch-free over a block; the others are computed again.
 void fill_gaussian(const CounterRandom& random, double mean, double deviation,
                    std::span<float> row) {
   constexpr std::size_t kBlock = 256;
@@ -94,7 +94,8 @@ void fill_gaussian(const CounterRandom& random, double mean, double deviation,
   }
 }
 
-/// An integer in [-8, 8], the same for the whole row: rows differ even where the shape does not.
+/// Returns an integer in [-8, 8] for the whole row, so that rows differ even if their shape does
+/// not.
 float row_offset(const CounterRandom& random) {
   return static_cast<float>(random.substream(kOffsetStream).below(17, 0)) - 8.0f;
 }
@@ -122,7 +123,7 @@ void fill_peaked(const CounterRandom& random, std::span<float> row) {
 void fill_flat(const CounterRandom& random, std::span<float> row) {
   // Stratified: the token of rank r takes its quantile from the middle half of [r, r + 1] / V, so
   // that neighbours are at least 0.01 sqrt(2 pi) / (2 V) >= 1.1e-8 apart. All values are below
-  // 2^-4, where float32 resolves 3.8e-9: no two are equal.
+  // 2^-4, where float32 resolves 3.8e-9, so no two are equal.
   const Permutation rank(random.substream(kOrderStream), row.size());
   const auto vocab = static_cast<double>(row.size());
   for (std::size_t i = 0; i < row.size(); ++i) {
@@ -132,7 +133,7 @@ void fill_flat(const CounterRandom& random, std::span<float> row) {
   }
 }
 
-/// Gives ids in a pseudorandom order to consecutive groups: the value of a group to `size` ids.
+/// Assigns values to consecutive groups of ids, in a pseudorandom order of the ids.
 class GroupFiller {
  public:
   GroupFiller(const CounterRandom& random, std::span<float> row)
@@ -153,9 +154,9 @@ class GroupFiller {
 };
 
 void fill_ties_at_k(const CounterRandom& random, std::span<float> row) {
-  // Group boundaries at 3, 12, 48, 192, ...: no k that people set. Each group has four times the
-  // tokens of the one before; a step of 1.25, a little less than ln 4, keeps the mass of all of
-  // them in play, so that the token that crosses p is tied too.
+  // Group boundaries are at 3, 12, 48, 192, ..., which users do not choose as k. From the third on,
+  // each group has four times as many tokens as the one before. The step of 1.25 is a little less
+  // than ln 4, so that all groups keep some mass and the token that crosses p is tied too.
   GroupFiller groups(random, row);
   float value = row_offset(random);
   for (std::size_t size = 3; groups.left() > 0; value -= 1.25f) {
@@ -165,16 +166,16 @@ void fill_ties_at_k(const CounterRandom& random, std::span<float> row) {
 }
 
 void fill_mass_exactly_p(const CounterRandom& random, std::span<float> row) {
-  // Group j = 1, 2, ... has mass 2^-j, spread over a power of two of tokens, and the last group
-  // repeats the mass before it, so that all add up to 1. Sizes that do not decrease keep the order
-  // of groups the order of logits: up to four single tokens, then the bits of what is left of the
-  // vocabulary. The smallest weight is 2^-40 of the largest (at vocab 2^20 - 1); weights by tiles
-  // lose nothing of a power of two within 48 octaves.
+  // Group j = 1, 2, ... has mass 2^-j, spread over a power of two of tokens. The last group repeats
+  // the mass before it, so that all masses add up to 1. Group sizes never decrease, so that groups
+  // are ordered by logit: first up to four single tokens, then one group per bit of the remaining
+  // vocabulary size. The smallest weight is 2^-40 of the largest (at vocab 2^20 - 1). Weights by
+  // tiles represent powers of two exactly within 48 octaves.
   constexpr std::size_t kSingles = 4;
   GroupFiller groups(random, row);
   const float largest = row_offset(random);
-  int exponent = 0;  // of the mass of the group before
-  // The first logit is `largest` whatever its weight is: with two tokens or more that is 1/2.
+  int exponent = 0;  // exponent of the previous group's mass
+  // The first logit is `largest` whatever its weight is; with two tokens or more the weight is 1/2.
   const int first = row.size() > 1 ? 1 : 0;
   const auto add = [&](std::size_t size) {
     const bool last = groups.left() == size;
@@ -187,7 +188,7 @@ void fill_mass_exactly_p(const CounterRandom& random, std::span<float> row) {
 }
 
 void fill_dyadic(const CounterRandom& random, std::span<float> row) {
-  // Integers within [-19, 19]: weights of 38 octaves, none rounded.
+  // Integers within [-19, 19], so weights span 38 octaves and none is rounded.
   constexpr float kToInteger = 0x1.8p23f;  // adding it rounds to nearest even
   fill_gaussian(random, 0.0, 3.0, row);
   for (float& value : row) {
@@ -202,7 +203,7 @@ void fill_subnormal(const CounterRandom& random, std::span<float> row) {
   }
 }
 
-// N(0, 1) at `allowed` ids in pseudorandom places.
+// Fills N(0, 1) at `allowed` ids in pseudorandom places, and -inf elsewhere.
 void fill_some(const CounterRandom& random, std::size_t allowed, std::span<float> row) {
   fill_gaussian(random, 0.0, 1.0, row);
   const Permutation rank(random.substream(kOrderStream), row.size());
@@ -241,12 +242,12 @@ void fill_head_and_tail(const CounterRandom& random, std::span<float> row) {
 }
 
 bool is_at_an_end(std::size_t id, std::size_t vocab) {
-  constexpr std::size_t kTile = 256, kMargin = 40;  // the margin holds a vector of 32 and more
+  constexpr std::size_t kTile = 256, kMargin = 40;  // the margin exceeds a vector of 32
   return id % kTile == 0 || id % kTile == kTile - 1 || id < kMargin || id + kMargin >= vocab;
 }
 
-// The id that holds the row's maximum: the first or the last of a block of 2^2 to 2^16 ids, or one
-// of the last four of the row, each as likely.
+// Returns the id for the row's maximum: the first or last id of a block of 2^2 to 2^16 ids, or one
+// of the row's last four ids. All 34 kinds are equally likely.
 std::size_t end_of_a_block(const CounterRandom& random, std::size_t vocab) {
   constexpr std::uint64_t kSizes = 15, kLast = 4;
   const std::uint64_t kind = random.below(2 * kSizes + kLast, 0);
@@ -259,7 +260,7 @@ std::size_t end_of_a_block(const CounterRandom& random, std::size_t vocab) {
 }
 
 void fill_tile_ends(const CounterRandom& random, std::span<float> row) {
-  constexpr float kGap = 12.0f;  // 2^20 ids after it have the mass of 6
+  constexpr float kGap = 12.0f;  // 2^20 ids at this gap have mass 6
   fill_gaussian(random, 0.0, 1.0, row);
   for (std::size_t id = 0; id < row.size(); ++id) {
     if (!is_at_an_end(id, row.size())) row[id] -= kGap;
@@ -273,7 +274,7 @@ void fill_signed_zeros(const CounterRandom& random, std::span<float> row) {
   const CounterRandom kind = random.substream(kAmountStream);
   for (std::size_t id = 0; id < row.size(); ++id) {
     const std::uint64_t word = kind.word(id);
-    // Never between -2^-10 and 0, so that no dtype rounds to a zero.
+    // Never between -2^-10 and 0, so that no dtype rounds it to zero.
     const float below = -0x1p-10f - std::max(row[id], -row[id]);
     const float zero = (word >> 32 & 1) != 0 ? -0.0f : 0.0f;
     row[id] = id > 0 && word % 3 == 0 ? zero : below;
@@ -326,8 +327,8 @@ void fill(Family family, const CounterRandom& random, std::span<float> row) {
   throw UsageError("family " + std::to_string(static_cast<int>(family)) + " does not exist");
 }
 
-/// A sampler that returns 0 when it has no answer must be wrong: where id 0 holds the maximum it
-/// changes places with the next id, from a pseudorandom one on, that holds less.
+/// Moves the maximum away from id 0, so that a sampler that returns 0 when it has no answer is
+/// always wrong. Id 0 trades places with a smaller value, found from a pseudorandom id on.
 void keep_maximum_off_id_0(const CounterRandom& random, std::span<float> row) {
   if (row[0] != *std::max_element(row.begin(), row.end())) return;
   const auto is_less = [largest = row[0]](float value) { return value < largest; };
@@ -338,7 +339,7 @@ void keep_maximum_off_id_0(const CounterRandom& random, std::span<float> row) {
   if (other != row.end()) std::iter_swap(row.begin(), other);
 }
 
-// Not inlined: no operation of it may move before the float environment is set.
+// Not inlined, so that no operation moves before the float environment is set.
 [[gnu::noinline]] void generate(Family family, const CounterRandom& random, std::span<float> row) {
   fill(family, random, row);
   keep_maximum_off_id_0(random, row);

@@ -1,5 +1,5 @@
-// Natural logarithm and normal quantile of IEEE + - * / sqrt alone, in a fixed order: the same bits
-// on every machine, which a libm does not promise.
+// Natural logarithm and normal quantile, from IEEE + - * / sqrt in a fixed order, so that every
+// machine gets the same bits. A libm does not promise that.
 #pragma once
 
 #include <bit>
@@ -8,8 +8,8 @@
 
 namespace fairdraw::harness {
 
-/// ln(x) for finite normal x > 0, within 2 units in the last place (measured by the tests against
-/// long double; the series below is cut at 2e-20 of its value).
+/// Returns ln(x) for finite normal x > 0, within 2 units in the last place (measured by the tests
+/// against long double; the truncated rest of the series is 2e-20 of its value).
 inline double natural_log(double x) {
   // x = 2^exponent * m with m in [sqrt(1/2), sqrt(2)).
   constexpr std::uint64_t kSqrtHalf = 0x3fe6a09e667f3bcd;
@@ -33,19 +33,19 @@ inline double natural_log(double x) {
   series = series * z + 1.0 / 7;
   series = series * z + 1.0 / 5;
   series = series * z + 1.0 / 3;
-  // 2 s = f - f s, so that f carries the leading part without the rounding of the division.
+  // 2 s = f - f s, so that f carries the leading part without the rounding error of the division.
   const double log_m = f - s * (f - 2.0 * z * series);
 
-  // ln 2 in two parts; the first has 21 trailing zero bits, so its product is exact.
+  // ln 2 in two parts. The first ends in 21 zero bits, so its product is exact.
   constexpr double kLn2High = 0x1.62e42fee00000p-1;
   constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
   return exponent * kLn2High + (exponent * kLn2Low + log_m);
 }
 
-/// The central branch of normal_quantile holds for p in [kQuantileTail, 1 - kQuantileTail].
+/// normal_quantile uses its central branch for p in [kQuantileTail, 1 - kQuantileTail].
 inline constexpr double kQuantileTail = 0.02425;
 
-/// Central branch: a ratio of polynomials in (p - 1/2)^2.
+/// Computes the central branch: a ratio of polynomials in (p - 1/2)^2.
 inline double normal_quantile_central(double p) {
   const double q = p - 0.5;
   const double r = q * q;
@@ -67,7 +67,7 @@ inline double normal_quantile_central(double p) {
   return numerator / denominator;
 }
 
-/// Lower tail, p in (0, kQuantileTail): a ratio of polynomials in sqrt(-2 ln p).
+/// Computes the lower tail, p in (0, kQuantileTail): a ratio of polynomials in sqrt(-2 ln p).
 inline double normal_quantile_lower(double p) {
   const double q = std::sqrt(-2.0 * natural_log(p));
   const double numerator =
@@ -85,9 +85,9 @@ inline double normal_quantile_lower(double p) {
   return numerator / denominator;
 }
 
-/// The z with standard normal probability p below it, p in (0, 1) with 1 - p exact. P. J. Acklam,
-/// "An algorithm for computing the inverse normal cumulative distribution function" (2003):
-/// relative error below 1.15e-9, a fiftieth of a float32 rounding.
+/// Returns the z below which the standard normal distribution has probability p, for p in (0, 1)
+/// with 1 - p exact. P. J. Acklam, "An algorithm for computing the inverse normal cumulative
+/// distribution function" (2003): relative error below 1.15e-9, a fiftieth of a float32 rounding.
 inline double normal_quantile(double p) {
   if (p < kQuantileTail) return normal_quantile_lower(p);
   if (p > 1.0 - kQuantileTail) return -normal_quantile_lower(1.0 - p);

@@ -1,4 +1,4 @@
-// How wide the rows of served models are: the one list of these sizes.
+// The vocabulary sizes of served models. This is the only list of these sizes.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@ namespace fairdraw::harness {
 
 struct ModelVocabulary {
   std::int64_t size;
-  const char* models;  ///< whose config.json has it as vocab_size
+  const char* models;  ///< models whose config.json has it as vocab_size
 };
 
 /// Vocabularies by size.

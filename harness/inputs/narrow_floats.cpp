@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::uint32_t kInfinityBits = 0x7f800000;
 
-/// `magnitude` without its `count` lowest bits, rounded to nearest, ties to even. A carry runs into
-/// the exponent, which is what rounding up to the next binade (or to infinity) means.
+/// Removes the `count` lowest bits of `magnitude`, rounding to nearest, ties to even. A carry runs
+/// into the exponent, which correctly rounds up to the next binade or to infinity.
 constexpr std::uint32_t shift_right_to_even(std::uint32_t magnitude, int count) {
   const std::uint32_t half_less_one = (std::uint32_t{1} << (count - 1)) - 1;
   const std::uint32_t odd = (magnitude >> count) & 1;
@@ -42,7 +42,7 @@ std::uint16_t to_float16(float value) {
     return static_cast<std::uint16_t>(sign | shift_right_to_even(magnitude - kBiasDifference, 13));
   }
   // Subnormal in float16: a multiple of 2^-24. The significand with its hidden bit counts units of
-  // 2^(exponent - 150), so it moves right by (150 - 24) - exponent places, at least 14. At 25 and
+  // 2^(exponent - 150), so it is shifted right by (150 - 24) - exponent bits, at least 14. At 25 or
   // more the value is below 2^-25, half the smallest subnormal, and rounds to zero.
   const int exponent = static_cast<int>(magnitude >> 23);
   const int shift = 126 - exponent;
@@ -65,7 +65,8 @@ float from_float16(std::uint16_t bits) {
   } else if (exponent != 0) {
     magnitude = ((exponent + 127 - 15) << 23) | (fraction << 13);
   } else if (fraction != 0) {
-    // fraction * 2^-24: normal in float32, its leading one at bit `top` of the fraction.
+    // The value is fraction * 2^-24, normal in float32. Its leading one is bit `top` of the
+    // fraction.
     const int top = static_cast<int>(std::bit_width(fraction)) - 1;
     const std::uint32_t below = fraction ^ (std::uint32_t{1} << top);
     magnitude = (static_cast<std::uint32_t>(top + 127 - 24) << 23) | (below << (23 - top));

@@ -23,7 +23,8 @@ constexpr std::string_view kMagic = "\x93NUMPY";
   throw UsageError(path.string() + ": " + what);
 }
 
-/// `text` between quotes, its unprintable bytes as \xNN: a bad file must not reach the terminal.
+/// Returns `text` in quotes with unprintable bytes as \xNN, so that a bad file cannot send control
+/// characters to the terminal.
 std::string printable(std::string_view text) {
   constexpr std::size_t kLongest = 60;
   constexpr char kDigits[] = "0123456789abcdef";
@@ -47,7 +48,7 @@ struct Header {
   std::vector<std::uint64_t> shape;
 };
 
-/// Reads the header's dict: the three keys, each once, in any order, and nothing else.
+/// Parses the header's dict: the three keys, each once, in any order, and nothing else.
 class HeaderParser {
  public:
   HeaderParser(const std::filesystem::path& path, std::string_view text)
@@ -156,7 +157,7 @@ class HeaderParser {
   std::string_view rest_;
 };
 
-/// A file that is read from its start to its end, with its size known.
+/// A file of known size that is read from start to end.
 class File {
  public:
   explicit File(const std::filesystem::path& path) : path_(path) {
@@ -173,7 +174,7 @@ class File {
 
   std::uintmax_t left() const { return left_; }
 
-  /// Reads `size` bytes of `what`.
+  /// Reads `size` bytes. `what` names them in messages.
   void read(void* target, std::size_t size, const std::string& what) {
     if (size > left_) {
       fail(path_, "truncated " + what + ": " + std::to_string(size) + " bytes expected, " +
@@ -208,7 +209,8 @@ Header read_header(const std::filesystem::path& path, File& file) {
   file.read(length_bytes, major == 1 ? 2 : 4, "header length");
   std::size_t length = 0;
   for (int i = 3; i >= 0; --i) length = length << 8 | length_bytes[i];
-  // Compared with what is left before a byte of it is allocated: the length may be anything.
+  // Checked against the bytes left before anything is allocated, because the length may be
+  // anything.
   std::string text(length <= file.left() ? length : 0, '\0');
   file.read(text.data(), length, "header");
   return HeaderParser(path, text).parse();
@@ -256,7 +258,7 @@ CapturedLogits load_npy(const std::filesystem::path& path, bool bfloat16) {
     fail(path, shape + "; allowed vocab: 1 to " + std::to_string(kMaxVocab));
   }
   if (rows < 1) fail(path, shape + "; allowed rows: at least 1");
-  std::int64_t bytes = 0;  // its limit is that of a file and of a vector
+  std::int64_t bytes = 0;  // its limit is that of files and vectors
   if (__builtin_mul_overflow(rows, vocab * value_size(logits.dtype), &bytes)) {
     fail(path, shape + "; its size in bytes overflows 63 bits");
   }

@@ -8,10 +8,10 @@
 
 namespace fairdraw::harness {
 
-/// Closed whatever throws.
+/// A file that is closed at the end of the scope.
 class OpenFile {
  public:
-  /// A pipe that nobody writes to would keep who opens it waiting.
+  /// Opens without blocking, because opening a pipe without a writer would wait for ever.
   explicit OpenFile(const std::filesystem::path& path)
       : number_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
   ~OpenFile() {
@@ -20,7 +20,7 @@ class OpenFile {
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
 
-  /// Negative where it could not be opened; errno says why.
+  /// Returns the file's number; negative if it could not be opened, and errno says why.
   int number() const { return number_; }
 
  private:

@@ -1,4 +1,4 @@
-// The owning model of a call of `sample` that tests run on several backends: arrays on the host,
+// The owning model of a call of `sample`, which tests run on several backends: arrays on the host,
 // and views over them in host or device memory.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace fairdraw::harness {
 
-/// A parameter of a request: one value a request where is_array, else the scalar.
+/// A parameter of requests: one value per request if is_array, otherwise the scalar.
 template <class T>
 struct CallParameter {
   T scalar{};
@@ -32,12 +32,12 @@ struct CallParameter {
   }
 };
 
-/// One call. Vectors that are empty are not given.
+/// A call that owns its arrays. Empty vectors count as not given.
 struct OwnedCall {
   DType dtype = DType::float32;
   std::int64_t rows = 0, vocab = 0, row_stride = 0;
   std::size_t shift = 0;             ///< bytes before the first value
-  std::vector<std::uint8_t> values;  ///< in the dtype, from byte `shift` on
+  std::vector<std::uint8_t> values;  ///< in the dtype, beginning at byte `shift`
   CallParameter<float> temperature{1.0F, {}}, top_p{1.0F, {}}, min_p{0.0F, {}};
   CallParameter<std::int32_t> top_k{0, {}};
   CallParameter<std::uint64_t> seed, offset;
@@ -57,13 +57,13 @@ struct OwnedCall {
   std::int64_t row_of(std::int64_t output) const {
     return indices.empty() ? output : indices[static_cast<std::size_t>(output)];
   }
-  /// One temperature, top_k, top_p and min_p a request.
+  /// Gives each request its own temperature, top_k, top_p and min_p.
   void make_parameter_arrays(std::int64_t requests);
   void set_parameters(std::int64_t request, const reference::RowParameters& parameters);
-  /// Makes room for the rows; bytes between them are a NaN in every dtype.
+  /// Allocates the rows. Bytes between rows are NaN in every dtype.
   void allocate(DType type, std::int64_t row_count, std::int64_t vocabulary, std::int64_t stride,
                 std::size_t shift_bytes);
-  /// Puts a row in its place, rounded to the dtype.
+  /// Stores a row, rounded to the dtype.
   void set_row(std::int64_t row, const float* logits);
 };
 

@@ -38,7 +38,7 @@ ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64
     arrays.output_lengths.push_back(row.output_length);
     form.grown ? arrays.output.add_grown(row.output) : arrays.output.add(row.output);
     if (form.prompt_mask) {
-      // Bits beyond the vocabulary mean nothing, so they are set.
+      // Bits beyond the vocabulary are set because they must have no effect.
       std::vector<std::uint32_t> words(static_cast<std::size_t>(arrays.mask_stride), ~0U);
       std::fill_n(words.begin(), vocab / 32, 0U);
       if (vocab % 32 != 0) words[static_cast<std::size_t>(vocab / 32)] <<= vocab % 32;
@@ -51,7 +51,7 @@ ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64
     }
     if (form.output_counts) {
       std::vector<std::int32_t> counts(static_cast<std::size_t>(arrays.counts_stride), 0);
-      std::fill(counts.begin() + vocab, counts.end(), -1);  // read, it would fail the row
+      std::fill(counts.begin() + vocab, counts.end(), -1);  // fails the row if it is read
       for (const std::int32_t id : row.output) {
         if (is_token(id)) ++counts[static_cast<std::size_t>(id)];
       }
@@ -68,7 +68,7 @@ ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64
     arrays.bad_word_lengths.add(row.bad_word_lengths);
     arrays.allowed_ids.add(row.allowed_ids);
   }
-  // Not given where no row has it: not every sampler takes it.
+  // Not given if no row uses it, because not every sampler takes it.
   if (std::ranges::all_of(arrays.top_n_sigma, [](float n) { return n == 0; })) {
     arrays.top_n_sigma.clear();
   }

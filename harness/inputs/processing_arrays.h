@@ -1,4 +1,4 @@
-// The one owning model of logits processing: arrays on the host, and views over them in host or
+// The only owning model of logits processing: arrays on the host, and views over them in host or
 // device memory.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace fairdraw::harness {
 
-/// Where the CPU has the arrays of a call: the vectors themselves. Tests and benchmarks on the GPU
-/// have classes like it, whose in() copies to the device.
+/// Places a call's arrays for the CPU: in the vectors themselves. Tests and benchmarks on the GPU
+/// have similar classes whose in() copies to the device.
 class HostArrays {
  public:
   template <class T>
@@ -31,14 +31,14 @@ View<const T> view_in(const std::vector<T>& values, Arrays& arrays) {
   return {arrays.in(values), static_cast<std::int64_t>(values.size())};
 }
 
-/// Lists of ids, one a row, in one buffer. Not given where there are no lengths.
+/// Lists of ids in one buffer, one list per row. Not given if there are no lengths.
 struct OwnedLists {
   std::vector<std::int32_t> data;
   std::vector<std::int64_t> begins;
   std::vector<std::int32_t> lengths;
 
   void add(const std::vector<std::int32_t>& ids);
-  /// The same in the memory of the list before, where that is how this one begins.
+  /// Adds a list. If it begins with the whole list before, it shares that list's memory.
   void add_grown(const std::vector<std::int32_t>& ids);
   template <class Arrays>
   TokenLists in(Arrays& arrays) const {
@@ -47,15 +47,17 @@ struct OwnedLists {
   }
 };
 
-/// How histories are given.
+/// The forms in which histories are given.
 struct HistoryArrays {
   bool prompt_mask = false;    ///< packed bits; ids that are no tokens are left out
-  bool output_counts = false;  ///< dense, in addition to the lists; likewise
-  bool grown = false;          ///< outputs of rows that go on from each other share memory
-  std::int64_t gap = 0;        ///< values between two rows of mask and counts
+  bool output_counts = false;  ///< dense, in addition to the lists; ids that are no tokens are left
+                               ///< out
+  bool grown = false;          ///< rows whose output continues the output of the row before share
+                               ///< its memory
+  std::int64_t gap = 0;        ///< values between two rows of the mask and of the counts
 };
 
-/// Owning form of LogitsProcessing. What is empty is not given: its value is neutral.
+/// The owning form of LogitsProcessing. An empty vector is not given, so its value is neutral.
 struct ProcessingArrays {
   std::int64_t rows = 0;
 #define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) std::vector<type> name;
@@ -72,7 +74,7 @@ struct ProcessingArrays {
   OwnedLists bad_words, bad_word_lengths;
   OwnedLists allowed_ids;
 
-  /// Valid as long as this and `arrays` are, and not changed.
+  /// Returns views that are valid as long as this object and `arrays` exist unchanged.
   template <class Arrays>
   LogitsProcessing in(Arrays& arrays) const {
     LogitsProcessing view;

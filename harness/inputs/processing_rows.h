@@ -1,4 +1,4 @@
-// What logits processing is given: rows that are made.
+// Generates rows of logits processing.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace fairdraw::harness {
 
-/// One of everything that can go wrong in a row's processing.
+/// The faults that a row's processing can have.
 enum class ProcessingFault {
   none,
   nan_penalty,
   zero_repetition,
   negative_min_tokens,
-  prompt_id,  ///< an id that is no token; the same below
+  prompt_id,  ///< an id that is no token, also in the faults below
   output_id,
   negative_output_length,
   nan_bias,
@@ -26,25 +26,25 @@ enum class ProcessingFault {
   word_beyond_list,
   word_id,
   allowed_id,
-  overflow,  ///< the largest float, biased upwards
+  overflow,  ///< the largest float, increased
 };
 inline constexpr int kProcessingFaults = 16;
 
-/// The steps that a random row may have.
+/// The steps that a random row may contain.
 struct ProcessingSteps {
   bool penalties = true, bias = true, min_tokens = true, bad_words = true, allowed_ids = true;
-  /// Some rows with lists of hundreds of ids, rarely more than a block of threads takes at once,
+  /// Gives some rows lists of hundreds of ids (rarely more than a block of threads takes at once),
   /// and penalties at the ends of their ranges.
   bool wide = false;
 };
 
-/// Random processing of a row of `vocab` tokens: short lists with repetitions, ids at both ends of
-/// the vocabulary, placeholders, words that the output completes, neutral and extreme values.
-/// Integer arithmetic on `random` alone: the same row everywhere.
+/// Generates random processing of a row of `vocab` tokens: short lists with repetitions, ids at
+/// both ends of the vocabulary, placeholders, words that the output completes, neutral and extreme
+/// values. Uses only integer arithmetic on `random`, so that every machine makes the same row.
 reference::RowProcessing random_processing(std::mt19937_64& random, std::int64_t vocab,
                                            const ProcessingSteps& steps = {});
 
-/// Makes the row bad. `logits`: of the row, because an overflow needs a large one.
+/// Makes the row bad. `logits` are the row's; an overflow needs a large one, so they may change.
 void mutate(reference::RowProcessing& row, ProcessingFault fault, std::span<float> logits);
 
 }  // namespace fairdraw::harness

@@ -30,7 +30,7 @@ void choose_seeds(Dice& dice, OwnedCall& call) {
   }
 }
 
-/// Leaves features out: what is not given is another path through the kernels than what is neutral.
+/// Leaves features out, because kernels have other code for absent features than for neutral ones.
 void leave_out(Dice& dice, const ProcessingSteps& steps, ProcessingArrays& arrays) {
   for (auto* penalties :
        {&arrays.repetition_penalty, &arrays.frequency_penalty, &arrays.presence_penalty}) {
@@ -63,7 +63,7 @@ void replace_one(Dice& dice, std::vector<T>& values, T value) {
   if (!values.empty()) values[dice.below(values.size())] = value;
 }
 
-/// One fault, in what the call has of the kind.
+/// Puts one fault into the call, in some feature that it has.
 void mutate(Dice& dice, ProcessingArrays& arrays, std::int64_t vocab) {
   std::array lists = {&arrays.prompt,          &arrays.output,    &arrays.bias_ids,
                       &arrays.stop_ids,        &arrays.bad_words, &arrays.allowed_ids,
@@ -73,7 +73,7 @@ void mutate(Dice& dice, ProcessingArrays& arrays, std::int64_t vocab) {
       replace_one(dice, lists[dice.below(lists.size() - 1)]->data,
                   dice.pick({-2, static_cast<std::int32_t>(vocab), kLeast, kMost}));
       break;
-    case 1: {  // a list outside of its buffer
+    case 1: {  // a list outside its buffer
       OwnedLists& outside = *lists[dice.below(lists.size())];
       if (dice.once_in(2)) {
         replace_one(dice, outside.lengths, dice.pick({-1, kMost}));
@@ -82,7 +82,7 @@ void mutate(Dice& dice, ProcessingArrays& arrays, std::int64_t vocab) {
       }
       break;
     }
-    case 2: {  // -inf is a good bias
+    case 2: {  // a bad value; -inf is a good bias
       const float bad = dice.pick({kNan, kInfinity, 0x1.000002p64F, -0x1.000002p64F});
       if (dice.once_in(4)) {
         replace_one(dice, arrays.bias_values, bad);
@@ -122,7 +122,7 @@ OwnedCall random_call(std::uint64_t number, std::int64_t rows, std::int64_t voca
   for (std::int64_t row = 0; row < rows; ++row) {
     std::vector<float> logits = random_logits(dice, vocab, call.dtype);
     call.set_parameters(row, random_parameters(dice, logits, options));
-    call.set_row(row, logits.data());  // which the parameters may have changed
+    call.set_row(row, logits.data());  // random_parameters() may have changed the row
     if (banned && dice.once_in(2)) {
       std::ranges::copy(random_allowed(dice, vocab),
                         call.allowed.begin() + row * call.allowed_stride);

@@ -1,4 +1,4 @@
-// The parameters that meet a random row where it hurts.
+// Generates parameters that are critical for a random row.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -13,12 +13,13 @@ namespace {
 
 using reference::RowParameters;
 
-/// The temperature at which one unit of logit is one octave: c of the specification is 1.
+/// The temperature at which one unit of logit is one octave, so that c of the specification is 1.
 constexpr float kOctave = 0x1.715476p0F;
-/// Dyadic rows have no mass below 2^-20, so wider ones would hold little else.
+/// Maximum vocabulary of dyadic rows. They have no mass below 2^-20, so wider rows would consist
+/// almost only of such masses.
 constexpr std::size_t kMaxDyadicVocab = 1 << 15;
 
-// Sorted copy, largest first.
+// Returns the finite values of a row, largest first.
 std::vector<float> ranked(const std::vector<float>& row) {
   std::vector<float> sorted = row;
   std::erase_if(sorted, [](float value) { return !std::isfinite(value); });
@@ -26,10 +27,10 @@ std::vector<float> ranked(const std::vector<float>& row) {
   return sorted;
 }
 
-// Octaves of a row whose masses are powers of two and sum to 1: one token of mass 1, split in
-// halves again and again. None is below 2^-20, so that every mass of a group is a float32.
+// Returns octaves of a row whose masses are powers of two and sum to 1: one token of mass 1 is
+// halved again and again. No mass is below 2^-20, so that the mass of every group is a float32.
 std::vector<int> dyadic_octaves(Dice& dice, std::size_t vocab) {
-  constexpr int kDeepest = 20;  // 2^20 tokens: no vocabulary is too large for it
+  constexpr int kDeepest = 20;  // 2^20 tokens, enough for every vocabulary
   std::vector<int> octaves = {0};
   while (octaves.size() < vocab) {
     std::size_t place = dice.below(octaves.size());
@@ -43,7 +44,8 @@ std::vector<int> dyadic_octaves(Dice& dice, std::size_t vocab) {
   return octaves;
 }
 
-// Makes the row dyadic, and top_p the mass above one of its values, or a float32 next to it.
+// Makes the row dyadic, and sets top_p to the mass above one of its values or to a float32 next to
+// it.
 void meet_top_p(Dice& dice, std::vector<float>& row, bool probabilities,
                 RowParameters& parameters) {
   const std::vector<int> octaves = dyadic_octaves(dice, row.size());
@@ -99,8 +101,8 @@ RowParameters random_parameters(Dice& dice, std::vector<float>& row,
   const auto vocab = static_cast<std::int64_t>(row.size());
   RowParameters parameters;
   if (!dice.once_in(3)) parameters.temperature = any_temperature(dice, options.faults);
-  // Dense: a filter is left out once in so many rows; else it is on once in so many. A third of
-  // what any_top_k gives is off.
+  // Dense rows leave a filter out once in `left_out` rows; other rows have it once in `given` rows.
+  // A third of the values of any_top_k are off.
   const auto is_on = [&](std::uint64_t left_out, std::uint64_t given) {
     return options.dense ? !dice.once_in(left_out) : dice.once_in(given);
   };
@@ -110,9 +112,9 @@ RowParameters random_parameters(Dice& dice, std::vector<float>& row,
   const std::vector<float> sorted = ranked(row);
   if (sorted.empty() || dice.once_in(2)) return parameters;
 
-  // Aim at the row.
+  // Makes parameters that meet the row exactly.
   switch (dice.below(4)) {
-    case 0: {  // k at the edge of a group of ties
+    case 0: {  // k is at the edge of a group of ties
       const float value = dice.pick(sorted);
       const auto above =
           std::count_if(sorted.begin(), sorted.end(), [value](float x) { return x > value; });
@@ -122,10 +124,10 @@ RowParameters random_parameters(Dice& dice, std::vector<float>& row,
           static_cast<std::int32_t>(dice.pick({above, above + 1, with - 1, with, with + 1}));
       break;
     }
-    case 1:  // the mass in front of a token is exactly p
+    case 1:  // the mass before a token is exactly p
       if (row.size() <= kMaxDyadicVocab) meet_top_p(dice, row, probabilities, parameters);
       break;
-    case 2: {  // min_p at a token's distance to the maximum
+    case 2: {  // min_p is the ratio of a token to the maximum
       const double largest = sorted.front(), value = dice.pick(sorted);
       if (!probabilities) parameters.temperature = kOctave;
       const double ratio = probabilities ? value / largest : std::exp2(value - largest);
@@ -135,7 +137,7 @@ RowParameters random_parameters(Dice& dice, std::vector<float>& row,
       if (std::isnan(parameters.min_p)) parameters.min_p = 0;
       break;
     }
-    default: {  // copies of one value, so that the cut meets them
+    default: {  // copies of one value, so that the cut falls among them
       const float value = dice.pick(sorted);
       for (std::uint64_t i = dice.below(4) + 1; i > 0; --i) row[dice.below(row.size())] = value;
     }

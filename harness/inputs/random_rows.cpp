@@ -30,7 +30,7 @@ float rounded(DType dtype, float value) {
 
 using Fill = std::function<float(std::int64_t)>;
 
-// What the row looks like: a function of the token's id.
+// Returns a pattern of logits, a function of the token's id.
 Fill logits_pattern(Dice& dice, std::int64_t vocab) {
   const float base = dice.once_in(3) ? any_float(dice) : static_cast<float>(dice.between(-20, 20));
   const double scale = dice.pick({0.1, 1.0, 1.0, 3.0, 10.0, 100.0});
@@ -60,12 +60,12 @@ Fill logits_pattern(Dice& dice, std::int64_t vocab) {
       return [&dice, scale](std::int64_t) {
         return rounded(DType::bfloat16, static_cast<float>(dice.bell() * scale));
       };
-    case 5: {  // octaves: weights are powers of two at temperature 1 / ln 2
+    case 5: {  // octaves, whose weights are powers of two at temperature 1 / ln 2
       const std::int64_t deepest = dice.pick<std::int64_t>({3, 8, 39, 41, 64});
       return
           [&dice, deepest](std::int64_t) { return -static_cast<float>(dice.between(0, deepest)); };
     }
-    case 6:  // every float alike: sizes from denormal to the largest
+    case 6:  // any float, from subnormal to the largest
       return [&dice](std::int64_t) {
         const float value = std::bit_cast<float>(static_cast<std::uint32_t>(dice.bits()));
         return std::isfinite(value) ? value : 0.0F;
@@ -84,7 +84,7 @@ Fill logits_pattern(Dice& dice, std::int64_t vocab) {
   }
 }
 
-// Runs of `value`, one token to half of the row.
+// Writes runs of `value`, of one token up to half of the row.
 void write_runs(Dice& dice, std::vector<float>& row, float value) {
   for (std::uint64_t runs = dice.below(3) + 1; runs > 0; --runs) {
     const std::size_t first = dice.below(row.size());
@@ -108,7 +108,7 @@ Fill probabilities_pattern(Dice& dice, std::int64_t vocab) {
         return std::ldexp(mantissa, std::clamp(exponent, -149, 90));
       };
     }
-    case 2: {  // dyadic: sums are exact
+    case 2: {  // dyadic, so that sums are exact
       const std::int64_t deepest = dice.pick<std::int64_t>({3, 10, 40, 41});
       return [&dice, deepest](std::int64_t) {
         return std::ldexp(1.0F, static_cast<int>(-dice.between(0, deepest)));
@@ -124,7 +124,7 @@ Fill probabilities_pattern(Dice& dice, std::int64_t vocab) {
         return id == top ? 1.0F : static_cast<float>(dice.unit() * 1e-9);
       };
     }
-    case 5:  // every size
+    case 5:  // any magnitude
       return [&dice](std::int64_t) {
         const auto bits = static_cast<std::uint32_t>(dice.bits()) & 0x7fffffffU;
         const float value = std::bit_cast<float>(bits);
@@ -147,7 +147,7 @@ std::vector<float> fill(const Fill& pattern, std::int64_t vocab, DType dtype) {
   return row;
 }
 
-// A row of a family; in some, few distinct values, or zeros of both signs.
+// Returns a row of a family; in some rows with few distinct values, or with zeros of both signs.
 std::vector<float> family_row(Dice& dice, std::int64_t vocab, DType dtype) {
   std::vector<float> row(static_cast<std::size_t>(vocab));
   const Family family = dice.pick(all_families());
@@ -172,8 +172,7 @@ std::int64_t random_vocab(Dice& dice, std::int64_t max_vocab) {
   if (dice.once_in(3)) {
     vocab = dice.between(1, 12);
   } else {
-    // Half of those within the limit that come first: wide rows are expensive, and seldom the
-    // point.
+    // Mostly one of the first nine widths, because wide rows are expensive and seldom the point.
     const auto within = std::upper_bound(std::begin(kWidths), std::end(kWidths), max_vocab);
     const auto count = static_cast<std::uint64_t>(within - std::begin(kWidths));
     if (count == 0) return dice.between(1, max_vocab);

@@ -1,4 +1,4 @@
-// Files of text that are read whole.
+// Reads whole text files.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace fairdraw::harness {
 
-/// All of a file. Throws UsageError, which names it: it cannot be read, is no regular file (a pipe
-/// or a device may never end), or has more than `most` bytes.
+/// Reads a whole file. Throws UsageError, which names the file, if it cannot be read, is no regular
+/// file (a pipe or a device may never end), or has more than `most` bytes.
 std::string read_regular_file(const std::filesystem::path& path, std::uint64_t most);
 
 }  // namespace fairdraw::harness

@@ -1,4 +1,4 @@
-// The float32 values that inputs are made of where they are at an edge.
+// Special float32 values for inputs of edge cases.
 #pragma once
 
 #include <limits>

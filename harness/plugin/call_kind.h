@@ -1,4 +1,5 @@
-// The kinds of calls that a plugin takes: what it exports for each, and how it is asked.
+// The kinds of calls that a plugin takes: the symbol that it exports for each, and how the call is
+// made.
 #pragma once
 
 #include <array>
@@ -17,10 +18,10 @@
 namespace fairdraw::harness::plugin {
 
 struct CallKind {
-  const char* symbol;   ///< what a plugin that declares it exports
-  const char* lacking;  ///< the refusal of one that exports nothing
+  const char* symbol;   ///< exported by plugins that declare the kind
+  const char* lacking;  ///< the refusal of a plugin without the symbol
   bool (*declared)(const SamplerDescription&);
-  std::size_t bytes;  ///< of the call's struct
+  std::size_t bytes;  ///< size of the call's struct
   std::vector<NamedArray> (*arrays)(const void* call);
   std::string (*ask)(void* function, const void* call, bool on_device);
 };
@@ -31,20 +32,20 @@ struct PluginCall {
   const void* call;
 };
 
-// Kinds of the core; those of serving follow.
+// The kinds of the core; the kinds of serving follow.
 inline constexpr std::uint32_t kOperation = 0, kBatch = 1, kCoreKinds = 2;
 
-std::uint32_t call_kinds();  ///< how many there are
+std::uint32_t call_kinds();  ///< the number of kinds
 const CallKind& call_kind(std::uint32_t number);
 
-// Of serving.cpp.
+// Defined in serving.cpp.
 std::span<const CallKind> serving_kinds();
 PluginCall plugin_call(const ServingCall& call);
 
-/// A plugin's message where it refuses a call.
+/// The message of a plugin that refuses a call.
 using Message = std::array<char, 1024>;
 
-/// The message up to its 0 or the end of the buffer, on one line.
+/// Returns the message up to its 0 or the end of the buffer, on one line.
 std::string text_of(const Message& message);
 
 template <class Call>
@@ -55,7 +56,7 @@ std::string ask_plugin(void* function, const void* given, bool on_the_device) {
     auto* const ask = reinterpret_cast<std::int32_t (*)(const Call*, char*, std::size_t)>(function);
     if (ask(&asked, message.data(), message.size()) == 0) return {};
     const std::string text = text_of(message);
-    // Never empty: an empty string is what a call gives that ran.
+    // Never empty, because an empty string means that the call ran.
     return text.empty() ? "the plugin gives no reason" : text;
   };
   if (!on_the_device) return refused_by(call);
@@ -65,7 +66,7 @@ std::string ask_plugin(void* function, const void* given, bool on_the_device) {
     if (Error error = there.upload(state)) return error;
     keep_in_place(call, there.call());
     if (Error error = state.stream.synchronise()) return error;
-    refused = refused_by(there.call());  // which is no error of the device
+    refused = refused_by(there.call());  // a refusal is no error of the device
     return there.download(state);
   });
   return refused.empty() ? trouble : refused;

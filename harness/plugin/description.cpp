@@ -1,4 +1,4 @@
-// The bits of a plugin's description, and what they mean to the harness.
+// Translates the bits of a plugin's description to abilities and promises of the harness.
 #include <fmt/format.h>
 
 #include "fairdraw/types.h"
@@ -23,7 +23,7 @@ constexpr Ability kAbilities[] = {
 #include "harness/run/evidence/abilities.inc"
 };
 
-// Of these the bit says that the promise is not made.
+// Promises; a set bit means that the promise is not made.
 constexpr Ability kDeclinable[] = {
 #define FAIRDRAW_ABILITY(member, bit, short_name, place, reason)
 #define FAIRDRAW_PROMISE(member, bit, reason)
@@ -55,8 +55,8 @@ constexpr Promise kPromises[] = {
 #include "harness/run/evidence/abilities.inc"
 };
 
-// One definition for C and one for C++. Stop criteria and beams are no calls of a plugin: their
-// statuses, two of them, have no name in C.
+// Statuses have one definition in C and one in C++. Two statuses, of stop criteria and beams, have
+// no name in C because plugins have no such calls.
 constexpr bool same(fairdraw_row_status plugin, RowStatus status) {
   return static_cast<std::int32_t>(plugin) == static_cast<std::int32_t>(status);
 }
@@ -85,7 +85,7 @@ static_assert(same(FAIRDRAW_ROW_OK, RowStatus::ok) &&
               FAIRDRAW_ROW_INVALID_DRAFT_TREE + 3 == FAIRDRAW_ROW_INVALID_TOP_N_SIGMA &&
               static_cast<int>(RowStatus::invalid_top_n_sigma) + 1 == kRowStatuses);
 
-// `known`: all bits that mean something.
+// Throws if bits are set that are not in `known`, the bits with a meaning.
 void expect_known_bits(const char* field, std::uint64_t given, std::uint64_t known,
                        const std::string& sampler) {
   const std::uint64_t unknown = given & ~known;
@@ -135,7 +135,7 @@ SamplerDescription to_sampler_description(const Description& description,
     }
     sampler.acceptance_rule = rule.rule;
   }
-  if (sampler.exact_integer) {  // the specification's rule is part of its arithmetic
+  if (sampler.exact_integer) {  // the specification defines bad rows and the rule
     if (!sampler.bad_rows) {
       refuse(
           "claims the integer arithmetic and declines bad rows; allowed with it: answers to bad "

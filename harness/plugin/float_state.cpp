@@ -20,7 +20,7 @@ struct Trap {
 };
 
 #if defined(__x86_64__)
-// A set bit of either control register masks an exception; both have them in the same order.
+// A set bit masks an exception. Both control registers have these bits in the same order.
 constexpr unsigned kAll = 0x3f, kShiftOfVector = 7;
 constexpr Trap kTraps[] = {{1, "invalid operation"}, {2, "subnormal operand"},
                            {4, "division by zero"},  {8, "overflow"},
@@ -32,7 +32,7 @@ unsigned trapping(const FloatState& state) {
   return (~state.x87_control | ~(state.control >> kShiftOfVector)) & kAll;
 }
 
-// The registers alone: fegetenv() takes longer than a plugin's call may.
+// Reads only the registers, because fegetenv() would take longer than a plugin's call may.
 FloatState registers() {
   unsigned short x87_control = 0;
   asm volatile("fnstcw %0" : "=m"(x87_control));
@@ -41,7 +41,7 @@ FloatState registers() {
 
 void set_registers(const FloatState& state) {
   const auto x87_control = static_cast<unsigned short>(state.x87_control);
-  // Without the first, what traps and has happened already would end the process at the second.
+  // Clears pending exceptions first, because unmasking one would end the process.
   asm volatile("fnclex\n\tfldcw %0" : : "m"(x87_control));
   _mm_setcsr(state.control);
 }
@@ -59,7 +59,7 @@ FloatState masked(const FloatState& own, unsigned traps) {
   return {own.control | traps << kShiftOfVector, own.x87_control | traps};
 }
 #elif defined(__aarch64__)
-// A set bit of the control register lets an exception trap, where the processor can.
+// A set bit lets an exception trap, on processors that can.
 constexpr unsigned kAll = 0x9f00;
 constexpr Trap kTraps[] = {{1U << 8, "invalid operation"}, {1U << 9, "division by zero"},
                            {1U << 10, "overflow"},         {1U << 11, "underflow"},
@@ -93,7 +93,7 @@ constexpr Trap kTraps[] = {{0, ""}};
 unsigned trapping(const FloatState&) { return 0; }
 FloatState registers() { return {static_cast<std::uint32_t>(std::fegetround()), 0}; }
 void set_registers(const FloatState& state) {
-  std::fesetround(static_cast<int>(state.control));  // refuses what is no mode
+  std::fesetround(static_cast<int>(state.control));  // refuses values that are no mode
 }
 bool is_known(const FloatState& state) { return state.x87_control == 0; }
 FloatState with_modes(const FloatState&, const FloatState& given) { return given; }

@@ -1,6 +1,6 @@
-// The control registers of floating-point arithmetic: how a thread rounds, what it flushes to zero,
-// and which exceptions trap. A sampler that leaves an exception unmasked has changed what its
-// caller's arithmetic does: the next division by zero ends the process.
+// The control registers of floating-point arithmetic: how a thread rounds, which values it flushes
+// to zero, and which exceptions trap. A sampler that leaves an exception unmasked breaks its
+// caller's arithmetic: the next division by zero ends the process.
 #pragma once
 
 #include <cstdint>
@@ -8,31 +8,33 @@
 
 namespace fairdraw::harness::plugin {
 
-/// Registers that one process tells another of. They are looked at and never loaded: a reserved
-/// bit would end the process.
+/// Register contents sent from one process to another. They are compared and never loaded as they
+/// are, because a reserved bit would end the process.
 struct FloatState {
-  std::uint32_t control = 0;      ///< of x86 MXCSR, of ARM FPCR, elsewhere a mode of <cfenv>
-  std::uint32_t x87_control = 0;  ///< of x86
+  std::uint32_t control = 0;      ///< x86: MXCSR; ARM: FPCR; elsewhere a mode of <cfenv>
+  std::uint32_t x87_control = 0;  ///< x86: the x87 control word
 };
 
-/// That of this thread.
+/// Returns the state of this thread.
 FloatState float_state();
 
-/// True where the registers can hold it.
+/// True if the registers can hold the state.
 bool is_float_state(const FloatState& state);
 
-/// Makes this thread round and flush as a state says that is one. Traps and all else stay its own.
+/// Makes this thread round and flush as in `state`. Its traps and all other settings stay.
+/// Precondition: is_float_state(state).
 void take_float_modes(const FloatState& state);
 
-/// Which exceptions trap: bits of the hardware; 0: none, or not known on this kind of machine.
+/// Returns the exceptions that trap, as bits of the hardware; 0 if none does, or if this kind of
+/// machine does not tell.
 unsigned float_traps(const FloatState& state);
 
-/// Names the fault of a call that found the traps `before` and left `after`: "left floating-point
-/// exceptions unmasked (division by zero), ..."; empty where no exception traps that did not
-/// before.
+/// Describes the traps that a call left unmasked: "left floating-point exceptions unmasked
+/// (division by zero), ...". Empty if no exception traps that did not trap before.
 std::string unmasked_traps(unsigned before, unsigned after);
 
-/// Masks what traps in this thread and did not `before`, and returns unmasked_traps() of it.
+/// Masks the exceptions that trap in this thread now and not in `before`, and returns
+/// unmasked_traps() of them.
 std::string mask_new_traps(unsigned before);
 
 }  // namespace fairdraw::harness::plugin

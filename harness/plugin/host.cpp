@@ -27,26 +27,26 @@ namespace {
 
 constexpr int kExitUsage = 2;
 
-// Functions that a signal handler may call, and nothing else.
+// Calls only functions that a signal handler may call.
 void report_fault(int signal, siginfo_t* info, void* /*context*/) {
   Answer answer;
   answer.kind = AnswerKind::fault;
   answer.signal = signal;
-  const bool of_an_instruction = info->si_code > 0;  // not of raise() or kill()
+  const bool of_an_instruction = info->si_code > 0;  // not from raise() or kill()
   if (of_an_instruction) answer.address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   send(kSocketFile, &answer, kAnswerHead, MSG_DONTWAIT | MSG_NOSIGNAL);
-  // The instruction runs again, and ends the process as it would have without this handler.
+  // The instruction runs again and ends the process as it would have without this handler.
   std::signal(signal, SIG_DFL);
   if (!of_an_instruction) std::raise(signal);
 }
 
-// Where the handler runs when it is the stack that overflowed.
+// Bytes of the handler's own stack, needed if the plugin's stack overflowed.
 constexpr std::size_t kSignalStack = std::size_t{1} << 16;
 
 void catch_faults() {
   stack_t stack{};
   sigaltstack(nullptr, &stack);
-  if ((static_cast<unsigned>(stack.ss_flags) & SS_DISABLE) != 0) {  // sanitizers have made one
+  if ((static_cast<unsigned>(stack.ss_flags) & SS_DISABLE) != 0) {  // sanitizers install their own
     static std::vector<std::byte> memory(kSignalStack);
     stack = {};
     stack.ss_sp = memory.data();
@@ -85,7 +85,7 @@ void set_text(Answer& answer, const std::string& text) {
 }
 
 bool reply(const Answer& answer) {
-  // What the plugin printed must be in the pipe before the judge looks there.
+  // Flushes the plugin's output into the pipe before the judge looks for it.
   std::fflush(nullptr);
   const std::size_t size = kAnswerHead + answer.text_bytes;
   return send(kSocketFile, &answer, size, MSG_NOSIGNAL) == static_cast<ssize_t>(size);
@@ -162,7 +162,7 @@ int host_plugin(const std::string& path, std::uint64_t address, std::uint64_t me
     reply(not_loaded(error.what()));
     return kExitUsage;
   }
-  // The CUDA driver reserves address space without end, and takes little of it.
+  // No limit, because the CUDA driver reserves huge address space and uses little of it.
   if (library->description().pointers == FAIRDRAW_DEVICE_POINTERS) limit_memory(0);
   if (!reply(described(library->description()))) return kExitUsage;
   for (Command command; recv(kSocketFile, &command, sizeof(command), 0) == sizeof(command);) {

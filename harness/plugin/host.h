@@ -7,8 +7,8 @@
 namespace fairdraw::harness::plugin {
 
 /// Loads the plugin at `path` and answers commands on kSocketFile until the judge is gone. Arrays
-/// are mapped from kArraysFile at `address`. Memory beyond what the process has at its start is
-/// limited to `mebibytes`; 0: not limited. Returns an exit code; throws nothing.
+/// are mapped from kArraysFile at `address`. The process may take `mebibytes` of memory beyond its
+/// use at the start; 0 means no limit. Returns an exit code and throws nothing.
 int host_plugin(const std::string& path, std::uint64_t address, std::uint64_t mebibytes);
 
 }  // namespace fairdraw::harness::plugin

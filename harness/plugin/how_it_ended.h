@@ -1,4 +1,4 @@
-// How a process ended, in words, and when.
+// Describes in words how a process ended, and tells when it ends.
 #pragma once
 
 #include <sys/types.h>
@@ -7,13 +7,14 @@
 
 namespace fairdraw::harness::plugin {
 
-/// "SIGSEGV"
+/// Returns the name of a signal, such as "SIGSEGV".
 std::string signal_name(int signal);
 
-/// "ended its process with exit code 7", "crashed with SIGSEGV": from a status of wait().
+/// Describes a status of wait(): "ended its process with exit code 7", "crashed with SIGSEGV".
 std::string how_it_ended(int status);
 
-/// A file that poll() finds readable when the process has ended; -1 where the system has none.
+/// Opens a file that poll() reports as readable once the process has ended; -1 if the system has
+/// none.
 int file_of_process(pid_t process);
 
 }  // namespace fairdraw::harness::plugin

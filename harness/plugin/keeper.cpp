@@ -22,14 +22,14 @@
 namespace fairdraw::harness::plugin {
 namespace {
 
-// Which processes have `parent` as theirs now.
+// Lists the processes whose parent is now `parent`.
 std::vector<pid_t> children_of(pid_t parent) {
   std::vector<pid_t> children;
-  // Only where /proc is of the processes that this one sees: elsewhere its numbers are of others.
+  // A /proc of another process namespace is of no use: its numbers mean other processes.
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self", error);
   if (error || self != std::to_string(getpid())) return children;
-  // Its own ++ throws.
+  // Uses increment(), because operator++ throws.
   for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().filename();
@@ -37,7 +37,7 @@ std::vector<pid_t> children_of(pid_t parent) {
     std::ifstream file(entry->path() / "stat");
     std::string line;
     std::getline(file, line);
-    // "pid (name) state parent ...", where the name may hold anything.
+    // The line is "pid (name) state parent ...", and the name may contain anything.
     const std::size_t after_name = line.rfind(") ");
     constexpr std::size_t kToParent = 4;
     if (after_name == std::string::npos || after_name + kToParent >= line.size()) continue;
@@ -48,8 +48,9 @@ std::vector<pid_t> children_of(pid_t parent) {
   return children;
 }
 
-// Orphans become children of this process, their subreaper: each round ends the processes that the
-// round before has made orphans. It stops where processes start others faster than they are found.
+// Ends all descendants of this process. Orphans become its children because it is their subreaper,
+// so each round ends the processes that the round before orphaned. Gives up after 10 s, in case
+// processes start others faster than they are found.
 void end_descendants() {
   using Steady = std::chrono::steady_clock;
   RunningClock::duration left = std::chrono::seconds(10);
@@ -64,10 +65,10 @@ void end_descendants() {
   }
 }
 
-// Until the child is gone, or the judge has let go.
+// Waits until the child is gone or the judge closes the leash.
 void wait_for_the_end(pid_t child, int leash) {
   const int gone = file_of_process(child);
-  constexpr int kTick = 20;  // milliseconds, where the system has no such files
+  constexpr int kTick = 20;  // milliseconds; used only if the system has no such files
   pollfd files[] = {{leash, POLLRDHUP, 0}, {gone, POLLIN, 0}};
   for (;;) {
     const int ready = poll(files, 2, gone >= 0 ? -1 : kTick);
@@ -98,7 +99,7 @@ bool fork_under_a_keeper(int leash, std::initializer_list<int> of_child) {
   const pid_t child = fork();
   if (child < 0) return false;
   if (child > 0) {
-    setsid();  // signals to the child's group do not reach the keeper
+    setsid();  // signals to the child's group must not reach the keeper
     for (const int file : of_child) close(file);
     keep(child, leash);
   }

@@ -1,15 +1,15 @@
-// A process above the one that holds a plugin, which outlives it and leaves nothing behind: what
-// the plugin started ends with it, daemons too, and it ends when the judge lets go or is gone.
+// The parent of a process that holds a plugin. It outlives that process and ends everything that
+// the plugin started, daemons too. It also ends when the judge lets go or is gone.
 #pragma once
 
 #include <initializer_list>
 
 namespace fairdraw::harness::plugin {
 
-/// Forks. Returns true in the child, whose parent stays as its keeper, and false where no process
-/// can be had. The keeper never returns: it closes the files `of_child`, waits until the child is
-/// gone or the judge closes its end of the stream `leash`, ends everything that descends from the
-/// child, writes the child's status (an int, as wait() gives it) to `leash`, and ends.
+/// Forks. Returns true in the child, whose parent stays as its keeper; returns false if no process
+/// can be created. The keeper never returns. It closes the files `of_child` and waits until the
+/// child is gone or the judge closes its end of the stream `leash`. Then it ends all descendants of
+/// the child, writes the child's status (an int, as wait() gives it) to `leash`, and ends.
 bool fork_under_a_keeper(int leash, std::initializer_list<int> of_child);
 
 }  // namespace fairdraw::harness::plugin

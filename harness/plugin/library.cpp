@@ -15,7 +15,7 @@ namespace fairdraw::harness::plugin {
 namespace {
 
 std::string bounded(const char* text) {
-  constexpr std::size_t kMaxBytes = 400;  // four of them fit into one message to the judge
+  constexpr std::size_t kMaxBytes = 400;  // four such texts fit into one message to the judge
   if (text == nullptr) return {};
   return on_one_line({text, strnlen(text, kMaxBytes)}).substr(0, kMaxBytes);
 }
@@ -49,7 +49,7 @@ void expect_file(const std::string& path) {
   if (std::filesystem::is_directory(path, error)) {
     throw UsageError(fmt::format("plugin '{}': is a folder, not a shared library", path));
   }
-  // A pipe would keep whoever opens it waiting.
+  // Opening a pipe would block.
   if (!std::filesystem::is_regular_file(path, error)) {
     throw UsageError(fmt::format("plugin '{}': is no regular file", path));
   }
@@ -58,7 +58,7 @@ void expect_file(const std::string& path) {
 
 Library::Library(const std::string& path) : path_(path) {
   expect_file(path);
-  // A path without a slash would be looked for where the system keeps its libraries.
+  // dlopen() looks for a path without a slash in the system's library folders.
   handle_ = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc keeps it for each thread
@@ -75,13 +75,13 @@ Library::Library(const std::string& path) : path_(path) {
           path, abi, FAIRDRAW_PLUGIN_ABI));
     }
     describe();
-    // Refuses what it cannot mean.
+    // Throws if the description makes no sense.
     const SamplerDescription sampler = to_sampler_description(description_, path);
     for (std::uint32_t kind = 0; kind < call_kinds(); ++kind) {
       const CallKind& of = call_kind(kind);
       functions_.push_back(of.declared(sampler) ? needed_symbol(of.symbol) : nullptr);
     }
-    // One that has operations may have nothing else.
+    // A plugin with operations need not have fairdraw_plugin_run.
     if (has_operations(sampler)) functions_[kBatch] = symbol("fairdraw_plugin_run");
     description_.samples = functions_[kBatch] != nullptr;
   } catch (...) {

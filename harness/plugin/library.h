@@ -1,4 +1,4 @@
-// A plugin's shared library, in this process: loaded, described, called.
+// Loads a plugin's shared library into this process, describes it, and calls it.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace fairdraw::harness::plugin {
 
 struct PluginCall;  // call_kind.h
 
-/// What a plugin says of itself: its texts each on one line (one_line.h).
+/// A plugin's description of itself. Each of its texts is on one line (one_line.h).
 struct Description {
   std::string name, version, semantics, overrides;
   std::uint64_t abilities = 0, randomness = 0;
@@ -22,24 +22,24 @@ struct Description {
   friend bool operator==(const Description&, const Description&) = default;
 };
 
-/// As the harness says it: `sampler_name` is what --sampler was given. Throws UsageError for a
-/// profile, an override, an ability or a place of pointers that there is none of.
+/// Translates a description to the terms of the harness. `sampler_name` is the argument of
+/// --sampler. Throws UsageError for an unknown profile, override, ability, or place of pointers.
 SamplerDescription to_sampler_description(const Description& description,
                                           const std::string& sampler_name);
 
-/// The bits that to_sampler_description() makes the same abilities and promises of.
+/// Returns the bits that to_sampler_description() translates to the same abilities and promises.
 std::uint64_t ability_bits(const SamplerDescription& sampler);
 std::uint64_t promise_bits(const SamplerDescription& sampler);
-/// True where it declares an operation on rows.
+/// True if the sampler declares an operation on rows.
 bool has_operations(const SamplerDescription& sampler);
 
-/// The names of the abilities that a sampler declares, separated by blanks.
+/// Returns the names of the abilities that a sampler declares, separated by spaces.
 std::string ability_names(const SamplerDescription& sampler);
 
 class Library {
  public:
-  /// Throws UsageError, which names the file, where it cannot be loaded, lacks a symbol, was built
-  /// for another version of the ABI, or will not describe itself.
+  /// Loads the library. Throws UsageError, which names the file, if it cannot be loaded, lacks a
+  /// symbol, was built for another version of the ABI, or does not describe itself.
   explicit Library(const std::string& path);
   ~Library();
   Library(const Library&) = delete;
@@ -47,22 +47,22 @@ class Library {
 
   const Description& description() const { return description_; }
 
-  /// Returns an empty string, or why the call was refused. Arrays are host memory; where the plugin
-  /// takes device pointers they are copied there and back.
+  /// Runs a call. Returns an empty string, or the reason why the call was refused. Arrays are in
+  /// host memory; if the plugin takes device pointers, they are copied to the device and back.
   std::string run(const PluginCall& call) const;
 
  private:
-  void* symbol(const char* name) const;  ///< null where there is none
+  void* symbol(const char* name) const;  ///< null if there is none
   void* needed_symbol(const char* name) const;
   void describe();
 
   std::string path_;
   void* handle_ = nullptr;
-  std::vector<void*> functions_;  ///< by kind of call; null: it has none
+  std::vector<void*> functions_;  ///< indexed by kind of call; null if the plugin lacks it
   Description description_;
 };
 
-/// Throws UsageError where there is no file at `path`, or none that can be read.
+/// Throws UsageError if there is no readable file at `path`.
 void expect_file(const std::string& path);
 
 }  // namespace fairdraw::harness::plugin

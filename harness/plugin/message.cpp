@@ -11,9 +11,9 @@
 namespace fairdraw::harness::plugin {
 namespace {
 
-constexpr std::size_t kTexts = 4;  // of a description
+constexpr std::size_t kTexts = 4;  // texts of a description
 
-// Those of a description, each up to its 0.
+// Splits the texts of a description, each of which ends with a 0.
 std::array<std::string, kTexts> texts_of(std::string_view text) {
   std::array<std::string, kTexts> texts;
   for (std::string& one : texts) {
@@ -52,7 +52,7 @@ bool is_answer(const Answer& answer, std::size_t bytes, std::uint32_t number) {
     case AnswerKind::fault:
       break;
   }
-  return false;  // of no kind
+  return false;  // an unknown kind
 }
 
 bool is_command(const Command& command) {

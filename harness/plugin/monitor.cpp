@@ -24,7 +24,7 @@
 namespace fairdraw::harness::plugin {
 namespace {
 
-// How the work went, if it came to its end. A pipe takes it whole.
+// The result of work that came to its end. A pipe transfers it in one piece.
 struct Outcome {
   int code = 0;
   bool threw = false;
@@ -32,15 +32,15 @@ struct Outcome {
 };
 static_assert(sizeof(Outcome) <= 4096);
 
-int to_monitor = -1;  // in the child
+int to_monitor = -1;  // used in the child
 
-// No other file: a thread that hangs may hold one of them for ever.
+// Flushes no other file, because a thread that hangs may hold its lock for ever.
 void flush_output() {
   std::fflush(stdout);
   std::fflush(stderr);
 }
 
-// At once: what a plugin does at exit is no part of the work.
+// Sends the outcome and exits at once, because the plugin's exit handlers are no part of the work.
 [[noreturn]] void tell(const Outcome& outcome) {
   flush_output();
   if (to_monitor < 0) _exit(outcome.code);
@@ -61,14 +61,15 @@ void flush_output() {
 
 volatile sig_atomic_t worker = 0;  // NOLINT: for the handler of signals
 
-// A terminal sends its signals to both processes; anyone else names this one alone.
+// Passes a signal on to the worker. Signals of a terminal reach both processes anyway; all others
+// reach only this one.
 void pass_on(int signal, siginfo_t* info, void* /*context*/) {
   if (info->si_code <= 0) kill(static_cast<pid_t>(worker), signal);
 }
 
 constexpr std::array<int, 4> kPassedOn = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
-// While it lives, this thread has the signals blocked, or not, that are passed on.
+// Blocks or unblocks, in this thread and for its lifetime, the signals that are passed on.
 class SignalMask {
  public:
   explicit SignalMask(int how) {
@@ -87,7 +88,7 @@ class SignalMask {
   sigset_t before_{};
 };
 
-// Until the keeper has ended, which tells how the worker did.
+// Waits until the keeper has ended, and returns the status of the worker.
 int wait_for(pid_t keeper, int leash) {
   int status = 0, of_keeper = 0;
   const bool said = recv(leash, &status, sizeof(status), MSG_WAITALL) == sizeof(status);
@@ -96,7 +97,8 @@ int wait_for(pid_t keeper, int leash) {
   return said ? status : of_keeper;
 }
 
-// The worker says first which process it is; signals go to it from then on.
+// Waits for the worker. The worker first sends its process id; from then on signals are passed to
+// it.
 int wait_for(pid_t keeper, int leash, int from_worker) {
   pollfd file{from_worker, POLLIN, 0};
   while (poll(&file, 1, -1) < 0 && errno == EINTR) {
@@ -120,10 +122,10 @@ int wait_for(pid_t keeper, int leash, int from_worker) {
   return status;
 }
 
-// The end that stays here, and the one that is for the child.
+// The parent's end and the child's end.
 using Pair = std::array<int, 2>;
 
-// In a child of the monitor: forks the worker, and never returns in either.
+// Forks the worker, in a child of the monitor. Returns in neither process.
 [[noreturn]] void start_worker(const Pair& outcome, const Pair& leash, const SignalMask& signals,
                                const std::function<int()>& work) {
   close(outcome[0]);
@@ -144,9 +146,9 @@ int monitored(const std::string& plugins, const std::function<int()>& work) {
       socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, leash.data()) != 0) {
     throw std::system_error(errno, std::generic_category(), "pipe");
   }
-  flush_output();                       // or both processes would print it
-  const SignalMask blocked(SIG_BLOCK);  // one that comes now is for the worker
-  // Where who started this process ignores it, how the child ends would be lost.
+  flush_output();                       // otherwise both processes would print it
+  const SignalMask blocked(SIG_BLOCK);  // a signal that arrives now is meant for the worker
+  // If this process inherited an ignored SIGCHLD, the child's status would be lost.
   struct sigaction by_default {
   }, before{};
   by_default.sa_handler = SIG_DFL;
@@ -163,7 +165,7 @@ int monitored(const std::string& plugins, const std::function<int()>& work) {
   if (keeper < 0) throw std::system_error(fork_error, std::generic_category(), "fork");
   const bool stopped = WIFSIGNALED(status) && std::find(kPassedOn.begin(), kPassedOn.end(),
                                                         WTERMSIG(status)) != kPassedOn.end();
-  if (!told && stopped) {  // by a person: it ends this process, too
+  if (!told && stopped) {  // stopped by a person, so this process ends too
     blocked.put_back();
     std::raise(WTERMSIG(status));
   }

@@ -1,4 +1,4 @@
-// Watches work that has plugins loaded into its own process.
+// Watches work that loads plugins into its own process.
 #pragma once
 
 #include <functional>
@@ -6,15 +6,15 @@
 
 namespace fairdraw::harness::plugin {
 
-/// Does `work` in another process, and returns what it returns; an exception becomes a UsageError
-/// with its text. That process has a keeper (keeper.h): what it has started ends with it, and with
-/// this process. A process that ends before `work` has returned, whatever its exit code
-/// (a plugin called exit(), or crashed), is a UsageError that says so and names `plugins`. Call it
-/// before there are threads: what `work` changes in memory is lost.
+/// Runs `work` in another process and returns its result. An exception becomes a UsageError with
+/// the same text. That process has a keeper (keeper.h), so all processes that it starts end with it
+/// and with this process. If it ends before `work` returns, with any exit code (a plugin called
+/// exit(), or crashed), this throws a UsageError that says so and names `plugins`. Precondition:
+/// there are no other threads. Changes that `work` makes in memory are lost.
 int monitored(const std::string& plugins, const std::function<int()>& work);
 
-/// Ends this process at once, with `code`: where that is monitored(), as if its work had returned
-/// it. For work that has left threads behind.
+/// Ends this process at once with `code`. In a monitored() process, `code` counts as the result of
+/// the work. For work that has left threads behind.
 [[noreturn]] void end_work(int code);
 
 }  // namespace fairdraw::harness::plugin

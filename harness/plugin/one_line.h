@@ -1,5 +1,5 @@
-// What a plugin says or prints, made fit for a line of a message: a newline in it would begin a
-// line that looks like the judge's own.
+// Makes the output of a plugin fit for a line of a message. A newline in it would begin a line that
+// looks like the judge's own.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace fairdraw::harness::plugin {
 
-/// Newlines, tabs and carriage returns become blanks, those at the end go, and other ASCII control
-/// characters are spelled out as \xNN. All other bytes stay: reports spell out what of them hides
-/// text.
+/// Replaces newlines, tabs and carriage returns by spaces, removes them at the end, and writes
+/// other ASCII control characters as \xNN. All other bytes stay, because reports spell out those
+/// that hide text.
 std::string on_one_line(std::string_view text);
 
 }  // namespace fairdraw::harness::plugin

@@ -1,5 +1,4 @@
-// The file that a plugin is loaded from: what a report says of it, and whether it is still the
-// same.
+// The file that a plugin is loaded from: how a report identifies it, and whether it has changed.
 #pragma once
 
 #include <sys/stat.h>
@@ -14,15 +13,15 @@ namespace fairdraw::harness::plugin {
 
 class PluginFile {
  public:
-  /// Throws UsageError where it cannot be read.
+  /// Reads the file. Throws UsageError if that fails.
   explicit PluginFile(const std::string& path);
 
-  /// "/home/me/sampler.so, SHA-256 ..., build id ...", or "no build id".
+  /// Returns "/home/me/sampler.so, SHA-256 ..., build id ...", or "... no build id".
   std::string text() const;
 
-  /// Throws EndOfRun where the file at the path holds other bytes than before. What the system says
-  /// of a file is looked at each time, and its bytes where that has changed, or had a moment
-  /// before.
+  /// Throws EndOfRun if the file at the path holds other bytes than before. Compares the file's
+  /// metadata each time, and its bytes if the metadata has changed or was too recent to be relied
+  /// on.
   void expect_unchanged();
 
  private:
@@ -32,13 +31,13 @@ class PluginFile {
   bool settled_ = false;
 };
 
-/// Returns text() of each file that this process has loaded plugins from, by the sampler's name.
+/// Returns text() of each file that this process has loaded plugins from, by sampler name.
 std::map<std::string, std::string> plugin_files(const std::vector<std::string>& samplers);
 
-/// Has plugin_files() name it.
+/// Registers a file for plugin_files().
 void note_plugin_file(const std::string& sampler, const PluginFile& file);
 
-/// Finds the build id in an ELF file, in hexadecimal digits; empty: it has none that can be found.
+/// Finds the build id of an ELF file, in hexadecimal digits; empty if none is found.
 std::string build_id_of(const std::string& path);
 
 }  // namespace fairdraw::harness::plugin

@@ -40,7 +40,7 @@ class PluginSampler : public Sampler {
   SamplerDescription description_;
 };
 
-/// Straight into the library.
+/// Calls the library directly, in this process.
 class TrustedSampler final : public PluginSampler {
  public:
   TrustedSampler(const std::string& name, SamplerDescription description)
@@ -60,7 +60,7 @@ class TrustedSampler final : public PluginSampler {
   Library library_;
 };
 
-/// In a process of its own.
+/// Calls the library in a process of its own.
 class IsolatedSampler final : public PluginSampler, public Interruptible {
  public:
   IsolatedSampler(const std::string& name, std::shared_ptr<PluginFile> file, Description said,
@@ -87,9 +87,10 @@ class IsolatedSampler final : public PluginSampler, public Interruptible {
       try {
         process_.emplace(path_, options_, arrays(), end_);
       } catch (const UsageError& error) {
-        return give_up(error.what());  // it was loaded once, so this is for the sampler to answer
+        return give_up(error.what());  // it was loaded before, so the sampler answers for this
+                                       // failure
       }
-      file_->expect_unchanged();  // before it has answered anything
+      file_->expect_unchanged();  // checked before it has answered anything
       if (process_->description() != said_) {
         return give_up("describes itself in another way than before");
       }
@@ -107,22 +108,22 @@ class IsolatedSampler final : public PluginSampler, public Interruptible {
       return give_up(end->how + place + end->printed);
     }
     const Answer& answer = std::get<Answer>(outcome);
-    // As if the call had been made here, and never with its traps: the next operation of the judge
-    // itself might hit one.
+    // Takes over the modes, as if the call had been made here, but never the traps, because the
+    // judge's next operation might hit one.
     take_float_modes(answer.floats);
     const std::string unmasked =
         unmasked_traps(float_traps(command.floats), float_traps(answer.floats));
     return unmasked.empty() ? text_of(answer) : give_up(unmasked);
   }
 
-  // " at address 0x..., 64 bytes past the start of tokens"
+  // Describes an address: " at address 0x..., 64 bytes past the start of tokens".
   std::string place_of(std::uint64_t address, const std::vector<NamedArray>& named) {
     std::string place = fmt::format(" at address {:#x}", address);
     const auto near = reinterpret_cast<std::uintptr_t>(arrays().array_near(address));
     if (near == 0) return place;
     for (const NamedArray& array : named) {
       const auto first = reinterpret_cast<std::uintptr_t>(array.first);
-      // Guards lie in front of the first element: the array begins a little after its memory.
+      // Guards precede the first element, so the array begins shortly after its memory.
       constexpr std::uintptr_t kGuardBytes = 256;
       if (first < near || first - near > kGuardBytes) continue;
       const bool past = address >= first;
@@ -135,7 +136,7 @@ class IsolatedSampler final : public PluginSampler, public Interruptible {
 
   std::string give_up(const std::string& how) {
     process_.reset();
-    file_->expect_unchanged();  // whoever changed it may have ended it so
+    file_->expect_unchanged();  // a changed file may explain how it ended
     broken_ = "the plugin " + how;
     return broken_;
   }

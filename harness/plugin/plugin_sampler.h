@@ -1,4 +1,4 @@
-// `--sampler plugin:PATH`: a third-party sampler, in a shared library.
+// `--sampler plugin:PATH`: a third-party sampler in a shared library.
 #pragma once
 
 #include <map>
@@ -16,17 +16,18 @@ inline constexpr const char* kPrefix = "plugin:";
 
 inline bool is_plugin(const std::string& sampler) { return sampler.starts_with(kPrefix); }
 
-/// Makes samplers of plugins. Describes each plugin once, from a file that may not change any more
-/// (plugin_file.h); a sampler starts its process at its first
-/// call and has it for itself, so that a verdict depends on no other case.
+/// Makes samplers of plugins. It describes each plugin once; from then on its file must not change
+/// (plugin_file.h). A sampler starts its own process at its first call, so that a verdict depends
+/// on no other case.
 class Loader {
  public:
   explicit Loader(Options options) : options_(std::move(options)) {}
 
-  /// `name` with its prefix. Throws UsageError, which names the file and what is wrong with it.
+  /// Makes the sampler `name`, a path with its prefix. Throws UsageError, which names the file and
+  /// what is wrong with it.
   std::unique_ptr<Sampler> make(const std::string& name);
 
-  /// As make() has found it.
+  /// Returns the description that make() found.
   Description describe(const std::string& name);
 
  private:

@@ -23,13 +23,13 @@
 namespace fairdraw::harness::plugin {
 namespace {
 
-constexpr std::size_t kPrintedKept = 600;  // bytes of its end that a message can hold
+constexpr std::size_t kPrintedKept = 600;  // bytes of the end of the output that a message keeps
 
 void expect(bool good, const char* what) {
   if (!good) throw std::system_error(errno, std::generic_category(), what);
 }
 
-// Closes a file of this process, whatever throws.
+// Closes a file of this process, also when an exception is thrown.
 class OwnFile {
  public:
   explicit OwnFile(int file) : file_(file) {}
@@ -48,7 +48,8 @@ class OwnFile {
   int file_;
 };
 
-// A file of this process under a number that no file of the child has, closed in every child.
+// Duplicates a file of this process to a number that no file of the child has. It is closed in
+// every child.
 OwnFile moved_up(const OwnFile& file) {
   constexpr int kFirst = 16;
   OwnFile moved(fcntl(file.number(), F_DUPFD_CLOEXEC, kFirst));
@@ -65,7 +66,7 @@ Pair moved_up(const std::array<int, 2>& files) {
   return {moved_up(judge), moved_up(child)};
 }
 
-// What poll() says, whatever signals come in the meantime.
+// Calls poll() again when a signal interrupts it.
 int poll_for(pollfd& file, int milliseconds) {
   using Clock = RunningClock;
   const Clock::time_point end = Clock::now() + std::chrono::milliseconds(milliseconds);
@@ -76,7 +77,7 @@ int poll_for(pollfd& file, int milliseconds) {
   }
 }
 
-// Its output is read without waiting for it: a plugin that prints without end must not block.
+// Opens a pipe that is read without blocking, because a plugin may print without end.
 Pair open_output() {
   std::array<int, 2> files{};
   expect(pipe2(files.data(), O_CLOEXEC) == 0, "pipe");
@@ -112,7 +113,8 @@ pid_t spawn(std::vector<std::string> words, const Files& files) {
   sigset_t none;
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);
-  // Who started this process may ignore signals; with SIGCHLD, no status of a child would be left.
+  // The parent of this process may have ignored signals. With SIGCHLD ignored, the status of a
+  // child would be lost.
   sigset_t all;
   sigfillset(&all);
   posix_spawnattr_setsigdefault(&attributes, &all);
@@ -153,7 +155,7 @@ Process::Process(const std::string& path, const Options& options, const SharedAr
     leash_ = leash.judge.release();
     output_ = output.judge.release();
   }
-  exit_ = file_of_process(keeper_);  // -1 where there is none: poll passes it over
+  exit_ = file_of_process(keeper_);  // -1 if there is none; poll() then ignores it
   const std::variant<Answer, Ended> outcome = wait_for_answer(options.load_seconds, last);
   std::string why;
   if (const Ended* const end = std::get_if<Ended>(&outcome)) {
@@ -176,15 +178,15 @@ Process::~Process() { end(); }
 int Process::end_all() {
   int status = 0;
   if (keeper_ <= 0) return status;
-  // It ends what is left, and says how the plugin's process went; more than its patience is a
-  // keeper that was stopped.
+  // The keeper ends what is left, and reports the status of the plugin's process. A keeper that
+  // takes longer than this was stopped.
   constexpr int kPatience = 15'000;  // milliseconds
   shutdown(leash_, SHUT_WR);
   pollfd leash{leash_, POLLIN, 0};
   poll_for(leash, kPatience);
   const bool said = recv(leash_, &status, sizeof(status), MSG_DONTWAIT) == sizeof(status);
   int of_keeper = 0;
-  if (!said) kill(-keeper_, SIGKILL);  // which ends the plugin's process, too
+  if (!said) kill(-keeper_, SIGKILL);  // also ends the plugin's process
   while (waitpid(keeper_, &of_keeper, 0) < 0 && errno == EINTR) {
   }
   keeper_ = -1;
@@ -204,7 +206,7 @@ void Process::read_output() {
   std::array<char, 4096> buffer;
   for (;;) {
     const ssize_t size = read(output_, buffer.data(), buffer.size());
-    if (size == 0) {  // closed at the other end: nothing more to wait for
+    if (size == 0) {  // closed at the other end, so nothing more will come
       close(output_);
       output_ = -1;
     }
@@ -212,7 +214,8 @@ void Process::read_output() {
     printed_bytes_ += static_cast<std::uint64_t>(size);
     printed_.append(buffer.data(), static_cast<std::size_t>(size));
     if (printed_.size() > kPrintedKept) printed_.erase(0, printed_.size() - kPrintedKept);
-    // Only the end is kept, and only for a while: a limit on time is a limit on this.
+    // Only the end is kept. Reading stops here, so that the time limit also ends a plugin that
+    // prints for ever.
     if (printed_bytes_ > (std::uint64_t{1} << 26)) return;
   }
 }
@@ -234,7 +237,7 @@ std::optional<std::variant<Answer, Ended>> Process::receive() {
   }
   if (answer.kind != AnswerKind::fault) return answer;
   fault_ = answer;
-  return std::nullopt;  // of a process that is about to end
+  return std::nullopt;  // from a process that is about to end
 }
 
 Ended Process::ended(const std::string& how) {
@@ -264,8 +267,8 @@ std::variant<Answer, Ended> Process::wait_for_answer(double seconds, Clock::time
       if (fault_.signal != fault_before) continue;
     }
     if (files[0].revents == 0 && files[2].revents == 0) continue;
-    // The process is gone, or about to: its end of the socket is closed. It has a moment to say by
-    // its exit code how it went.
+    // The process is gone or about to end, because its end of the socket is closed. It has a moment
+    // to end with its own exit code.
     constexpr int kLastMoment = 2000;  // milliseconds
     pollfd gone{exit_, POLLIN, 0};
     if (exit_ >= 0 && files[2].revents == 0) poll_for(gone, kLastMoment);
@@ -284,7 +287,7 @@ std::variant<Answer, Ended> Process::ask(Command& command, Clock::time_point end
   read_output();
   printed_.clear();
   printed_bytes_ = 0;
-  // One that is gone already is found by waiting for its answer.
+  // If the process is already gone, waiting for its answer will tell.
   send(socket_, &command, sizeof(command), MSG_NOSIGNAL);
   std::variant<Answer, Ended> outcome = wait_for_answer(seconds_, end);
   if (std::holds_alternative<Ended>(outcome)) return outcome;

@@ -1,4 +1,4 @@
-// The calls of serving as a plugin takes them.
+// The calls of serving that a plugin takes.
 #include "harness/contract/serving.h"
 
 #include "harness/contract/serving_arrays.h"
@@ -6,7 +6,7 @@
 
 namespace fairdraw::harness::plugin {
 
-// In the order of ServingCall.
+// In the order of ServingCall's alternatives.
 std::span<const CallKind> serving_kinds() {
   static constexpr CallKind kKinds[] = {
       kind_of<fairdraw_chain>("fairdraw_plugin_run_chain", "verifies no drafted chains",

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4): which file a run has judged.
+// SHA-256 (FIPS 180-4), to identify the files that a run has judged.
 #pragma once
 
 #include <array>
@@ -9,11 +9,11 @@
 
 namespace fairdraw::harness::plugin {
 
-/// A hash of bytes that come in pieces.
+/// The hash of bytes that are added in pieces.
 class Sha256 {
  public:
   void add(std::span<const unsigned char> bytes);
-  /// 64 hexadecimal digits. Nothing may be added afterwards.
+  /// Returns 64 hexadecimal digits. Nothing may be added afterwards.
   std::string digits();
 
  private:

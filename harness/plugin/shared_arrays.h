@@ -1,5 +1,5 @@
-// Memory that two processes see at the same addresses: the arrays of a call are made in it, so that
-// nothing is copied when the call crosses over, and pointers mean the same on both sides.
+// Memory that two processes map at the same addresses. Arrays of a call are created in it, so that
+// nothing is copied between the processes and pointers mean the same in both.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,15 @@
 
 namespace fairdraw::harness::plugin {
 
-/// Closed slots: what is read or written past an array, by more than its alignment, hits an
-/// inaccessible page. Address space is plentiful, and memory is taken for what is touched alone, so
-/// that slots never move.
+/// Slots bounded by inaccessible pages, so that an access past an array by more than its alignment
+/// faults. Address space is plentiful and memory is only used for touched pages, so slots never
+/// move.
 class SharedArrays final : public ArraySlots {
  public:
-  /// Throws std::system_error where the system gives none.
+  /// Maps the memory. Throws std::system_error if the system refuses.
   SharedArrays();
 
-  /// The child's side: maps `file` at the judge's address. False where something else is there.
+  /// Maps `file` at the judge's address, in the child. Returns false if the address range is taken.
   static bool map_in_child(int file, std::uint64_t address);
 
   static constexpr std::size_t kSlots = 64;

@@ -16,21 +16,23 @@
 namespace fairdraw::statistics {
 namespace {
 
-// P(K <= k) = I_{1-p}(n - k, k + 1), the complement of I_p(k + 1, n - k), without forming 1 - p.
+// Returns P(K <= k) = I_{1-p}(n - k, k + 1), computed as the complement of I_p(k + 1, n - k) so
+// that 1 - p is not formed.
 double lower_tail(std::uint64_t k, std::uint64_t n, double p) {
   if (k == n || p == 0) return 1;
   if (p == 1) return 0;
   return boost::math::ibetac(static_cast<double>(k + 1), static_cast<double>(n - k), p, Policy());
 }
 
-// P(K >= k) = I_p(k, n - k + 1).
+// Returns P(K >= k) = I_p(k, n - k + 1).
 double upper_tail(std::uint64_t k, std::uint64_t n, double p) {
   if (k == 0 || p == 1) return 1;
   if (p == 0) return 0;
   return boost::math::ibeta(static_cast<double>(k), static_cast<double>(n - k + 1), p, Policy());
 }
 
-// First k of [begin, end) at which a condition that stays true once it is true holds; else end.
+// Returns the first k in [begin, end) for which the condition holds, or end. Precondition: the
+// condition stays true once it is true.
 template <class Condition>
 std::uint64_t first_where(std::uint64_t begin, std::uint64_t end, const Condition& condition) {
   while (begin < end) {
@@ -44,14 +46,14 @@ std::uint64_t first_where(std::uint64_t begin, std::uint64_t end, const Conditio
   return begin;
 }
 
-// Rejected above when K >= this; trials + 1 when nothing is.
+// Returns the smallest K that is rejected as too large; trials + 1 if none is.
 std::uint64_t upper_critical_count(std::uint64_t trials, double p, double false_fail_rate) {
   return first_where(0, trials + 1, [&](std::uint64_t k) {
     return 2 * upper_tail(k, trials, p) <= false_fail_rate;
   });
 }
 
-// Rejected below when K < this; 0 when nothing is.
+// Returns the number K below which counts are rejected as too small; 0 if none is.
 std::uint64_t lower_critical_count(std::uint64_t trials, double p, double false_fail_rate) {
   return first_where(
       0, trials, [&](std::uint64_t k) { return 2 * lower_tail(k, trials, p) > false_fail_rate; });
@@ -67,13 +69,13 @@ double power_below(std::uint64_t trials, double p, double actual, double false_f
   return critical == 0 ? 0 : lower_tail(critical - 1, trials, actual);
 }
 
-// Where a monotone function of a probability changes its sign: the two ends of a bracket that is
-// at most 4 ulp wide. Bisection, because it always ends and its ends are on the sides they say.
+// Finds where a monotone function of a probability changes its sign: the ends of a bracket at most
+// 4 ulp wide. Uses bisection, because it always ends, and its ends are on the right sides.
 template <class Function>
 std::pair<double, double> bracket_root(const Function& function, double low, double high) {
   const boost::math::tools::eps_tolerance<double> tolerance(std::numeric_limits<double>::digits -
                                                             2);
-  std::uintmax_t iterations = 2000;  // 1075 halvings lead from 1 to the smallest subnormal
+  std::uintmax_t iterations = 2000;  // 1075 halvings reach the smallest subnormal from 1
   return boost::math::tools::bisect(function, low, high, tolerance, iterations, Policy());
 }
 
@@ -152,7 +154,8 @@ double binomial_min_discrepancy(std::uint64_t trials, double probability, double
   const DetectableProbabilities found =
       binomial_detectable(trials, probability, false_fail_rate, false_pass_rate);
   constexpr double kNone = std::numeric_limits<double>::infinity();
-  // A side on which nothing is found must have no q at this distance: one step beyond its end.
+  // If no q is found on a side, the discrepancy must be larger than any q on that side has: one
+  // step beyond the end of the range.
   const double above =
       found.above ? *found.above - probability : std::nextafter(1 - probability, kNone);
   const double below =

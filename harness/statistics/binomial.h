@@ -1,4 +1,5 @@
-// Exact binomial: one bucket against the rest. Sound at every number of draws and every level.
+// Exact binomial test of one bucket against the rest. Sound at every number of draws and every
+// level.
 #pragma once
 
 #include <cstdint>
@@ -6,35 +7,36 @@
 
 namespace fairdraw::statistics {
 
-/// Two bounds; which quantity they are for, and at what rate they fail, the function says.
+/// Two bounds. The function that returns them says for which quantity, and how often they fail.
 struct Interval {
   double lower = 0;
   double upper = 0;
 };
 
-/// Most trials of a binomial test. Boost's incomplete beta function loses digits in proportion to
-/// its arguments: tails are right within a relative trials * 2^-53 + 2^-44 (measured against
-/// 60-digit arithmetic), here 2^-13.
+/// Maximum number of trials of a binomial test. Boost's incomplete beta function loses digits in
+/// proportion to its arguments: tails are right within a relative trials * 2^-53 + 2^-44 (measured
+/// against 60-digit arithmetic), here 2^-13.
 inline constexpr std::uint64_t kMaxTrials = std::uint64_t{1} << 40;
 
-/// P(K <= successes) and P(K >= successes), K ~ Binomial(trials, probability), by the regularised
-/// incomplete beta function; neither is computed as 1 minus the other.
+/// Return P(K <= successes) and P(K >= successes), K ~ Binomial(trials, probability), by the
+/// regularised incomplete beta function. Neither is computed as 1 minus the other. Precondition:
 /// successes <= trials <= kMaxTrials.
 double binomial_lower_tail(std::uint64_t successes, std::uint64_t trials, double probability);
 double binomial_upper_tail(std::uint64_t successes, std::uint64_t trials, double probability);
 
-/// The smaller exact tail, doubled, at most 1. Probabilities 0 and 1 are handled exactly, and no
-/// trials give 1.
+/// Returns the smaller exact tail, doubled, at most 1. Probabilities 0 and 1 are handled exactly,
+/// and no trials give 1.
 double binomial_p_value(std::uint64_t successes, std::uint64_t trials, double probability);
 
-/// P(binomial_p_value <= false_fail_rate on the side of `actual`) when the success probability is
-/// `actual` instead of `probability`; exact. With actual == probability the larger of both sides.
+/// Returns P(binomial_p_value <= false_fail_rate on the side of `actual`) if the success
+/// probability is `actual` instead of `probability`; exact. If both are equal, it is the larger of
+/// both sides.
 double binomial_power(std::uint64_t trials, double probability, double actual,
                       double false_fail_rate);
 
 /// The success probabilities nearest to `probability` that `trials` draws find with miss
-/// probability at most false_pass_rate; all farther ones are found too. Nothing on a side where
-/// not even 0, or 1, is found.
+/// probability at most false_pass_rate. All farther ones are found too. A side is empty if even 0,
+/// or 1, is not found.
 struct DetectableProbabilities {
   std::optional<double> below;
   std::optional<double> above;
@@ -42,20 +44,20 @@ struct DetectableProbabilities {
 DetectableProbabilities binomial_detectable(std::uint64_t trials, double probability,
                                             double false_fail_rate, double false_pass_rate);
 
-/// Smallest d such that every success probability q in [0, 1] with |q - probability| >= d is found
-/// with miss probability at most false_pass_rate when binomial_p_value is compared with
-/// false_fail_rate. Infinity where there is no such q at any distance.
+/// Returns the smallest d such that every success probability q in [0, 1] with |q - probability| >=
+/// d is found with miss probability at most false_pass_rate when binomial_p_value is compared with
+/// false_fail_rate. Returns infinity if there is no such q at any distance.
 double binomial_min_discrepancy(std::uint64_t trials, double probability, double false_fail_rate,
                                 double false_pass_rate);
 
-/// A number of trials that finds every q in [0, 1] at distance `discrepancy` or more, and one
-/// trial fewer does not (power is a saw-tooth in the number of trials, so an isolated smaller
-/// number may do too). `discrepancy` in (0, max(probability, 1 - probability)].
+/// Returns a number of trials that finds every q in [0, 1] at distance `discrepancy` or more, while
+/// one trial fewer does not. Power is a saw-tooth in the number of trials, so a smaller number may
+/// also suffice by chance. Precondition: `discrepancy` in (0, max(probability, 1 - probability)].
 std::uint64_t binomial_min_num_samples(double discrepancy, double probability,
                                        double false_fail_rate, double false_pass_rate);
 
-/// Clopper and Pearson (1934): misses the success probability with a rate of at most
-/// false_coverage_rate, half of it on each side.
+/// Returns the interval of Clopper and Pearson (1934). It misses the success probability with a
+/// rate of at most false_coverage_rate, half of it on each side.
 Interval clopper_pearson_interval(std::uint64_t successes, std::uint64_t trials,
                                   double false_coverage_rate);
 

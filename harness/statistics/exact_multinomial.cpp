@@ -15,16 +15,17 @@
 namespace fairdraw::statistics {
 namespace {
 
-// G is a sum of at most 6 non-negative terms, each right to a few ulp, so two equal ones differ by
-// less than 2^-46 of it; 2^-40 is above that and below any real difference that would matter.
+// Relative difference up to which two values of G count as equal. G is a sum of at most 6
+// non-negative terms, each right to a few ulp, so equal values differ by less than 2^-46. 2^-40 is
+// above that, and below any real difference that would matter.
 constexpr double kTieSlack = 0x1p-40;
 
 struct Outcome {
-  double g = 0;            ///< share of G of this half's cells
+  double g = 0;            ///< part of G from this half's cells
   double probability = 0;  ///< given the number of draws in this half
 };
 
-// Half of the cells: the distribution of its share of G given how many draws fall into it.
+// Half of the cells, with the distribution of their part of G given how many draws fall into them.
 class Half {
  public:
   Half(std::span<const double> probability, std::uint64_t draws,
@@ -42,7 +43,7 @@ class Half {
 
   double mass() const { return mass_; }
 
-  /// All outcomes with `draws` draws, in ascending order of G.
+  /// Returns all outcomes with `draws` draws, in ascending order of G.
   std::vector<Outcome> outcomes(std::uint64_t draws) const {
     std::vector<Outcome> all;
     extend(0, draws, 0, log_factorial_[draws], all);
@@ -52,7 +53,7 @@ class Half {
 
  private:
   struct Cell {
-    std::vector<double> g;  ///< [draws + 1] share of G by count
+    std::vector<double> g;  ///< [draws + 1] part of G by count
     double log_probability = 0;
   };
 
@@ -76,10 +77,10 @@ class Half {
   std::vector<Cell> cells_;
 };
 
-// P(first.g + second.g >= bound), both lists ascending in G.
+// Returns P(first.g + second.g >= bound). Precondition: both lists ascend in G.
 double tail(const std::vector<Outcome>& first, const std::vector<Outcome>& second, double bound) {
   double sum = 0, above = 0;
-  std::size_t begin = second.size();  // second[begin..] is what lifts first[i] over the bound
+  std::size_t begin = second.size();  // with first[i], second[begin..] reach the bound
   for (const Outcome& outcome : first) {
     while (begin > 0 && outcome.g + second[begin - 1].g >= bound) {
       above += second[--begin].probability;

@@ -1,4 +1,4 @@
-// One table of counts against its target: Pearson, G, total variation.
+// Compares one table of counts with its target: Pearson, G, total variation.
 #pragma once
 
 #include <cstdint>
@@ -9,34 +9,36 @@
 namespace fairdraw::statistics {
 
 struct GoodnessOfFit {
-  double chi_squared = 0;          ///< Pearson's statistic
-  double dof = 0;                  ///< cells - 1
-  double chi_squared_p_value = 1;  ///< upper tail; valid at small levels only where expected >= 400
+  double chi_squared = 0;            ///< Pearson's statistic
+  double dof = 0;                    ///< cells - 1
+  double chi_squared_p_value = 1;    ///< upper tail; at small levels only valid for expected counts
+                                     ///< >= 400
   double chi_squared_too_good = 1;   ///< lower tail; meaningful with 30 cells or more
   double g = 0;                      ///< 2 n D(observed || target)
   double g_p_bound = 1;              ///< Agrawal 2019: sound at every n and level
   double total_variation = 0;        ///< observed against target, over the cells
-  double total_variation_slack = 0;  ///< what a right sampler exceeds with a rate of at most 1e-6
+  double total_variation_slack = 0;  ///< a right sampler exceeds it with a rate of at most 1e-6
 };
 
-/// Both spans have one entry a cell; `probability` is a distribution without zeros (a token that
-/// cannot be drawn is judged exactly, and is no cell). At least one draw. One cell: nothing can be
-/// wrong.
+/// Compares counts with a distribution. Both spans have one entry per cell. `probability` is a
+/// distribution without zeros, because a token that cannot be drawn is judged exactly and is no
+/// cell. At least one draw is required. With one cell, nothing can be wrong.
 GoodnessOfFit goodness_of_fit(std::span<const std::uint64_t> counts,
                               std::span<const double> probability);
 
-/// Distance that the empirical distribution of `draws` draws from `probability` exceeds with a rate
-/// of at most `false_fail_rate`. Its mean is at most sum sqrt(p (1 - p) / n) / 2 (Jensen), and one
-/// draw moves it by at most 1/n, so McDiarmid adds sqrt(ln(1 / rate) / 2n).
+/// Returns the distance from `probability` that the empirical distribution of `draws` draws exceeds
+/// with a rate of at most `false_fail_rate`. Its mean is at most sum sqrt(p (1 - p) / n) / 2
+/// (Jensen), and one draw moves it by at most 1/n, so McDiarmid adds sqrt(ln(1 / rate) / 2n).
 double total_variation_slack(std::span<const double> probability, std::uint64_t draws,
                              double false_fail_rate);
 
-/// Bounds on the total variation between the sampler's true distribution q and the target p over
-/// `cells` cells, from the observed one T; wrong with a rate of at most false_coverage_rate, half
-/// on each side. With t = sqrt(ln(2 / rate) / 2n), by McDiarmid (one draw moves T by at most 1/n):
-/// upper: T is convex in the observed distribution, so TV(q, p) <= E T <= T + t;
-/// lower: T <= TV(q, p) + TV(observed, q), and E TV(observed, q) <= sum sqrt(q (1 - q) / n) / 2
-///        <= sqrt((cells - 1) / n) / 2 whatever q is, so TV(q, p) >= T - t - that.
+/// Returns bounds on the total variation between the sampler's true distribution q and the target p
+/// over `cells` cells, from the observed one T. They are wrong with a rate of at most
+/// false_coverage_rate, half on each side. With t = sqrt(ln(2 / rate) / 2n), by McDiarmid (one draw
+/// moves T by at most 1/n):
+///   - upper: T is convex in the observed distribution, so TV(q, p) <= E T <= T + t;
+///   - lower: T <= TV(q, p) + TV(observed, q), and E TV(observed, q) <= sum sqrt(q (1 - q) / n) / 2
+///     <= m = sqrt((cells - 1) / n) / 2 for any q, so TV(q, p) >= T - t - m.
 Interval total_variation_interval(double observed, std::uint32_t cells, std::uint64_t draws,
                                   double false_coverage_rate);
 

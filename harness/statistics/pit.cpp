@@ -16,7 +16,7 @@
 namespace fairdraw::statistics {
 namespace {
 
-// v in (0, 1): 52 bits and a half are 53, which a double holds exactly.
+// Returns v in (0, 1). The 52 bits plus one half take 53 bits, which a double holds exactly.
 double uniform_from(std::uint64_t word) {
   return (static_cast<double>(word >> 12) + 0.5) * 0x1p-52;
 }
@@ -44,8 +44,8 @@ double transform(std::span<const Sum> prefix, std::int64_t token, std::uint64_t 
 }
 
 double normal_score(double u) {
-  // The ends are where quantiles are infinite. A right sampler comes this close to one of them
-  // once in 2^52 draws.
+  // Quantiles are infinite at the ends. A right sampler comes this close to an end once in 2^52
+  // draws.
   const double inside = std::clamp(u, 0x1p-53, 1 - 0x1p-53);
   return quantile(boost::math::normal_distribution<double, Policy>(), inside);
 }
@@ -104,7 +104,7 @@ std::vector<double> prefix_sums(std::span<const double> weights) {
     if (!std::isfinite(sum.value())) {
       throw std::invalid_argument("sum of weights is infinite; it must be positive and finite");
     }
-    last = std::max(last, sum.value());  // rounding of the two words may step back by an ulp
+    last = std::max(last, sum.value());  // rounding of the two words may decrease it by an ulp
     sums.push_back(last);
   }
   if (last == 0) {
@@ -167,7 +167,7 @@ std::vector<std::uint64_t> pair_counts(std::span<const double> first,
   require_bins(bins);
   const auto bin = [&](double u) {
     const auto number = static_cast<std::size_t>(u * static_cast<double>(bins));
-    return std::min<std::size_t>(number, bins - 1);  // u = 1 belongs to the last
+    return std::min<std::size_t>(number, bins - 1);  // u = 1 belongs to the last bin
   };
   std::vector<std::uint64_t> counts(std::size_t{bins} * bins, 0);
   for (std::size_t i = 0; i < first.size(); ++i) ++counts[bin(first[i]) * bins + bin(second[i])];

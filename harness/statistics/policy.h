@@ -1,7 +1,8 @@
-// How this folder calls Boost.Math: in double on every machine, and loud when a series fails.
+// The Boost.Math policy of this folder: double precision on every machine, and exceptions when a
+// series fails.
 //
-// promote_double<false>: otherwise x86 computes in 80 bits and ARM does not, and p-values differ
-// in their last digits between the two. An evaluation that does not converge throws, so that a
+// promote_double<false> is needed because x86 would compute in 80 bits and ARM would not, so that
+// the last digits of p-values would differ. An evaluation that does not converge throws, so that a
 // case ends as an error and never as a pass.
 #pragma once
 

@@ -20,7 +20,7 @@ struct Cells {
   std::vector<double> probability;     ///< [cells]
 };
 
-// Merges masses, largest first, into cells.
+// Merges masses into cells, largest first.
 Cells close_cells(std::span<const double> masses, double draws, double min_expected,
                   std::uint32_t max_cells) {
   std::vector<std::uint32_t> order;
@@ -30,7 +30,8 @@ Cells close_cells(std::span<const double> masses, double draws, double min_expec
   std::stable_sort(order.begin(), order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return masses[a] > masses[b]; });
 
-  // What is left, from the smallest up: remaining[i] is the mass of order[i] and all after it.
+  // Suffix sums, added from the smallest mass up: remaining[i] is the mass of order[i] and all
+  // after it.
   std::vector<double> remaining(order.size());
   CompensatedSum from_below;
   for (std::size_t i = order.size(); i-- > 0;) {
@@ -40,7 +41,7 @@ Cells close_cells(std::span<const double> masses, double draws, double min_expec
 
   Cells cells{std::vector<std::uint32_t>(masses.size(), kNoCell), {}};
   std::uint32_t cell = 0;
-  std::size_t first = 0;  // of the open cell, in `order`
+  std::size_t first = 0;  // index in `order` of the open cell's first mass
   CompensatedSum mass;
   for (std::size_t i = 0; i < order.size(); ++i) {
     mass.add(masses[order[i]]);
@@ -74,7 +75,7 @@ void require_rule(std::span<const double> probability, std::uint64_t draws, doub
 
 Pooling finish(std::vector<std::uint32_t> cell_of, std::vector<double> probability,
                std::uint64_t draws) {
-  CompensatedSum total;  // the distribution's own rounding, over up to 2^20 tokens, ends here
+  CompensatedSum total;  // removes the distribution's own rounding errors, over up to 2^20 tokens
   for (const double p : probability) total.add(p);
   for (double& p : probability) p /= total.value();
   const double smallest = *std::min_element(probability.begin(), probability.end());

@@ -1,9 +1,9 @@
-// Sound statistics of a gate: tests with finite-sample bounds, their power, and the error ledger.
+// Sound statistics for a gate: tests with finite-sample bounds, their power, and the error ledger.
 //
-// Naming: operation, property, relation, bound. Rates are totals, not per draw. Every test has a
-// twin that says, before any draw is made, what it will find. Everything is deterministic and
-// thread-safe. A p-value function never throws for valid input; invalid input throws
-// std::invalid_argument with the field, its value and its range.
+// Names have the form operation, property, relation, bound. Rates are totals, not per draw. Every
+// test has a twin that says, before any draw is made, what the test will find. Everything is
+// deterministic and thread-safe. A p-value function never throws for valid input; invalid input
+// throws std::invalid_argument with the field, its value and its range.
 #pragma once
 
 #include "harness/statistics/bet_portfolio.h"          // directed bets: E, at any number of draws

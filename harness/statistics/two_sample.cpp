@@ -15,7 +15,7 @@ namespace {
 
 struct Spread {
   double h;      // 1 / draws_a + 1 / draws_b
-  double noise;  // what the mean distance has at most beyond that of the distributions
+  double noise;  // maximum of the mean distance beyond that of the distributions
 };
 
 Spread spread(std::uint32_t cells, std::uint64_t draws_a, std::uint64_t draws_b,
@@ -28,7 +28,7 @@ Spread spread(std::uint32_t cells, std::uint64_t draws_a, std::uint64_t draws_b,
   return {h, std::sqrt((cells - 1.0) * h) / 2};
 }
 
-// How far a distance strays from its mean with probability `rate`.
+// Returns by how much a distance exceeds its mean with probability `rate`.
 double deviation(double h, double rate) { return std::sqrt(-std::log(rate) * h / 2); }
 
 double log_choose(double n, double k) {
@@ -36,7 +36,8 @@ double log_choose(double n, double k) {
   return log_gamma(n + 1) - log_gamma(k + 1) - log_gamma(n - k + 1);
 }
 
-// P(X >= count_a), X hypergeometric given the sum of the counts, its weights tilted.
+// Returns P(X >= count_a), with X hypergeometric given the sum of the counts, and its weights
+// tilted by `odds`.
 double upper_tail(double count_a, double draws_a, double count_b, double draws_b, double odds) {
   const double sum = count_a + count_b;
   const double mean = sum * draws_a / (draws_a + draws_b);
@@ -44,12 +45,12 @@ double upper_tail(double count_a, double draws_a, double count_b, double draws_b
   double x = count_a;
   const double log_first = log_choose(draws_a, x) + log_choose(draws_b, sum - x) -
                            log_choose(draws_a + draws_b, sum) + (x - mean) * std::log(odds);
-  // Relative to the first term, which may underflow on its own.
+  // Relative to the first term, which alone may underflow.
   double term = 1, total = 1;
   const double last = std::min(sum, draws_a);
   while (x < last) {
     const double ratio = odds * (draws_a - x) * (sum - x) / ((x + 1) * (draws_b - sum + x + 1));
-    // Ratios fall along the tail: what is left is below a geometric series.
+    // Ratios fall along the tail, so a geometric series bounds the rest.
     const double rest = ratio < 1 ? term * ratio / (1 - ratio) : term;
     if (ratio < 1 && rest < total * 0x1p-53) {
       total += rest;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Writes known_answers.json: rows whose answers follow from the definitions in exact fractions.
 
-A third statement of the specification, after the kernels and the integer model: filters are
-evaluated token by token from their definitions (no sort, no prefix), sums and products are Python
-integers and fractions, float32 roundings are done on fractions (weights_by_tiles.py), logarithms
-and exponentials in 60-digit decimals. Only the standard library is used. Run it without arguments; the test
-known_answers_current compares its output with the committed file.
+A third implementation of the specification, after the kernels and the integer model. Filters are
+evaluated token by token from their definitions (no sort, no prefix). Sums and products are Python
+integers and fractions, float32 roundings are done on fractions (weights_by_tiles.py), and
+logarithms and exponentials in 60-digit decimals. Only the standard library is used. Run it without
+arguments; the test known_answers_current compares its output with the committed file.
 """
 
 import json
@@ -37,7 +37,7 @@ def min_p_threshold(min_p):
 
 
 def filtered(values, weights, survivors, top_k, top_p, lowest_id=False, joint=False):
-    """Ids kept by top_k and top_p of `survivors`, each id decided by the definition."""
+    """Returns the ids of `survivors` that top_k and top_p keep, each decided by the definition."""
     vocab = len(values)
 
     def in_front(u, t):  # u ranks before t
@@ -74,7 +74,7 @@ def case(name, kind, values, weights, kept, greedy, **parameters):
         **{k: float(v).hex() if isinstance(v, float) else v for k, v in parameters.items()},
         "kept": kept,
         "greedy": greedy,
-        # Decimal strings: JSON has no integers of 124 bits.
+        # Decimal strings, because JSON has no integers of 124 bits.
         "weights": [str(weight) for weight in weights],
         "total": str(sum(weights[t] for t in kept)),
     }
@@ -122,7 +122,7 @@ def logits_case(name, logits, temperature=DYADIC_TEMPERATURE, top_k=0, top_p=1.0
     result = case(name, "logits", logits, weights, kept, greedy, temperature=temperature,
                   top_k=top_k, top_p=top_p, min_p=min_p, joint=joint, lowest_id=lowest_id,
                   banned=list(banned))
-    # The distribution in real arithmetic, over what the integers keep.
+    # The distribution in real arithmetic, over the tokens that the integers keep.
     nats = {t: (decimal(logits[t]) - decimal(largest)) / decimal(temperature or 1.0)
             for t in allowed}
     kept_sum = sum(nats[t].exp() for t in kept)
@@ -133,7 +133,7 @@ def logits_case(name, logits, temperature=DYADIC_TEMPERATURE, top_k=0, top_p=1.0
 
 
 def chain_case(name, draft, tokens, target, accept, recover, bonus):
-    """One chain; words are given as fractions of 2^64."""
+    """Returns one chain. Words are given as fractions of 2^64."""
     words = [[floor(Fraction(w) * 2**64) for w in ws] for ws in (accept, recover, [bonus])]
 
     def weigh(row):
@@ -174,7 +174,7 @@ def chain_case(name, draft, tokens, target, accept, recover, bonus):
 
 
 def next_below(x):
-    """The float32 below a positive one."""
+    """Returns the float32 below a positive one."""
     unit = Fraction(2) ** -149
     while float32(Fraction(x) - unit) >= x:
         unit *= 2
@@ -208,7 +208,8 @@ def probs_cases():
                      top_p=BELOW_ONE)
     yield probs_case("top_p_tie_at_boundary_stays", [1 / 4, 1 / 8, 1 / 8, 1 / 8, 1 / 8, 1 / 4],
                      top_p=0.625)
-    # p Z is half a unit of the last token above the mass of the first, then below.
+    # p Z is half a unit of the last token above the mass of the first token, then half a unit
+    # below.
     yield probs_case("top_p_half_a_unit_above", [1 / 2, 1 / 4, 1 / 4, ldexp(1, -33)], top_p=0.5)
     yield probs_case("top_p_half_a_unit_below",
                      [1 / 2, ldexp(1, -33), 1 / 4, 1 / 4 - ldexp(1, -25), ldexp(1, -25) - ldexp(1, -32)],
@@ -307,8 +308,8 @@ def chain_cases():
                      [most, most], [zero, zero], Fraction(1, 4))
     yield chain_case("unnormalised", [[2, 2, 2, 2]], [3], [[4, 2, 1, 1], rest], [half], [half],
                      zero)
-    # Token 1 has all of 24 bits, 21 octaves below: 2^19 - 2^-5 units, of which the last part is
-    # cut. Its share of the draft's half lies between the two for this word.
+    # Token 1 has all 24 bits, 21 octaves below: 2^19 - 2^-5 units, whose fraction is truncated. For
+    # this word, its share of the draft's half is between the truncated and the exact one.
     small = [1, ldexp(BELOW_ONE, -20)]
     between = Fraction(2**20 - 1, 2**39 + 2**19 - 1)
     yield chain_case("cut_weight_is_rejected", [[1 / 2, 1 / 2]], [1], [small, small], [between],

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """Writes tile_answers.json: rows of logits and of probabilities weighed by tiles of 256 ids.
 
-A third statement of these weights (weights_by_tiles.py), after the kernels and the integer model.
-Filters are evaluated token by token from their definitions, and a draw walks the tiles as the
-kernels do. A draw by seed asks the definitions of top_p and min_p about each token that its words
+A third implementation of these weights (weights_by_tiles.py), after the kernels and the integer
+model. Filters are evaluated token by token from their definitions, and a draw walks the tiles as
+the kernels do. A draw by seed evaluates top_p and min_p by definition for each token that its words
 (philox.py) propose. Only the standard library is used. Run it without arguments; the test
 tile_answers_current compares its output with the committed file.
 
-Of each row: its values (VALUE*COUNT for equal neighbours), the largest allowed value of each tile
-with its octave and sum (null, null and 0 where no token is allowed), the row's octave, the total
-over all allowed tokens and over the kept ones, the tokens of some words, the probability of some
-tokens, and of short rows each token's weight. Of a row that proposes, some draws by seed: the words
-up to the last that is asked for, and the token. Weights in a row are decimal strings: JSON has no
+Fields of each row: its values (VALUE*COUNT for equal neighbours), the largest allowed value of each
+tile with its octave and sum (null, null and 0 if no token is allowed), the row's octave, the totals
+over all allowed and over the kept tokens, the tokens of some words, the probability of some tokens,
+and for short rows each token's weight. A row that proposes also has some draws by seed: the words
+up to the last one used, and the token. Weights in a row are decimal strings, because JSON has no
 integers of 124 bits.
 """
 
@@ -32,7 +32,8 @@ MINUS_INFINITY = float("-inf")
 
 
 def words_of(weighed, kept):
-    """The ends of the range, and the least word of every few tokens, with its neighbours."""
+    """Returns the ends of the range, and the smallest word of every few tokens with its
+    neighbours."""
     total = sum(weighed.in_row[t] for t in kept)
     words = {0, 2**64 - 1, 2**63, 0x9E3779B97F4A7C15}
     before = 0
@@ -56,7 +57,7 @@ def draws_by_attempts(weighed, values, survivors, top_p, kept):
 
 
 def short_hex(value):
-    """Hexadecimal without trailing zeros; None stays."""
+    """Returns hexadecimal without trailing zeros; None stays None."""
     if value is None:
         return None
     if value == MINUS_INFINITY:
@@ -68,7 +69,7 @@ def short_hex(value):
 
 
 def runs(values):
-    """Values as text, equal neighbours as VALUE*COUNT."""
+    """Returns values as text, with equal neighbours as VALUE*COUNT."""
     return [text if count == 1 else f"{text}*{count}"
             for text, group in groupby(short_hex(v) for v in values)
             for count in [len(list(group))]]
@@ -83,7 +84,7 @@ def case(name, kind, values, octaves, survivors, kept, greedy, **parameters):
         kind: runs(values),
         **{k: short_hex(v) if isinstance(v, float) else v for k, v in parameters.items()},
         "maxima": [short_hex(tile["maximum"]) for tile in weighed.tiles],
-        # Up to 2^254, with at most 48 bits that are not 0: a double, exactly.
+        # Up to 2^254 with at most 48 significant bits, so a double represents it exactly.
         "octaves": [None if tile["octave"] is None else str(tile["octave"])
                     for tile in weighed.tiles],
         "sums": [tile["sum"] for tile in weighed.tiles],
@@ -151,8 +152,8 @@ def probs_case(name, probs, top_k=0, top_p=1.0, min_p=0.0, joint=False, top_k_1_
 
 
 def wave(count, width, offset=0.0):
-    """Logits without a pattern in them, in [offset - width, offset + width): multiples of
-    width 2^-22, rounded to float32."""
+    """Returns irregular logits in [offset - width, offset + width): multiples of width 2^-22,
+    rounded to float32."""
     state, values = 12345, []
     for _ in range(count):
         state = (state * 1103515245 + 12345) % 2**31
@@ -162,7 +163,7 @@ def wave(count, width, offset=0.0):
 
 
 def at(count, fill, **places):
-    """`fill` everywhere but at the ids given as id_17=..."""
+    """Returns `fill` everywhere except at the ids given as id_17=..."""
     values = [fill] * count
     for key, value in places.items():
         values[int(key.removeprefix("id_"))] = value
@@ -197,7 +198,7 @@ def short_logit_rows():
                       temperature=ldexp(1, -126))
     yield logits_case("largest_temperature", [0.0, -ldexp(1, 64), 1.0, -ldexp(1, 69)],
                       temperature=ldexp(1, 64))
-    # 2^21 octaves, where float arithmetic is no longer used, and next to it.
+    # At 2^21 octaves, from where float arithmetic is no longer used, and next to it.
     yield logits_case("two_to_the_21_octaves", [ldexp(1, 21), ldexp(1, 21) - 0.25, -ldexp(1, 22)])
     yield logits_case("above_two_to_the_21_octaves",
                       [next_above(ldexp(1, 21)), ldexp(1, 21) - 0.25, ldexp(1, 21) - 40.5])
@@ -227,9 +228,9 @@ def long_logit_rows():
                           temperature=COLD, top_k=40)
     yield logits_case("vocab_1000_top_p", wave(1000, 8.0, 2.0), temperature=1.0,
                       top_p=float32(Fraction(9, 10)))
-    # A proposal in 600 is accepted, so that most draws end among the survivors.
+    # One proposal in 600 is accepted, so most draws end among the survivors.
     yield logits_case("vocab_600_top_p_of_one_token", wave(600, 0.01), top_p=TINY)
-    # min_p keeps tokens of the first and the last tile of three.
+    # min_p keeps tokens of the first and the last of three tiles.
     for p in (0.5, float32(Fraction(9, 10))):
         yield logits_case(f"min_p_of_some_tiles_top_p_{p.hex()}",
                           [*wave(256, 4.0), *wave(256, 4.0, -9.0), *wave(90, 4.0, 0.5)],
@@ -244,7 +245,7 @@ def long_logit_rows():
                       temperature=1.0)
     yield logits_case("a_banned_id_of_each_tile", wave(520, 9.0), temperature=1.0,
                       banned=[0, 255, 256, 300, 519])
-    # Tiles 31 to 65 octaves below the first; in each a token that is 16 and one that is 33 below.
+    # Tiles 31 to 65 octaves below the first; each has a token that is 16 and one that is 33 below.
     for gap in (31, 32, 33, 47, 48, 49, 63, 64, 65):
         yield logits_case(f"tiles_{gap}_octaves_apart",
                           at(258, -200.0, id_0=0.0, id_1=-16.0, id_256=-gap, id_257=-gap - 16.25))

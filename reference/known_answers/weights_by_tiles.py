@@ -1,7 +1,7 @@
-"""Weights by tiles of 256 ids, in Python's integers and fractions: what the scripts here share.
+"""Weights by tiles of 256 ids, in Python's integers and fractions; shared by the scripts here.
 
-Every float32 step is a fraction rounded once, a fused multiply-add too, and so are octaves: no
-floating-point number of the machine is computed with.
+Every float32 step, also a fused multiply-add, is a fraction that is rounded once, and so are
+octaves. No floating-point arithmetic of the machine is used.
 """
 
 from fractions import Fraction
@@ -11,7 +11,7 @@ TILE = 256
 
 
 def float32(value):
-    """The float32 nearest to a fraction, ties to even, as a Python float."""
+    """Returns the float32 nearest to a fraction, ties to even, as a Python float."""
     value = Fraction(value)
     if value == 0:
         return 0.0
@@ -36,7 +36,7 @@ def f32(text):
 
 
 def nearest_integer(value):
-    """Ties to even."""
+    """Rounds ties to even."""
     whole = floor(value)
     rest = value - whole
     return whole + (1 if rest > Fraction(1, 2) or (rest == Fraction(1, 2) and whole % 2 == 1) else 0)
@@ -48,7 +48,8 @@ COEFFICIENTS = [
 
 
 def significand(r):
-    """2^r in units of 2^-23: Horner's steps, each rounded once; the last adds one half too much."""
+    """Returns 2^r in units of 2^-23 by Horner's steps, each rounded once; the last adds an extra
+    half."""
     p = Fraction(f32("0x1.5bda58p-10"))
     for coefficient in COEFFICIENTS:
         p = Fraction(float32(p * r + coefficient))
@@ -73,7 +74,7 @@ def octaves_of_prob(p):
 
 
 def double(value):
-    """The double nearest to a positive integer or fraction, ties to even, as a fraction."""
+    """Returns the double nearest to a positive number, ties to even, as a fraction."""
     value = Fraction(value)
     unit = Fraction(1)
     while value >= unit * 2**53:
@@ -84,7 +85,7 @@ def double(value):
 
 
 class Weighed:
-    """The tiles and weights of a row. `octaves`: id to (n, m) of the allowed tokens."""
+    """The tiles and weights of a row. `octaves` maps the ids of allowed tokens to (n, m)."""
 
     def __init__(self, values, octaves):
         self.octaves = octaves
@@ -111,7 +112,8 @@ class Weighed:
         self.in_row = [v * self.factors[t // TILE] for t, v in enumerate(self.in_tile)]
 
     def in_speculation(self):
-        """floor(m 2^(16 + n - E)), relative to the row's largest value and free of tiles."""
+        """Returns floor(m 2^(16 + n - E)), relative to the row's largest value and independent of
+        tiles."""
         return [
             floor(self.octaves[t][1] * Fraction(2) ** (16 + self.octaves[t][0] - self.octave))
             if t in self.octaves else 0 for t in range(len(self.in_tile))]
@@ -122,7 +124,7 @@ class Weighed:
         return 2 ** (48 - (self.octave - octave))
 
     def token(self, word, kept):
-        """The draw: first the tile whose prefix passes the position, then the token in it."""
+        """Draws: finds first the tile whose prefix passes the position, then the token in it."""
         position = word * sum(self.in_row[t] for t in kept) >> 64
         for number, factor in enumerate(self.factors):
             members = [t for t in kept if t // TILE == number]
@@ -138,13 +140,13 @@ class Weighed:
         raise AssertionError("no token")
 
     def proposal(self, word, survivors):
-        """The draw without filters over the whole tiles that a survivor of min_p lies in."""
+        """Draws without filters over all tokens of the tiles that hold a survivor of min_p."""
         tiles = {t // TILE for t in survivors}
         return self.token(word, [t for t in sorted(self.octaves) if t // TILE in tiles])
 
     def token_by_attempts(self, words, values, survivors, top_p, kept):
-        """The first of 64 proposals that is accepted, else the draw of the last word; and how many
-        words that takes."""
+        """Returns the first of 64 proposals that is accepted, otherwise the draw of the last word;
+        and the number of words used."""
         total = sum(self.in_row[t] for t in survivors)
         target = max(1, ceil(Fraction(top_p) * total))
         for attempt, word in enumerate(words[:64]):

@@ -1,5 +1,5 @@
-// Distributions of speculation by enumeration. A decision is a step function of its random word:
-// bisection finds where each step ends, so that the probability of a decision is a count of words
+// Distributions of speculation by enumeration. A decision is a step function of its random word.
+// Bisection finds the end of each step, so that the probability of a decision is a count of words
 // over 2^64.
 #include "reference/speculation/speculation_distribution.h"
 
@@ -14,18 +14,18 @@ using boost::multiprecision::cpp_int;
 
 struct Step {
   std::int32_t decision;
-  std::uint64_t word;  ///< one that leads to it
+  std::uint64_t word;  ///< a word that leads to the decision
   Probability probability;
 };
 
-// Steps of a decision, each over one interval of words.
+// Returns the steps of a decision, each over one interval of words.
 std::vector<Step> steps_of(const std::function<std::int32_t(std::uint64_t)>& decide) {
   const std::uint64_t last = ~std::uint64_t{0};
   const cpp_int all = cpp_int(1) << 64;
   std::vector<Step> steps;
   for (std::uint64_t begin = 0;;) {
     const std::int32_t decision = decide(begin);
-    std::uint64_t low = begin, high = last;  // the last word of the step lies in [low, high]
+    std::uint64_t low = begin, high = last;  // the step's last word is in [low, high]
     while (low < high) {
       const std::uint64_t middle = low + (high - low) / 2 + 1;
       if (decide(middle) == decision) {
@@ -49,13 +49,13 @@ std::vector<std::int32_t> with(std::vector<std::int32_t> tokens, std::int32_t to
   return tokens;
 }
 
-// One position of a chain, judged by the model.
+// A position of a chain, decided by the model.
 class Position {
  public:
   Position(const IntegerRow& target, const IntegerRow& draft, std::int32_t drafted)
       : target_{target, target}, draft_{draft}, drafted_{drafted} {}
 
-  // The token that is redrawn, or -1: the draft is accepted.
+  // Returns the token that is redrawn, or -1 if the draft is accepted.
   std::int32_t decide(std::uint64_t accept, std::uint64_t recover) const {
     const std::vector<PositionWords> words = {{0, accept, recover, 0}, {}};
     const SpeculationOutcome outcome =
@@ -103,7 +103,8 @@ void extend_tree(const RowBehind& target, std::span<const std::int32_t> drafted,
                  const std::vector<std::int32_t>& prefix, const Probability& probability,
                  SequenceDistribution& distribution) {
   const IntegerRow row = target(prefix);
-  // The node's children as a tree of one level, judged by the model: the child that is accepted.
+  // Treats the node's children as a tree of one level, in which the model decides which child is
+  // accepted.
   std::vector<std::int32_t> children, tokens, roots;
   for (std::size_t j = 0; j < drafted.size(); ++j) {
     if (parents[j] != node) continue;
@@ -129,14 +130,14 @@ void extend_tree(const RowBehind& target, std::span<const std::int32_t> drafted,
   }
 }
 
-// Trees of unknown tokens: the children of a node, one after the other.
+// Enumerates a tree of unknown tokens, drawing the children of each node one after another.
 class SampledChildren {
  public:
   SampledChildren(const RowBehind& target, const RowBehind& draft, const SampledTree& tree,
                   SequenceDistribution& distribution)
       : target_(target), draft_(draft), tree_(tree), distribution_(distribution) {}
 
-  // A node that was reached with `probability`.
+  // Adds the outcomes below a node that is reached with `probability`.
   void extend(std::int32_t number, const std::vector<std::int32_t>& prefix,
               const Probability& probability) {
     Node node;
@@ -163,11 +164,12 @@ class SampledChildren {
  private:
   struct Node {
     std::vector<std::int32_t> prefix, children;
-    std::vector<IntegerRow> target, draft;  // its own rows, once for itself and for each child
+    std::vector<IntegerRow> target, draft;  // the node's own rows, once for the node and once for
+                                            // each child
   };
   using Words = std::vector<std::uint64_t>;
 
-  // The model on the children that are drawn so far, as a tree of one level.
+  // Runs the model on the children drawn so far, as a tree of one level.
   SpeculationOutcome judge(const Node& node, const std::vector<std::int32_t>& drawn,
                            const Words& accept, std::uint64_t recover) const {
     const std::vector<std::int32_t> roots(drawn.size(), -1);
@@ -181,7 +183,8 @@ class SampledChildren {
                              {draft.first(drawn.size() + 1), tree_.judged, false});
   }
 
-  // The next child comes from the weights `left`; `drawn` are rejected, by these words of accept.
+  // Draws the next child from the weights `left`. The children in `drawn` were rejected with the
+  // words `accept`.
   void draw_next(const Node& node, const std::vector<std::uint64_t>& left,
                  const std::vector<std::int32_t>& drawn, const Words& accept,
                  const Probability& probability) {
@@ -201,7 +204,7 @@ class SampledChildren {
     }
   }
 
-  // The last of `drawn` is tested.
+  // Tests the last child in `drawn`.
   void test(const Node& node, std::vector<std::uint64_t> left,
             const std::vector<std::int32_t>& drawn, const Words& accept,
             const Probability& probability) {

@@ -9,15 +9,16 @@ namespace {
 
 using boost::multiprecision::cpp_int;
 
-// Weight of a token in the filtered distribution of a row. A greedy row keeps one token.
+// Returns the weight of a token in the filtered distribution of a row. A greedy row keeps one
+// token.
 cpp_int mass(const IntegerRow& row, std::size_t token) {
   return row.mask[token] != 0 ? row.speculation_weight[token] : 0;
 }
 
-// floor(word * value / 2^64)
+// Returns floor(word * value / 2^64).
 cpp_int scale(std::uint64_t word, const cpp_int& value) { return (value * word) >> 64; }
 
-// With probability min(1, p / q), p and q the token's probabilities.
+// True with probability min(1, p / q), where p and q are the token's probabilities.
 bool stands(const IntegerRow& target, const IntegerRow& draft, std::size_t token,
             std::uint64_t word) {
   const cpp_int p = mass(target, token) * cpp_int(draft.speculation_total());
@@ -26,7 +27,7 @@ bool stands(const IntegerRow& target, const IntegerRow& draft, std::size_t token
   return p >= q || scale(word, q) < p;
 }
 
-// From what the target has more of than the draft.
+// Draws from the excess of the target over the draft.
 std::int32_t recovered(const IntegerRow& target, const IntegerRow& draft, std::uint64_t word) {
   const cpp_int target_total = target.speculation_total();
   const cpp_int draft_total = draft.speculation_total();
@@ -43,7 +44,7 @@ std::int32_t recovered(const IntegerRow& target, const IntegerRow& draft, std::u
   return static_cast<std::int32_t>(found - prefix.begin());
 }
 
-// The weights of a distribution that can be taken apart.
+// The weights of a distribution, which may be reduced.
 struct Masses {
   std::vector<cpp_int> of;
 
@@ -57,7 +58,7 @@ struct Masses {
   }
 };
 
-// What the children of one node leave of the target, weight by weight.
+// The weights of the target that remain after some children of a node are rejected.
 class Residual {
  public:
   Residual(const IntegerRow& target, const IntegerRow& draft) : left_(target), draft_(draft) {}
@@ -98,7 +99,7 @@ bool outside(std::span<const std::int32_t> drafted, std::size_t vocab) {
 
 SpeculationOutcome failed(RowStatus status) { return {status, {}, {}, 0}; }
 
-// A tree of known distribution whose shape is right.
+// Walks a tree of known distribution. Precondition: its shape is valid.
 SpeculationOutcome walk_by_distribution(std::span<const IntegerRow> target,
                                         std::span<const std::int32_t> drafted,
                                         std::span<const std::int32_t> parents,

@@ -1,4 +1,4 @@
-// What the two oracles owe each other on one row.
+// Compares the two oracles on a row.
 #pragma once
 
 #include <string>
@@ -8,14 +8,15 @@
 
 namespace fairdraw::reference {
 
-/// Empty, or how an integer model contradicts the real-number oracle: a token that must be in or
-/// out and is not, a support size outside its range, a distribution further away than the bound.
+/// Returns an empty string, or how an integer model contradicts the real-number oracle: a token
+/// that must be in or out and is not, a support size outside its range, or a distribution farther
+/// away than the bound.
 std::string contradiction(const IntegerRow& row, const RealDistribution& distribution);
 
-/// The fairdraw profile with these options.
+/// Returns the fairdraw profile with these options.
 Semantics fairdraw_semantics(TieRule tie_rule, FilterOrder filter_order);
 
-/// Total variation distance between the integer distribution and the real one.
+/// Returns the total variation distance between the integer distribution and the real one.
 double total_variation(const IntegerRow& row, const RealDistribution& distribution);
 
 }  // namespace fairdraw::reference

@@ -1,7 +1,7 @@
-// The profiles against float32 emulations of what each engine does (written from its published
-// algorithm, sort order of equals drawn at random): no emulation may leave what the oracle says
-// under the engine's profile. And the other way round: where two definitions differ the oracle must
-// tell an emulation from a profile that is not its own.
+// Compares the profiles with float32 emulations of the engines, written from their published
+// algorithms, with equal values sorted at random. No emulation may leave the bounds of the oracle
+// under the engine's profile. Conversely, where two definitions differ, the oracle must tell an
+// emulation from another engine's profile.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ Floats softmax(const Floats& x) {
   return p;
 }
 
-// Everything below the k-th largest is masked.
+// Masks values below the k-th largest.
 void mask_top_k(Floats& x, std::int32_t top_k) {
   if (top_k <= 0 || static_cast<std::size_t>(top_k) >= x.size()) return;
   Floats sorted = x;
@@ -60,7 +60,7 @@ std::vector<std::size_t> sorted_ids(const Floats& x, bool descending, RandomRows
   return ids;
 }
 
-// Equals in the order of their ids, or in a random one.
+// Returns ids by falling value, with equal values in the order of their ids or in a random one.
 std::vector<std::size_t> largest_first(const Floats& x, bool by_id, RandomRows& random) {
   std::vector<std::size_t> ids = sorted_ids(x, true, random);
   if (by_id) {
@@ -71,8 +71,8 @@ std::vector<std::size_t> largest_first(const Floats& x, bool by_id, RandomRows& 
   return ids;
 }
 
-// vLLM's and Hugging Face's: from the small end of the sort, drop what has cumulative mass
-// <= 1 - p, never the last one.
+// Masks like vLLM and Hugging Face: drops tokens with cumulative mass <= 1 - p from the small end
+// of the sort, but never the last one.
 void mask_top_p_ascending(Floats& x, float top_p, RandomRows& random) {
   const Floats p = softmax(x);
   const std::vector<std::size_t> ids = sorted_ids(x, false, random);
@@ -83,7 +83,8 @@ void mask_top_p_ascending(Floats& x, float top_p, RandomRows& random) {
   }
 }
 
-// RoseLLM's and SonicSampler's: drop what has inclusive cumulative mass > p, never the first one.
+// Masks like RoseLLM and SonicSampler: drops tokens with inclusive cumulative mass > p, but never
+// the first one.
 void mask_top_p_inclusive(Floats& x, float top_p, bool by_id, RandomRows& random) {
   if (top_p <= 0 || top_p >= 1) return;
   const Floats p = softmax(x);
@@ -95,7 +96,7 @@ void mask_top_p_inclusive(Floats& x, float top_p, bool by_id, RandomRows& random
   }
 }
 
-// FlashInfer's: a token is accepted while the mass of strictly larger probabilities is < p.
+// Masks like FlashInfer: accepts a token while the mass of strictly larger probabilities is < p.
 void mask_top_p_by_pivot(Floats& x, float top_p) {
   const Floats p = softmax(x);
   Floats masked = x;
@@ -132,15 +133,15 @@ Floats flashinfer(Floats x, const RowParameters& parameters, RandomRows&) {
   return x;
 }
 
-// The first k of a sort.
+// Keeps the first k tokens of a sort.
 void mask_all_but_k(Floats& x, std::int32_t top_k, bool by_id, RandomRows& random) {
   if (top_k <= 0 || static_cast<std::size_t>(top_k) >= x.size()) return;
   const std::vector<std::size_t> ids = largest_first(x, by_id, random);
   for (std::size_t i = static_cast<std::size_t>(top_k); i < ids.size(); ++i) x[ids[i]] = kMasked;
 }
 
-// From the large end of a sort, with sums one after another: a token stays while the mass in front
-// of it is below p of the sum (`equality_too`: or equal to it).
+// Masks from the large end of a sort, with sums one after another: a token stays while the mass in
+// front of it is below p of the sum (with `equality_too`, at most that).
 void mask_top_p_descending(Floats& x, const Floats& p, float top_p, bool equality_too, bool by_id,
                            RandomRows& random) {
   const std::vector<std::size_t> ids = largest_first(x, by_id, random);
@@ -159,7 +160,7 @@ void mask_all_but_one_maximum(Floats& x, RandomRows& random) {
   }
 }
 
-// FlashInfer's order "joint": the mass of the whole row.
+// Emulates FlashInfer's order "joint", which uses the mass of the whole row.
 Floats flashinfer_joint(Floats x, const RowParameters& parameters, RandomRows&) {
   const float inverse = 1 / parameters.temperature;
   for (float& v : x) v *= inverse;
@@ -206,10 +207,10 @@ Floats vllm_triton(Floats x, const RowParameters& parameters, RandomRows& random
   return x;
 }
 
-// TensorRT-LLM's four, and two readings of its documentation: its own default, and what keeps as
-// few ties as it may. How three of these begin; true: the row is greedy, and has ended.
+// Begins three of the emulations of TensorRT-LLM: two of its samplers and a reading of its
+// documentation. Returns true if the row is greedy and therefore done.
 bool ends_greedily(Floats& x, const RowParameters& parameters, RandomRows& random) {
-  if (parameters.top_k == 1) {  // argmax of the logits as they came
+  if (parameters.top_k == 1) {  // argmax of the logits before any change
     mask_all_but_one_maximum(x, random);
     return true;
   }
@@ -241,7 +242,8 @@ Floats trtllm_documented(Floats x, const RowParameters& parameters, RandomRows& 
   return x;
 }
 
-// Thresholds on w = exp(l / T - max): mass strictly above at most p of `base`, a sum of weights.
+// Masks by w = exp(l / T - max): keeps tokens with at most p of `base`, a sum of weights, strictly
+// above them.
 void mask_top_p_by_weight(Floats& x, const Floats& w, float top_p, float base) {
   Floats masked = x;
   for (std::size_t t = 0; t < x.size(); ++t) {
@@ -275,7 +277,7 @@ Floats trtllm_fused(Floats x, const RowParameters& parameters, RandomRows&) {
   return x;
 }
 
-// The draw ends in the token that crosses p: nothing after it is drawn.
+// The draw ends in the token that crosses p, so no token after it is drawn.
 Floats trtllm_legacy(Floats x, const RowParameters& parameters, RandomRows& random) {
   divide(x, parameters.temperature);
   mask_all_but_k(x, parameters.top_k, false, random);
@@ -284,7 +286,7 @@ Floats trtllm_legacy(Floats x, const RowParameters& parameters, RandomRows& rand
   return x;
 }
 
-// MAX: on the GPU top_p is of the whole row's mass; on the CPU a stable sort, and no min_p.
+// MAX. On the GPU, top_p uses the whole row's mass; on the CPU there is a stable sort and no min_p.
 Floats max_gpu(Floats x, const RowParameters& parameters, RandomRows&) {
   divide(x, parameters.temperature);
   const Floats w = relative_weights(x);
@@ -304,14 +306,14 @@ Floats max_cpu(Floats x, const RowParameters& parameters, RandomRows& random) {
   return x;
 }
 
-// Compares logits with that of the largest and ln p (`at_least`: equality stays).
+// Masks logits below the largest plus ln p; equality stays if `at_least`.
 void mask_below_log_min_p(Floats& x, float min_p, bool at_least) {
   if (min_p <= 0) return;
   const float least = *std::max_element(x.begin(), x.end()) + std::log(min_p);
   for (float& v : x) v = v < least || (!at_least && v == least) ? kMasked : v;
 }
 
-// llama.cpp: the temperature is after the filters, so that it does not matter to what stays.
+// llama.cpp applies the temperature after the filters, so it does not change which tokens stay.
 Floats llama_chain(Floats x, const RowParameters& parameters, bool at_least, RandomRows& random) {
   mask_all_but_k(x, parameters.top_k, false, random);
   if (parameters.top_p < 1)
@@ -351,7 +353,7 @@ const Engine kEngines[] = {
     {"vllm_torch", vllm_torch},
     {"vllm_triton", vllm_triton},
     {"flashinfer", flashinfer},
-    {"flashinfer_fast", flashinfer},  // up to 257 tokens are not its fast path
+    {"flashinfer_fast", flashinfer},  // rows of up to 257 tokens do not take its fast path
     {"flashinfer_joint", flashinfer_joint},
     {"flashinfer_cake", flashinfer_cake},
     {"sglang", sglang},
@@ -376,15 +378,15 @@ TEST(EngineEmulations, AreThereForEveryProfileOfAnEngine) {
   EXPECT_EQ(emulated, std::vector<std::string>(profile_names().begin(), profile_names().end()));
 }
 
-// Empty, or the first token on which the masked logits leave the distribution. Tokens of
-// probability 0 are out of the support whatever the filters say.
+// Returns an empty string, or the first token at which the masked logits contradict the
+// distribution. Tokens of probability 0 are not in the support, whatever the filters do.
 std::string outside(const Floats& masked, const RealDistribution& distribution) {
   const Floats p = softmax(masked);
   std::int32_t support = 0;
   for (std::size_t id = 0; id < masked.size(); ++id) {
     const bool kept = masked[id] != kMasked;
     if (kept) ++support;
-    // Underflow to 0 in float32 may take a token out of the engine's mask.
+    // Underflow to 0 in float32 may remove a token from the engine's mask.
     const bool sure =
         distribution.membership[id] == Membership::out ||
         (distribution.membership[id] == Membership::in && distribution.probability[id] > 0x1p-126);
@@ -420,7 +422,7 @@ bool has_finite(const Floats& x) {
   return std::any_of(x.begin(), x.end(), [](float v) { return v != kMasked; });
 }
 
-// The mask without the clamp, which makes every token drawable.
+// Returns the profile without the clamp, which makes every token drawable.
 Semantics masks_of(const char* profile) {
   Semantics semantics = *find_profile(profile);
   semantics.masked_probability_floor = 0;
@@ -451,8 +453,8 @@ TEST(EngineEmulations, StayWithinTheirProfiles) {
   }
 }
 
-// Logits of -30000 divided by 0.7 have ulps of 2^-8, and a weight is off by half of that: here the
-// error of scaling decides. Few tokens, so that they do not come to tie.
+// Logits of -30000 divided by 0.7 have ulps of 2^-8, and a weight is off by half of that, so the
+// error of scaling dominates. Few tokens, so that they do not tie.
 TEST(EngineEmulations, StayWithinTheirProfilesFarFromZero) {
   RandomRows random(9);
   for (int i = 0; i < 4000; ++i) {
@@ -468,7 +470,7 @@ TEST(EngineEmulations, StayWithinTheirProfilesFarFromZero) {
   }
 }
 
-// Rows in which an emulation leaves the given profile.
+// Counts the rows in which an emulation leaves the given profile.
 int rows_outside(const Engine& engine, const Semantics& semantics, RowKind kind,
                  const std::function<void(RowParameters&)>& restrict) {
   RandomRows random(6);
@@ -496,13 +498,13 @@ TEST(EngineEmulations, AreToldFromOtherDefinitions) {
     parameters.top_p = 0.8F;
   };
   const Semantics usual = masks_of("fairdraw");
-  // The crossing token is dropped in every row whose nucleus has more than one token.
+  // The crossing token is dropped in every row whose nucleus has several tokens.
   EXPECT_GT(rows_outside({"rosellm", rosellm}, usual, RowKind::smooth, only_top_p), 0);
   EXPECT_EQ(rows_outside({"rosellm", rosellm}, masks_of("rosellm"), RowKind::smooth, only_top_p),
             0);
-  // A sort splits the ties at the boundary, the usual definition keeps them.
+  // A sort splits the ties at the boundary; the usual definition keeps them.
   EXPECT_GT(rows_outside({"vllm_torch", vllm_torch}, usual, RowKind::tied, only_top_p), 0);
-  // top_p of what top_k left, and of the whole row.
+  // top_p on the survivors of top_k, and on the whole row.
   const auto top_k_and_top_p = [](RowParameters& parameters) {
     parameters.top_k = 5;
     parameters.min_p = 0;

@@ -1,6 +1,6 @@
-// Every documented difference between engines as one row: what goes in, what comes out under the
-// engine's profile, and where the engine does that. Probabilities are dyadic and profiles without
-// their float32 slack, so that equality at a boundary is decided.
+// Every documented difference between engines as one row: the input, the result under the engine's
+// profile, and where the engine does that. Probabilities are dyadic and profiles have no float32
+// slack, so that equality at a boundary is decided.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,7 +26,8 @@ Semantics exactly(const char* name) {
   return semantics;
 }
 
-// One letter a token: in, out, open (which of the ties stay is not said); or the whole row.
+// Returns one letter per token: in, out, or open (it is not defined which of the ties stay); or the
+// result of the whole row.
 constexpr const char* kFails = "fails";
 constexpr const char* kUndefined = "undefined";
 
@@ -46,11 +47,11 @@ struct Row {
   std::vector<float> values;
   RowParameters parameters;
   const char* expected;
-  std::int32_t kept = -1;  // size of the support where ties are open
+  std::int32_t kept = -1;  // size of the support if ties are open
 };
 
 const std::vector<float> kHalves = {0.5F, 0.25F, 0.125F, 0.125F};
-// The second largest and both its ties, ids out of order.
+// The second largest value and its two ties, with ids out of order.
 const std::vector<float> kTies = {0.125F, 0.25F, 0.125F, 0.375F, 0.125F};
 const std::vector<float> kTwoMaxima = {0.25F, 0.375F, 0.375F};
 
@@ -88,7 +89,7 @@ const Row kTopKRows[] = {
     {"trtllm_legacy", "one argmax", kTwoMaxima, {.top_k = 1}, "o??", 1},
     {"hf", "scores < kth", kTwoMaxima, {.top_k = 1}, "oii"},
     {"sonicsampler", "the lower index first", kTwoMaxima, {.top_k = 1}, "oio"},
-    // k = 0, below, above.
+    // k = 0, negative, and above the vocabulary.
     {"vllm_torch", "sampling_params.py: 0 is off", kHalves, {.top_k = 0}, "iiii"},
     {"flashinfer", "token 0, valid = false", kHalves, {.top_k = 0}, kUndefined},
     {"sglang", "sampling_params.py refuses it", kHalves, {.top_k = 0}, kFails},
@@ -129,7 +130,7 @@ const Row kTopKRows[] = {
 };
 
 const Row kTopPRows[] = {
-    // Mass exactly p in front of the second token.
+    // The mass in front of the second token is exactly p.
     {"vllm_torch", "removes cumsum <= 1 - p", kHalves, {.top_p = 0.5F}, "iooo"},
     {"vllm_triton", "smallest set >= p", kHalves, {.top_p = 0.5F}, "iooo"},
     {"flashinfer", "sum(prob > pivot) < p", kHalves, {.top_p = 0.5F}, "iooo"},
@@ -149,7 +150,7 @@ const Row kTopPRows[] = {
     {"sonicsampler", "ladder <= p: it goes", kHalves, {.top_p = 0.625F}, "iooo"},
     {"sonicsampler", "ladder <= p: a sum of p stays", kHalves, {.top_p = 0.75F}, "iioo"},
     {"sonicsampler", "the first stays", kHalves, {.top_p = 0.25F}, "iooo"},
-    // Two of three ties fill the nucleus: 3/8 + 1/4 + 1/8 < 13/16.
+    // Two of the three ties fill the nucleus: 3/8 + 1/4 + 1/8 < 13/16.
     {"flashinfer", "all ties stay", kTies, {.top_p = 0.8125F}, "iiiii"},
     {"flashinfer_cake", "sorted by index too", kTies, {.top_k = 4, .top_p = 0.8125F}, "iioio"},
     {"trtllm_torch", "all ties stay", kTies, {.top_p = 0.8125F}, "iiiii"},
@@ -164,7 +165,8 @@ const Row kTopPRows[] = {
     {"trtllm_documented", "no treatment of ties is guaranteed", kTies, {.top_p = 0.8125F}, "?i?i?"},
     {"llamacpp", "std::sort", kTies, {.top_p = 0.8125F}, "?i?i?", 4},
     {"hf", "decided by the sort", kTies, {.top_p = 0.8125F}, "?i?i?", 4},
-    // After top_k = 2 the second token has 2/3 in front, of the whole row 1/2: p = 19/32.
+    // The second token has 2/3 of the mass in front after top_k = 2, and 1/2 in the whole row: p =
+    // 19/32.
     {"vllm_torch", "top_k_first", kHalves, {.top_k = 2, .top_p = 0.59375F}, "iooo"},
     {"flashinfer", "top_k_first", kHalves, {.top_k = 2, .top_p = 0.59375F}, "iooo"},
     {"flashinfer_joint", "joint", kHalves, {.top_k = 2, .top_p = 0.59375F}, "iioo"},
@@ -180,7 +182,7 @@ const Row kTopPRows[] = {
     {"sonicsampler", "what top-k left", kHalves, {.top_k = 2, .top_p = 0.6875F}, "iooo"},
     {"max_cpu", "mass of top-k", kHalves, {.top_k = 2, .top_p = 0.59375F}, "iooo"},
     {"llamacpp", "softmax of the survivors", kHalves, {.top_k = 2, .top_p = 0.59375F}, "iooo"},
-    // p = 0, 1, above.
+    // p = 0, 1, and above 1.
     {"vllm_torch", "keeps the last of the sort", kTwoMaxima, {.top_p = 0}, "o??", 1},
     {"flashinfer", "token 0, or argmax, by function", kTwoMaxima, {.top_p = 0}, kUndefined},
     {"sglang", "requests need p > 0", kTwoMaxima, {.top_p = 0}, kFails},
@@ -212,7 +214,7 @@ const Row kTopPRows[] = {
 };
 
 const Row kMinPRows[] = {
-    // min_p keeps two that hold 3/4; the first has 2/3 of that, 1/2 of all.
+    // min_p keeps two tokens with 3/4 of the mass. The first has 2/3 of that, and 1/2 of the whole.
     {"vllm_torch", "before top-k and top-p", kHalves, {.top_p = 0.59375F, .min_p = 0.375F}, "iooo"},
     {"trtllm_torch", "min_p first", kHalves, {.top_p = 0.59375F, .min_p = 0.375F}, "iooo"},
     {"trtllm_fused", "min_p first", kHalves, {.top_p = 0.59375F, .min_p = 0.375F}, "iooo"},
@@ -240,11 +242,11 @@ const Row kMinPRows[] = {
     {"hf", "the ties of the maximum", kTwoMaxima, {.min_p = 1}, "oii"},
 };
 
-// Of logits. Two maxima; the last is a millionth part of a nat below.
+// Logits with two maxima; the last one is a millionth of a nat below.
 const std::vector<float> kMaxima = {-1, 0, 0, -1e-6F};
 const std::vector<float> kOctaves = {0, -1, -2, -3};
 
-// FlashInfer's rule with p = 1 may drop what underflows, hence the open token at 9e-6.
+// FlashInfer's rule with p = 1 may drop tokens that underflow, hence the open token at 9e-6.
 const Row kLogitRows[] = {
     {"vllm_torch", "argmax", kMaxima, {.temperature = 0}, "o??o", 1},
     {"sglang", "k = 1 or argmax", kMaxima, {.temperature = 0, .top_k = 4}, "o??o", 1},
@@ -267,7 +269,7 @@ const Row kLogitRows[] = {
     {"vllm_torch", "_SAMPLING_EPS = 1e-5", kMaxima, {.temperature = 9e-6F}, "o??o", 1},
     {"sglang", "_SAMPLING_EPS = 1e-6", kMaxima, {.temperature = 9e-6F, .top_k = 4}, "?iii"},
     {"sglang", "_SAMPLING_EPS = 1e-6", kMaxima, {.temperature = 9e-7F, .top_k = 4}, "o??o", 1},
-    // At T = 1 the first two logits hold .87 of the mass, at T = 1/2 the first holds .86.
+    // At T = 1 the first two logits hold .87 of the mass; at T = 1/2 the first alone holds .86.
     {"hf", "temperature first", kOctaves, {.temperature = 0.5F, .top_k = 4, .top_p = 0.8F}, "iooo"},
     {"llamacpp",
      "temperature last (issue 4091)",
@@ -335,14 +337,15 @@ TEST(EngineProfiles, KeepWhatTheirTopKKeeps) {
   }
 }
 
-// rosellm's clamp gives every token a chance; without it the table is about its filters.
+// Returns the profile without rosellm's clamp, which gives every token a chance, because the table
+// is about filters.
 Semantics filters_of(const char* profile) {
   Semantics semantics = exactly(profile);
   semantics.masked_probability_floor = 0;
   return semantics;
 }
 
-// A top_k that is not part of the row is off, which only hf and sglang need to hear.
+// Sets a top_k that the row does not specify to off, which must be explicit only for hf and sglang.
 RowParameters with_top_k(RowParameters parameters, std::size_t vocab) {
   if (parameters.top_k == 0) parameters.top_k = static_cast<std::int32_t>(vocab);
   return parameters;
@@ -351,7 +354,7 @@ RowParameters with_top_k(RowParameters parameters, std::size_t vocab) {
 TEST(EngineProfiles, KeepWhatTheirTopPKeeps) {
   for (const Row& row : kTopPRows) {
     RowParameters parameters = with_top_k(row.parameters, row.values.size());
-    // Where a positive k changes the meaning of p = 0.
+    // A positive k changes the meaning of p = 0 here.
     if (std::string(row.profile) == "trtllm_legacy") parameters.top_k = row.parameters.top_k;
     expect_row(row, real_oracle_from_probs(row.values, parameters, filters_of(row.profile)));
   }
@@ -374,7 +377,7 @@ TEST(EngineProfiles, ReadTemperaturesAndBadRowsTheirWay) {
 }
 
 TEST(EngineProfiles, FlashInferKeepsExactlyKOnItsFastPath) {
-  // Three ties for the second place: k <= 256 and V >= 65536, or all of them.
+  // Three ties for the second place: k of them for k <= 256 and V >= 65536, otherwise all.
   std::vector<float> probs(65536, 0);
   probs[7] = 0.5F;
   for (const std::size_t id : {3U, 100U, 65535U, 40000U}) probs[id] = 0.125F;
@@ -386,7 +389,7 @@ TEST(EngineProfiles, FlashInferKeepsExactlyKOnItsFastPath) {
   const RealDistribution slow = real_oracle_from_probs(probs, {.top_k = 3}, exactly("flashinfer"));
   EXPECT_EQ(slow.support_low, 5);
   EXPECT_EQ(slow.membership[65535], Membership::in);
-  probs.pop_back();  // one token fewer: the slow path
+  probs.pop_back();  // one token fewer takes the slow path
   probs[1] = 0.125F;
   EXPECT_EQ(real_oracle_from_probs(probs, {.top_k = 3}, fast).support_low, 5);
   std::vector<float> flat(65536, 0x1p-16F);
@@ -395,7 +398,7 @@ TEST(EngineProfiles, FlashInferKeepsExactlyKOnItsFastPath) {
 }
 
 TEST(EngineProfiles, TrtllmsDocumentationLeavesTheNumberOfTiesOpen) {
-  // 3/8 + 1/4 and one of three eighths for k = 3, two of them for p = 13/16; or all.
+  // 3/8 + 1/4 and one of three eighths for k = 3, and two eighths for p = 13/16; or all of them.
   const Semantics documented = exactly("trtllm_documented");
   const RealDistribution top_k = real_oracle_from_probs(kTies, {.top_k = 3}, documented);
   EXPECT_EQ(top_k.support_low, 3);
@@ -403,14 +406,14 @@ TEST(EngineProfiles, TrtllmsDocumentationLeavesTheNumberOfTiesOpen) {
   const RealDistribution top_p = real_oracle_from_probs(kTies, {.top_p = 0.8125F}, documented);
   EXPECT_EQ(top_p.support_low, 4);
   EXPECT_EQ(top_p.support_high, 5);
-  // top_k keeps 3, 4 or 5 with 6/8, 7/8 or all of the mass. 13/16 of the first is below the 5/8 of
-  // two tokens; of the last it is above the 6/8 of three.
+  // top_k keeps 3, 4 or 5 tokens with 6/8, 7/8 or all of the mass. 13/16 of 6/8 is below the 5/8 of
+  // two tokens; 13/16 of the whole is above the 6/8 of three.
   const RealDistribution both =
       real_oracle_from_probs(kTies, {.top_k = 3, .top_p = 0.8125F}, documented);
   EXPECT_EQ(answer(both), "?i?i?");
   EXPECT_EQ(both.support_low, 2);
   EXPECT_EQ(both.support_high, 5);
-  // No ties: as many as the definition says.
+  // Without ties, as many as the definition says.
   EXPECT_EQ(real_oracle_from_probs(kHalves, {.top_k = 2}, documented).support_high, 2);
 }
 
@@ -425,24 +428,24 @@ TEST(EngineProfiles, MaxOnTheCpuCapsMinusOneAt255) {
 }
 
 TEST(EngineProfiles, LegacyTrtllmTruncatesTheCrossingToken) {
-  // The numbers of the documentation: {.5, .5} at .6, and {.4, .3, .2, .1} at .8.
+  // The examples of the documentation: {.5, .5} at .6, and {.4, .3, .2, .1} at .8.
   const Semantics legacy = exactly("trtllm_legacy");
   const std::vector<float> equal = {0.5F, 0.5F};
   const RealDistribution two = real_oracle_from_probs(equal, {.top_p = 0.6F}, legacy);
-  const double p = static_cast<double>(0.6F);  // the part of p above 1/2 goes to one of the two
+  const double p = static_cast<double>(0.6F);  // one of the two gets the part of p above 1/2
   EXPECT_DOUBLE_EQ(two.probability[0], 0.5 / p);
   EXPECT_DOUBLE_EQ(two.probability[1], (p - 0.5) / p);
   const std::vector<float> four = {0.5F, 0.25F, 0.125F, 0.125F};
   const RealDistribution distribution = real_oracle_from_probs(four, {.top_p = 0.625F}, legacy);
   EXPECT_DOUBLE_EQ(distribution.probability[0], 0.5 / 0.625);
   EXPECT_DOUBLE_EQ(distribution.probability[1], 0.125 / 0.625);
-  // Whole everywhere else, and here without a nucleus.
+  // In all other engines, and here without a nucleus, the token is drawn with its whole mass.
   const RealDistribution whole =
       real_oracle_from_probs(four, {.top_p = 0.625F}, exactly("trtllm_torch"));
   EXPECT_DOUBLE_EQ(whole.probability[0], 2.0 / 3);
   const RealDistribution no_nucleus = real_oracle_from_probs(four, {.top_p = 1}, legacy);
   EXPECT_DOUBLE_EQ(no_nucleus.probability[0], 0.5);
-  // Within top_k: of what it left, 3/4 of which .625 are 15/32.
+  // Within top_k: of its survivors' mass, 3/4, a share of .625 is 15/32.
   const RealDistribution both = real_oracle_from_probs(four, {.top_k = 2, .top_p = 0.75F}, legacy);
   EXPECT_DOUBLE_EQ(both.probability[0], 0.5 / (0.75 * 0.75));
 }
@@ -456,7 +459,7 @@ TEST(EngineProfiles, ATokenThatIsPartlyDrawnHasNoFrequency) {
   EXPECT_TRUE(distribution.has_frequency(0));
   EXPECT_FALSE(distribution.has_frequency(1));
   EXPECT_FALSE(distribution.has_frequency(2));
-  // Drawn whole, or alone.
+  // The last token has its whole mass, or is alone.
   EXPECT_EQ(real_oracle_from_probs(probs, {}, exactly("trtllm_legacy")).partly_drawn, -1);
   EXPECT_EQ(real_oracle_from_probs(probs, {.top_p = 0.25F}, exactly("trtllm_legacy")).partly_drawn,
             -1);
@@ -464,7 +467,7 @@ TEST(EngineProfiles, ATokenThatIsPartlyDrawnHasNoFrequency) {
 }
 
 TEST(EngineProfiles, AFloorLeavesOpenWhatWasOpen) {
-  // Which of the last two is kept is open, so that how often they are drawn is: with 1/8 or 1e-9.
+  // It is open which of the last two tokens is kept, and so is their frequency, 1/8 or 1e-9.
   const std::vector<float> probs = {0.5F, 0.25F, 0.125F, 0.125F};
   const RealDistribution distribution =
       real_oracle_from_probs(probs, {.top_p = 0.875F}, exactly("rosellm"));
@@ -474,8 +477,8 @@ TEST(EngineProfiles, AFloorLeavesOpenWhatWasOpen) {
 }
 
 TEST(EngineProfiles, TheBoundOfATruncatedDistributionCoversItsSlack) {
-  // A sampler whose weights are off by its profile's bound, upwards in front of the crossing token:
-  // the distance of its distribution from ours is within the bound that comes with it.
+  // A sampler's weights are off by its profile's bound, upwards in front of the crossing token. The
+  // distance of its distribution from ours must be within the total variation bound.
   const Semantics legacy = *find_profile("trtllm_legacy");
   const double off = legacy.relative_weight_error;
   const std::vector<float> logits = {0, -1, -2, -3};
@@ -507,7 +510,7 @@ TEST(EngineProfiles, MaxGivesBannedTokensALogitOfMinusTenThousand) {
   EXPECT_EQ(answer(distribution), "iii");
   EXPECT_NEAR(distribution.probability[1], std::exp(-1.0) / (2 + std::exp(-1.0)), 0x1p-40);
   EXPECT_EQ(answer(real_oracle(logits, allowed, hot, exactly("vllm_torch"))), "ioi");
-  // At temperatures in use nothing comes of it, and a mask may hold it or not.
+  // At usual temperatures the token is never drawn, and a mask may hold it or not.
   const RealDistribution cool = real_oracle(logits, allowed, {}, exactly("max_gpu"));
   EXPECT_EQ(answer(cool), "i?i");
   EXPECT_EQ(cool.probability[1], 0);
@@ -524,7 +527,7 @@ TEST(EngineProfiles, FlashInferTakesProbabilitiesThatSumToOne) {
 }
 
 TEST(EngineProfiles, TritonLeavesOpenWhatItsBisectionDoesNotSeparate) {
-  // A tail of 2^-20 of the maximum each, less than the 2^-18 of the search, and a body above it.
+  // A tail of 2^-20 of the maximum per token, below the 2^-18 of the search, and a body above it.
   std::vector<float> probs = {0.5F, 0.25F};
   for (int i = 0; i < 1024; ++i) probs.push_back(0x1p-21F * (1 + static_cast<float>(i) * 0x1p-12F));
   Semantics triton = *find_profile("vllm_triton");
@@ -535,19 +538,20 @@ TEST(EngineProfiles, TritonLeavesOpenWhatItsBisectionDoesNotSeparate) {
   for (std::size_t id = 2; id < probs.size(); ++id) {
     ASSERT_EQ(distribution.membership[id], Membership::ambiguous) << id;
   }
-  // An end that it does separate is decided, that of the row and that of top_k, too.
+  // An end that bisection does determine is decided, for the row and for top_k.
   EXPECT_EQ(answer(real_oracle_from_probs(kHalves, {.top_p = 0.625F}, triton)), "iioo");
-  const std::vector<float> uneven = {0.5F, 0.3125F, 0.1875F};  // 0.8125 are two, 8/13 is one of two
+  const std::vector<float> uneven = {0.5F, 0.3125F, 0.1875F};  // 0.8125 takes two tokens; 8/13
+                                                               // takes one of two
   EXPECT_EQ(answer(real_oracle_from_probs(uneven, {.top_p = 0.875F}, triton)), "iii");
   EXPECT_EQ(answer(real_oracle_from_probs(uneven, {.top_k = 2, .top_p = 0.875F}, triton)), "iio");
-  // So are two of one size at the end, of which both are needed.
+  // Two equal tokens at the end are decided too, because both are needed.
   const std::vector<float> twins = {0.5F, 0.25F, 0.25F};
   EXPECT_EQ(answer(real_oracle_from_probs(twins, {.top_p = 0.875F}, triton)), "iii");
 }
 
 TEST(EngineProfiles, SumsOneAfterAnotherAreJudgedByTheirLength) {
-  // 1024 tokens of one size and p at a half: 1023 additions may end two tokens early or late, in 32
-  // tokens they may not.
+  // 1024 equal tokens and p = 1/2: with 1023 additions the nucleus may end two tokens early or
+  // late, but not with 32 tokens.
   const Semantics llama = *find_profile("llamacpp");
   const auto open_tokens = [&](std::size_t vocab) {
     const std::vector<float> probs(vocab, 1.0F / static_cast<float>(vocab));
@@ -572,7 +576,7 @@ TEST(SemanticChoices, HaveANameForEveryChoiceOfEveryProfile) {
       EXPECT_EQ(set, 1U) << name << ", " << choice.name;
     }
   }
-  // A value that no profile may have has no name.
+  // A value that no profile has also has no name.
   Semantics odd = *find_profile("fairdraw");
   odd.greedy_below = 3;
   EXPECT_THROW(

@@ -1,6 +1,6 @@
-// The bounds on float32 samplers against emulations of them: sums one after another, in a tree and
-// in blocks, an exponential that is off by up to two ulps. None may leave what the oracle says, and
-// a sampler that adds up in bfloat16 must.
+// Compares the bounds on float32 samplers with emulations: sums one after another, in a tree and in
+// blocks, and an exponential that is off by up to two ulps. None may leave the bounds of the
+// oracle, and a sampler that adds up in bfloat16 must leave them.
 #include "reference/float32_bound.h"
 
 #include <gtest/gtest.h>
@@ -74,8 +74,8 @@ float sum(const Floats& values, Order order) {
   return sum(values.data(), values.data() + values.size(), order);
 }
 
-// Off by -2 to 2 ulps of the correctly rounded value, less what rounding takes: the same for the
-// same argument, and not monotone. exp(0) = 1, as everywhere.
+// Returns an exponential off by -2 to 2 ulps of the correctly rounded value, including rounding. It
+// is the same for the same argument, and not monotone. exp(0) = 1, as everywhere.
 float exponential(float z) {
   const auto exact = static_cast<float>(std::exp(static_cast<double>(z)));
   if (z == 0 || exact < std::numeric_limits<float>::min()) return z == 0 ? 1.0F : 0.0F;
@@ -95,7 +95,7 @@ Floats softmax(const Floats& logits, float temperature, Order order) {
   return p;
 }
 
-// min_p on the probabilities, then top_p on the mass of strictly larger ones.
+// Applies min_p to the probabilities, then top_p to the mass of strictly larger ones.
 std::vector<bool> kept(const Floats& logits, const RowParameters& parameters, Order order) {
   const Floats p = softmax(logits, parameters.temperature, order);
   const float largest = *std::max_element(p.begin(), p.end());
@@ -122,7 +122,7 @@ bool contradicts(const std::vector<bool>& mask, const RealDistribution& distribu
   for (std::size_t id = 0; id < mask.size(); ++id) {
     const Membership membership = distribution.membership[id];
     if (membership == Membership::ambiguous) continue;
-    // What float32 flushes to zero may be missing.
+    // A token that float32 flushes to zero may be missing.
     if (membership == Membership::in && !mask[id] && distribution.probability[id] < 0x1p-124)
       continue;
     if (mask[id] != (membership == Membership::in)) return true;
@@ -130,7 +130,7 @@ bool contradicts(const std::vector<bool>& mask, const RealDistribution& distribu
   return false;
 }
 
-// Semantics of `kept`, with the bounds for its order.
+// Returns the semantics of `kept`, with the bounds for its order of additions.
 Semantics semantics_of(Order order, std::size_t vocab) {
   Semantics semantics = *find_profile("fairdraw");
   semantics.greedy_ties = GreedyTies::any;
@@ -204,7 +204,7 @@ TEST(Float32Bound, SumsInBfloat16DoLeaveIt) {
   EXPECT_GT(outside, 100);
 }
 
-// Prefix sums in the order of ids, divided by their total: the ends of the intervals of a draw.
+// Prefix sums in the order of ids, divided by their total, are the ends of the intervals of a draw.
 TEST(Float32Bound, IntervalsEndWithinTheirError) {
   RandomRows random(33);
   double largest = 0;
@@ -227,11 +227,12 @@ TEST(Float32Bound, IntervalsEndWithinTheirError) {
     }
   }
   std::printf("largest distance of an end: %.3f of its bound\n", largest);
-  EXPECT_GT(largest, 0.01);  // the bound is about these quantities
+  EXPECT_GT(largest, 0.01);  // otherwise the bound would be about something else
 }
 
-// The worst case of one sum: 1 + u + u + ... with u = 2^-24 stays 1, and every addition is lost.
-// The bound is for 2 k + 2 factors where k act here, at most 4 times as many, and 1 / (1 - 8194 u).
+// The worst case of a sum: 1 + u + u + ... with u = 2^-24 stays 1, and every addition is lost. The
+// bound is for 2 k + 2 factors and k act here, so it is at most 4 times as large, times 1 / (1 -
+// 8194 u).
 TEST(Float32Bound, SumsComeNearTheirError) {
   for (const std::size_t n : {std::size_t{2}, std::size_t{65}, std::size_t{4097}}) {
     Floats values(n, 0x1p-24F);

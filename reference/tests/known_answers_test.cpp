@@ -1,5 +1,5 @@
-// Both oracles against answers worked out in exact fractions (known_answers/). Cannot see: errors
-// that need more than a dozen tokens; rows that large are compared oracle against oracle.
+// Compares both oracles with answers worked out in exact fractions (known_answers/). Not tested:
+// errors that need more than a dozen tokens; larger rows are compared oracle against oracle.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -80,8 +80,9 @@ TEST(KnownAnswers, ProbabilityRows) {
   }
 }
 
-// Nothing is lost of a probability within 32 octaves of the maximum, and such a sum of a dozen has
-// 63 bits, so the real-number oracle decides every token, equality at the boundary included.
+// A probability within 32 octaves of the maximum loses no bit, and the sum of a dozen of them has
+// at most 63 bits. The real-number oracle therefore decides every token, also equality at the
+// boundary.
 TEST(KnownAnswers, ProbabilityRowsAreNeverAmbiguousWithin32Octaves) {
   int rows = 0;
   for (const json& answer : known_answers()["probs"]) {
@@ -125,8 +126,8 @@ TEST(KnownAnswers, LogitRows) {
         real_oracle(logits, allowed, parameters, fairdraw_semantics(ties, order_of(answer)));
     EXPECT_EQ(contradiction(row, distribution), "");
 
-    // The distribution in 60 digits over the same support. float64 is off by a relative 2^-51
-    // (|nats| + 4) a weight (ranked_weights.cpp), and by as much again in their sum, of which the
+    // Compares the distribution in 60 digits over the same support. float64 is off by a relative
+    // 2^-51 (|nats| + 4) per weight (ranked_weights.cpp), and by the same again in their sum. The
     // largest |nats| of a token that matters is 745, below which float64 underflows.
     const double own = 2 * 0x1p-51 * (745 + 4);
     bool same_support = true;

@@ -1,4 +1,4 @@
-// The oracle of log-probabilities on rows whose answers are known without it.
+// Tests the oracle of log-probabilities on rows whose answers are known independently.
 #include "reference/log_probabilities.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr double kLn2 = 0.69314718055994530942;
 using Ids = std::vector<std::int32_t>;
 
-// ln 2 as a logit is off by up to 2^-25, and so is everything that is worked out from it.
+// Error of ln 2 as a logit, up to 2^-25, in the results that depend on it.
 constexpr double kOfLn2 = 0x1p-24;
 
 TEST(LogProbabilities, OfEqualLogitsIsMinusTheLogarithmOfTheirNumber) {
@@ -44,7 +44,7 @@ TEST(LogProbabilities, OfHalfAQuarterAndTwoEighths) {
   EXPECT_EQ(real.rank(0, RankRule::at_least), 4);
   EXPECT_EQ(real.rank(4, RankRule::at_least), 0);
 
-  // Of the two tokens that a filter keeps, at temperature 1/2: odds of 4 to 1.
+  // The two tokens that a filter keeps have odds of 4 to 1 at temperature 1/2.
   const std::vector<std::uint8_t> kept = {0, 1, 1, 0, 0};
   const RealLogprobs two =
       real_log_probabilities(row, kept, LogprobsMode::processed_logprobs, 0.5F);

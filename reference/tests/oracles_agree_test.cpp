@@ -1,8 +1,8 @@
-// The two oracles against each other: the integer model may never contradict what the real-number
-// oracle is sure of, and its distribution stays within the bound that the oracle states.
+// Compares the two oracles: the integer model may never contradict a certain result of the
+// real-number oracle, and its distribution stays within the oracle's bound.
 //
-// Cannot see: a mistake that both share (the known answers are for that), and anything inside the
-// ambiguous band, whose width the last test bounds from above.
+// Not tested: mistakes that both share (see the known answers), and decisions inside the ambiguous
+// band, whose width the last test bounds.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -23,7 +23,7 @@
 namespace fairdraw::reference {
 namespace {
 
-// One seed gates; RC_PARAMS searches with others.
+// CI uses one fixed seed; RC_PARAMS searches with others.
 const bool kSeedIsFixed = setenv("RC_PARAMS", "seed=20240607 max_success=20000", 0) == 0;
 
 std::string describe(RowKind kind, std::size_t vocab, const RowParameters& parameters) {
@@ -75,7 +75,7 @@ TEST(OraclesAgree, OnRowsOfProbabilities) {
     const RealDistribution distribution = real_oracle_from_probs(probs, parameters, semantics);
     ASSERT_EQ(contradiction(row, distribution), "")
         << "row " << i << ": " << describe(RowKind::smooth, vocab, parameters);
-    if (dyadic) {  // decided to the last token, equality at the boundary included
+    if (dyadic) {  // decided for every token, also equality at the boundary
       ASSERT_EQ(distribution.support_low, distribution.support_high) << "row " << i;
       ASSERT_EQ(distribution.ambiguous_mass, 0) << "row " << i;
     }
@@ -97,8 +97,8 @@ TEST(OraclesAgree, OnVocabulariesOfEveryDay) {
   }
 }
 
-// Few values from a short list: ties, equality and failing rows are common here, and RapidCheck
-// shrinks what it finds.
+// Values from a short list, so that ties, equality and failing rows are common; RapidCheck shrinks
+// the failures that it finds.
 TEST(OraclesAgree, OnWhateverRapidCheckFinds) {
   ASSERT_TRUE(kSeedIsFixed);
   const bool holds = rc::check("the integer model never contradicts the real-number oracle", [] {
@@ -134,12 +134,12 @@ TEST(OraclesAgree, OnWhateverRapidCheckFinds) {
   EXPECT_TRUE(holds);
 }
 
-// The next two tests look for rows on which integers and real numbers do decide differently: there
-// the band is needed, and has to say ambiguous.
+// The next two tests find rows on which integers and real numbers do decide differently. There the
+// band is needed and must say ambiguous.
 
 struct Scaled {
   float logit, temperature;
-  double octaves, error;  // real distance to a logit of 0, and what rounding the scale makes of it
+  double octaves, error;  // real distance to a logit of 0, and its error from rounding the scale
 };
 
 Scaled scaled(float logit, float temperature) {
@@ -150,8 +150,8 @@ Scaled scaled(float logit, float temperature) {
 }
 
 TEST(OraclesAgree, AndARoundedScaleIsInTheBandOfTopP) {
-  // A maximum and 2^19 equal tokens 19 octaves below it, at the temperature with the largest
-  // error of the distance. Half of the mass is above them.
+  // A maximum, and 2^19 equal tokens 19 octaves below it that have half of the mass, at the
+  // temperature with the largest error of the distance.
   RandomRows random(7);
   Scaled worst{};
   for (int i = 0; i < 20000; ++i) {
@@ -196,7 +196,7 @@ TEST(OraclesAgree, AndRoundedDistancesAreInTheBandOfMinP) {
   EXPECT_GT(different, 0);
 }
 
-// Tiles that are 49 octaves below: nothing is left of 2^20 tokens, and the oracle allows for it.
+// Tiles that are 49 octaves below lose all of 2^20 tokens, and the oracle allows for that.
 TEST(OraclesAgree, AndLostTilesAreInTheBound) {
   std::vector<float> logits(static_cast<std::size_t>(kMaxVocab), -48.6F);
   std::fill_n(logits.begin(), kIdsOfATile, -100.0F);
@@ -210,7 +210,7 @@ TEST(OraclesAgree, AndLostTilesAreInTheBound) {
   EXPECT_EQ(contradiction(row, distribution), "");
 }
 
-// Rows of 1000 tokens of N(0, 2^2) that have an ambiguous token, of `rows`.
+// Counts rows with an ambiguous token among `rows` rows of 1000 tokens of N(0, 2^2).
 int ambiguous_rows(int rows, const WeightBound& bound) {
   RandomRows random(5);
   int ambiguous = 0;
@@ -228,11 +228,11 @@ int ambiguous_rows(int rows, const WeightBound& bound) {
 }
 
 // The band must be narrow, or nothing would be tested. exp of N(0, 2^2) has half of its mass in the
-// 23 largest of 1000 tokens, and the token at the end of half of it has 7e-3 of it.
+// 23 largest of 1000 tokens, and the token at which half is reached has 7e-3 of it.
 //   top_p  The mass F in front and the rest R = 1 - F are off by their share of the weights' error,
 //          e = 2^-22 + 2^-24 ln 2 * 4 octaves = 4e-7, and so the margin by 2 p (1 - p) e = e / 2:
 //          one row in 17000 at p = 1/2, one in 6000 at p = 3/4.
-//   min_p  The threshold is some 8 octaves below the maximum and off by 3 * 2^-24 of that. Where an
+//   min_p  The threshold is some 8 octaves below the maximum and off by 3 * 2^-24 of that. If an
 //          octave has 100 tokens that is one row in 3500, but top_p ends before in most of them.
 // So about one row of 4000 is expected; 4 are allowed. A band of 256 times that width, which is
 // 2^-14 of a weight, has too many.

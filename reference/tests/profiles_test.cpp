@@ -1,4 +1,4 @@
-// What each profile says of one row, against the fact that the field is known for. Rows of dyadic
+// Tests each profile on one row, for the property that the engine is known for. Rows have dyadic
 // probabilities without slack, so that equality at a boundary is decided.
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 using Ids = std::vector<std::size_t>;
 
-// A profile as its definitions have it, without the float32 slack of its engine.
+// Returns the definitions of a profile, without the float32 slack of its engine.
 Semantics exactly(const char* name) {
   Semantics semantics = *find_profile(name);
   semantics.relative_weight_error = semantics.relative_sum_error = 0;
@@ -33,7 +33,7 @@ Ids with(const RealDistribution& distribution, Membership membership) {
   return ids;
 }
 
-// A top_k of 0 means off, which is the vocabulary size in every profile.
+// Replaces a top_k of 0, meaning off, by the vocabulary size, which is off in every profile.
 RealDistribution distribution_of(std::vector<float> probs, RowParameters parameters,
                                  const Semantics& semantics) {
   if (parameters.top_k == 0) parameters.top_k = static_cast<std::int32_t>(probs.size());
@@ -58,7 +58,7 @@ TEST(Profiles, RosellmDropsTheTokenThatCrosses) {
   const std::vector<float> probs = {0.5F, 0.25F, 0.125F, 0.125F};
   const float p = 0.8125F;
   EXPECT_EQ(with(distribution_of(probs, {.top_p = p}, exactly("fairdraw")), Membership::in),
-            (Ids{0, 1, 2, 3}));  // the crossing token stays, and its tie
+            (Ids{0, 1, 2, 3}));  // the crossing token stays, and so does its tie
   EXPECT_EQ(with(distribution_of(probs, {.top_p = p}, exactly("rosellm")), Membership::in),
             (Ids{0, 1}));
   // At equality the token that completes p stays; the first one always does.
@@ -86,7 +86,8 @@ TEST(Profiles, RosellmCanDrawEveryToken) {
 }
 
 TEST(Profiles, LeaveTiesOpenWhereASortDecides) {
-  // The nucleus of 0.5 needs two of the three ties (mass 1/4 + 1/4); only sorts pick two.
+  // The nucleus of 0.5 needs two of the three ties (mass 1/4 + 1/4); only engines that sort pick
+  // two.
   const std::vector<float> probs = {0.25F, 0.125F, 0.25F, 0.125F, 0.25F};
   const RealDistribution all = distribution_of(probs, {.top_p = 0.5F}, exactly("flashinfer"));
   EXPECT_EQ(with(all, Membership::in), (Ids{0, 2, 4}));
@@ -110,15 +111,15 @@ TEST(Profiles, AnyKKeepsExactlyK) {
   EXPECT_EQ(with(distribution, Membership::ambiguous), (Ids{1, 2, 3, 4}));
   EXPECT_EQ(distribution.support_low, 3);
   EXPECT_EQ(distribution.support_high, 3);
-  // The mass of the base is known although its tokens are not: 3/4. Token 0 alone has 1/2, above
-  // 0.625 of that and below 0.75 of it.
+  // The mass of the base is known to be 3/4, although its tokens are not. Token 0 alone has 1/2,
+  // which is above 0.625 and below 0.75 of that.
   const RealDistribution nucleus = distribution_of(probs, {.top_k = 3, .top_p = 0.625F}, semantics);
   EXPECT_EQ(with(nucleus, Membership::in), (Ids{0}));
   EXPECT_EQ(with(nucleus, Membership::ambiguous), Ids{});
   const RealDistribution wider = distribution_of(probs, {.top_k = 3, .top_p = 0.75F}, semantics);
   EXPECT_EQ(wider.support_low, 3);
   EXPECT_EQ(with(wider, Membership::ambiguous), (Ids{1, 2, 3, 4}));
-  // k at the end of a tie leaves nothing open.
+  // If k ends with a tie, nothing is open.
   EXPECT_EQ(with(distribution_of(probs, {.top_k = 5}, semantics), Membership::ambiguous), Ids{});
 }
 
@@ -134,7 +135,7 @@ TEST(Profiles, DifferInTheBaseOfTopP) {
 }
 
 TEST(Profiles, DifferInThePlaceOfMinP) {
-  // min_p 1/4 keeps the first two; they hold 3/4, and 1/2 is two thirds of that.
+  // min_p 1/4 keeps the first two tokens, which hold 3/4; 1/2 is two thirds of that.
   const std::vector<float> probs = {0.5F, 0.25F, 0.0625F, 0.0625F, 0.0625F, 0.0625F};
   const RowParameters parameters = {.top_p = 0.625F, .min_p = 0.25F};
   EXPECT_EQ(with(distribution_of(probs, parameters, exactly("vllm_torch")), Membership::in),
@@ -192,7 +193,8 @@ TEST(Profiles, DifferInWhatTheyRefuse) {
     EXPECT_EQ(answer_of(row.name, {.top_k = 2}, {-kInfinity, -kInfinity}), row.nan);
     EXPECT_EQ(answer_of(row.name, {.top_k = 2, .top_p = 1.5F}), row.p_above_1);
   }
-  // RoseLLM's argmax comes before torch.topk, which refuses; in llama.cpp's graph it comes after.
+  // RoseLLM's argmax comes before torch.topk, which refuses; in llama.cpp's graph it comes after
+  // the refusal.
   const RowParameters greedy = {.temperature = 0, .top_k = 5};
   EXPECT_EQ(answer_of("rosellm", greedy), distribution);
   EXPECT_EQ(answer_of("llamacpp_backend", greedy), fails);
@@ -212,12 +214,12 @@ TEST(Profiles, DifferInGreedyRows) {
   const RealDistribution below =
       real_oracle(logits, {}, {.temperature = 9e-6F}, *find_profile("vllm_torch"));
   EXPECT_EQ(below.support_high, 1);
-  // k = 1 is greedy for fairdraw, and for the others one more cut that keeps ties.
+  // k = 1 is greedy in fairdraw; in the others it is an ordinary cut that keeps ties.
   EXPECT_EQ(with(real_oracle(logits, {}, {.top_k = 1}, *find_profile("fairdraw")), Membership::in),
             (Ids{1}));
   EXPECT_EQ(with(real_oracle(logits, {}, {.top_k = 1}, *find_profile("hf")), Membership::in),
             (Ids{1, 3}));
-  // FlashInfer's softmax of temperature 0.
+  // FlashInfer's softmax at temperature 0.
   const RealDistribution uniform =
       real_oracle(logits, {}, {.temperature = 0, .top_k = 4}, *find_profile("flashinfer"));
   EXPECT_EQ(uniform.probability, std::vector<double>(4, 0.25));

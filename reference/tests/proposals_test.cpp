@@ -1,5 +1,5 @@
-// Draws by proposals: what is accepted, by the definition, is what the filters keep; which words
-// propose which token; what happens when no attempt is accepted; and what a token's probability is
+// Tests draws by proposals: the tokens accepted by the definition are those that the filters keep;
+// which words propose which token; the result if no attempt is accepted; and a token's probability
 // when every word of a small row is counted.
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kOctaves = 0x1.715476p0F;  // temperature at which integer logits are octaves
 constexpr std::uint64_t kLastWord = ~std::uint64_t{0};
 
-// A row that proposes, and what the definition needs to know of it.
+// A row that proposes, with everything that the definition needs.
 struct Case {
   std::vector<float> values;
   std::vector<std::uint32_t> allowed;
@@ -40,7 +40,7 @@ struct Case {
     return bit && (from_probs ? values[id] > 0 : values[id] != -kInfinity);
   }
 
-  // F of the definition, by min_p's comparison.
+  // Returns the set F of the definition, by min_p's comparison.
   std::vector<std::uint8_t> kept_by_min_p() const {
     float largest = -kInfinity;
     for (std::size_t id = 0; id < values.size(); ++id) {
@@ -64,7 +64,8 @@ struct Case {
            min_p_threshold(parameters.min_p);
   }
 
-  // Whether A < max(1, ceil(top_p Z_F)), for every token: A sums F by pairs.
+  // Returns for every token whether A < max(1, ceil(top_p Z_F)), where A is summed over pairs of
+  // tokens in F.
   std::vector<std::uint8_t> accepted(const IntegerRow& row) const {
     const std::vector<std::uint8_t> kept = kept_by_min_p();
     cpp_int total = 0;
@@ -90,7 +91,7 @@ struct Case {
     return answer;
   }
 
-  // W of the tiles that propose, 0 elsewhere.
+  // Returns W in the tiles that propose, 0 elsewhere.
   std::vector<RowWeight> proposed(const IntegerRow& row) const {
     const std::vector<std::uint8_t> kept = kept_by_min_p();
     std::vector<RowWeight> weight(values.size(), 0);
@@ -103,7 +104,7 @@ struct Case {
   }
 };
 
-// The words that propose a token: `count` of them from `first` on.
+// The words that propose a token: `count` of them, from `first` on.
 struct WordsOfAToken {
   std::int32_t token;
   cpp_int first, count;
@@ -139,7 +140,7 @@ std::vector<Case> random_cases() {
                                     : random.logits(static_cast<RowKind>(kind), vocab);
         if (repeat == 2) one.allowed = random.allowed(vocab);
         one.parameters = random.parameters(vocab);
-        // Off, in one of its ways.
+        // Turns top_k off in one of several ways.
         one.parameters.top_k = repeat == 0 ? static_cast<std::int32_t>(vocab) : -(repeat % 2);
         cases.push_back(one);
       }
@@ -165,7 +166,7 @@ TEST(Proposals, AreAskedOfRowsWithTopPAlone) {
   EXPECT_FALSE(asks({.temperature = 0, .top_p = 0.5F}));
   EXPECT_FALSE(asks({.top_k = 1, .top_p = 0.5F}));
   EXPECT_FALSE(asks({.top_p = 0}));
-  // Of probabilities too, where top_k 1 may keep its ties.
+  // Also for probabilities, where top_k 1 may keep its ties.
   const std::vector<float> probs = {0.5F, 0.5F};
   EXPECT_TRUE(integer_model_from_probs(probs, {.top_p = 0.5F}).proposes);
   EXPECT_FALSE(integer_model_from_probs(probs, {.top_k = 1, .top_p = 0.5F},
@@ -212,8 +213,8 @@ TEST(Proposals, FollowTheWordOverTheTilesThatMinPReaches) {
   }
 }
 
-// Weights 2, 2 and four of 1 in units of an eighth: top_p 1/2 keeps the first two, and what is
-// above the others is the target itself.
+// Returns a row with weights 2, 2 and four of 1, in eighths. top_p 1/2 keeps the first two, and the
+// mass above the others equals the target.
 IntegerRow eighths() {
   const std::vector<float> logits = {-1, 0, -1, 0, -1, -1};
   return integer_model(logits, {}, {.temperature = kOctaves, .top_p = 0.5F});
@@ -225,7 +226,7 @@ TEST(Proposals, ArePassedOverUntilOneIsAccepted) {
   for (std::uint32_t accepted = 0; accepted <= kAttemptsOfADraw; ++accepted) {
     std::uint32_t asked = 0;
     const std::int32_t token = row.token_by_attempts([&](std::uint32_t attempt) {
-      EXPECT_EQ(attempt, asked++);                              // each once, in order
+      EXPECT_EQ(attempt, asked++);                              // each attempt once, in order
       return attempt == accepted ? std::uint64_t{1} << 61 : 0;  // tokens 1 and 0
     });
     EXPECT_EQ(token, 1);
@@ -247,8 +248,8 @@ TEST(Proposals, EndAfter64WithADrawAmongTheSurvivors) {
   EXPECT_EQ(last(kLastWord), 3);
 }
 
-// Every word of every attempt: they fall into eight classes of 2^61, and each survivor gets half of
-// them, whatever the attempts before.
+// Counts every word of every attempt. They form eight classes of 2^61 words, and each survivor gets
+// half of them, whatever the earlier attempts were.
 TEST(Proposals, GiveEachSurvivorItsShareOfTheWords) {
   const IntegerRow row = eighths();
   constexpr std::uint64_t kClass = std::uint64_t{1} << 61;
@@ -275,8 +276,8 @@ TEST(Proposals, GiveEachSurvivorItsShareOfTheWords) {
   }
 }
 
-// P of each token, an integer over 2^(64 * 65): behind attempts that were all rejected, the words
-// of the next one are counted.
+// Computes P of each token as an integer over 2^(64 * 65). After attempts that were all rejected,
+// the words of the next one are counted.
 TEST(Proposals, HaveTheProbabilityOfTheSurvivorsWeight) {
   int rows = 0;
   for (const Case& one : random_cases()) {
@@ -299,7 +300,7 @@ TEST(Proposals, HaveTheProbabilityOfTheSurvivorsWeight) {
 
     for (std::size_t id = 0; id < survivors.size(); ++id) {
       const auto token = static_cast<std::int32_t>(id);
-      cpp_int way = 1, numerator = 0;  // of way to here, of 2^(64 i)
+      cpp_int way = 1, numerator = 0;  // number of words that lead here, over 2^(64 i)
       for (std::uint32_t attempt = 0; attempt < kAttemptsOfADraw; ++attempt) {
         numerator = (numerator << 64) + way * accepting[token];
         way *= rejecting;
@@ -308,8 +309,8 @@ TEST(Proposals, HaveTheProbabilityOfTheSurvivorsWeight) {
       const cpp_int whole = cpp_int(1) << (64 * (kAttemptsOfADraw + 1));
       const cpp_int total(row.total);
       const cpp_int off = numerator * total - cpp_int(survivors[id]) * whole;
-      // Of each of 65 words: the token's number is off by one, and that of the acceptance by one
-      // for every survivor.
+      // For each of 65 words, the token's count is off by one, and that of acceptance by one per
+      // survivor.
       const cpp_int bound =
           (cpp_int(1 + row.support_size) * (kAttemptsOfADraw + 1) * total * whole) >> 64;
       EXPECT_LE(off, bound);

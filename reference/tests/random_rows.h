@@ -1,4 +1,5 @@
-// Rows for the property tests: made of raw random bits and IEEE operations, the same everywhere.
+// Rows for the property tests, made of raw random bits and IEEE operations, the same on every
+// machine.
 #pragma once
 
 #include <cmath>
@@ -13,9 +14,10 @@
 
 namespace fairdraw::reference {
 
-/// Hard in a different way each: nothing special; ties everywhere; a few far above the rest;
-/// half of it -inf; subnormal; the whole range of float32; nearly equal; integer octaves; a few
-/// ulps apart, so that dividing by a temperature makes ties; far from zero, so that it rounds.
+/// Kinds of rows, each difficult in another way: nothing special; ties everywhere; a few values far
+/// above the rest; half of it -inf; subnormal; the whole range of float32; nearly equal; integer
+/// octaves; a few ulps apart, so that dividing by a temperature makes ties; far from zero, so that
+/// it rounds.
 enum class RowKind { smooth, tied, peaked, masked, subnormal, huge, flat, octaves, close, shifted };
 inline constexpr int kRowKinds = 10;
 
@@ -34,14 +36,14 @@ class RandomRows {
     return row;
   }
 
-  /// Nonnegative, not normalised; dyadic on request.
+  /// Returns nonnegative values that are not normalised, dyadic on request.
   std::vector<float> probs(std::size_t vocab, bool dyadic) {
     std::vector<float> row(vocab);
     for (float& p : row) {
       p = dyadic ? static_cast<float>(below(9)) / 64 : std::exp(4 * bell());
       if (chance(0.1)) p = 0;
     }
-    row[below(vocab)] = 1;  // something is allowed
+    row[below(vocab)] = 1;  // so that a token is allowed
     return row;
   }
 
@@ -51,7 +53,7 @@ class RandomRows {
     return words;
   }
 
-  /// Every parameter is off, at an edge, or anywhere in its range.
+  /// Returns parameters that are off, at an edge, or anywhere in their range.
   RowParameters parameters(std::size_t vocab) {
     RowParameters parameters;
     const float temperatures[] = {1, 0, 0.1F, 0.7F, 1.3F, 30, 0x1.715476p0F, 0x1p-126F, 0x1p64F};

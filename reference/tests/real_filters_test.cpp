@@ -1,5 +1,5 @@
-// The band of top_p against the extremes of what a sampler can have, on rows built by hand: two
-// groups of known mass and error, so that the range of boundaries is a fraction.
+// Compares the band of top_p with the extremes that a sampler can reach, on rows of two groups of
+// known mass and error, so that the range of boundaries is a fraction.
 #include "reference/real_filters.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ RankedWeights row_of(const std::vector<Group>& groups, double sum_slack = 0) {
   return row;
 }
 
-// The second of two tokens: is it surely in, surely out, or neither?
+// Whereabouts of the second of two tokens: surely in, surely out, or neither.
 enum class Verdict { in, out, open };
 Verdict second_token(const RankedWeights& row, const Cut& base, double top_p,
                      const Semantics& semantics = {}) {
@@ -57,25 +57,25 @@ TEST(TopPBand, IsWhatErrorsOfBothSidesAllow) {
 }
 
 TEST(TopPBand, HoldsTheSlackOfSums) {
-  // Z = 1, so that a slack of 0.02 is as much of p.
+  // Z = 1, so a slack of 0.02 moves p by 0.02.
   const RankedWeights row = row_of({{0.6, 0}, {0.4, 0}}, 0.02);
   expect_boundaries(row, whole_row(row), 0.58, 0.62);
 }
 
 TEST(TopPBand, HoldsASlackOfTheTailAloneWhereSumsBeginThere) {
-  // R = 0.4 within 2 %, compared with 1 - p.
+  // R = 0.4 within 2 % is compared with 1 - p.
   Semantics ascending;
   ascending.sums_from_the_smallest = true;
   const RankedWeights row = row_of({{0.6, 0}, {0.4, 0}}, 0.02);
   expect_boundaries(row, whole_row(row), 1 - 0.4 * 1.02, 1 - 0.4 * 0.98, ascending);
-  // A tail that is less than the slack of the row's sum: at p = 1 it goes nowhere.
+  // A tail below the slack of the row's sum stays at p = 1.
   const RankedWeights small = row_of({{0.99, 0}, {0.01, 0}}, 0.02);
   EXPECT_EQ(second_token(small, whole_row(small), 1, ascending), Verdict::in);
   EXPECT_EQ(second_token(small, whole_row(small), 1), Verdict::open);
 }
 
 TEST(TopPBand, HoldsWhatIsOpenOfTheBase) {
-  // Without errors, but min_p may have dropped the third token: Z is 1 or 0.9.
+  // There are no errors, but min_p may have dropped the third token, so Z is 1 or 0.9.
   const RankedWeights row = row_of({{0.6, 0}, {0.3, 0}, {0.1, 0}});
   Cut base = whole_row(row);
   base.certain = base.count_low = 2;
@@ -84,7 +84,8 @@ TEST(TopPBand, HoldsWhatIsOpenOfTheBase) {
   EXPECT_EQ(second_token(row, base, 0.6 / 0.9 + step), Verdict::in);
   EXPECT_EQ(second_token(row, base, 0.6 / 0.9 - step), Verdict::open);
   EXPECT_EQ(second_token(row, base, 0.6 + step), Verdict::open);
-  // On the other side the band is as wide, although nothing can be added: it is symmetric.
+  // The band is equally wide on the other side, although nothing can be added there, because it is
+  // symmetric.
   EXPECT_EQ(second_token(row, base, 0.6 / 1.1 - step), Verdict::out);
 }
 

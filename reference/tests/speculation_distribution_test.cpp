@@ -1,5 +1,5 @@
-// What speculation emits has the target's distribution, whatever the draft: by enumeration of every
-// interval of random words, in exact fractions.
+// Tests that the emitted tokens have the target's distribution for any draft, by enumerating every
+// interval of random words in exact fractions.
 #include "reference/speculation/speculation_distribution.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,8 @@ using Tokens = std::vector<std::int32_t>;
 
 constexpr std::size_t kVocab = 4;
 
-// A row that depends on the whole prefix, with filters on in half of them: different supports.
+// Returns a row that depends on the whole prefix. Half of the rows have filters, so that supports
+// differ.
 IntegerRow row_behind(std::span<const std::int32_t> prefix, std::uint64_t seed, float spread) {
   std::uint64_t state = seed;
   for (const std::int32_t token : prefix)
@@ -43,11 +44,10 @@ RowBehind always(const std::vector<float>& probs, const RowParameters& parameter
   return [=](std::span<const std::int32_t>) { return integer_model_from_probs(probs, parameters); };
 }
 
-// Largest total variation between the distribution of the integers and the target's own. A step of
-// words has ceil(b) - ceil(a) of them where its share is b - a, so its probability is off by less
-// than 2^-64. A position of a chain takes a draft (V steps), accepts (2) and recovers (V); the
-// bonus takes V. Total variations of steps that follow one another add up; each is at most half of
-// its sum of errors.
+// Bounds the total variation between the distribution of the integers and the target's own. A step
+// with a share of b - a has ceil(b) - ceil(a) words, so its probability is off by less than 2^-64.
+// A position of a chain takes a draft (V steps), accepts (2) and recovers (V); the bonus takes V.
+// Total variations of successive steps add up, and each is at most half of its sum of errors.
 Probability bound_of(std::size_t positions) {
   return Probability(cpp_int(positions * (2 * kVocab + 2)), cpp_int(1) << 65);
 }
@@ -56,7 +56,7 @@ TEST(SpeculationDistribution, ChainsHaveTheTargetsDistributionWhateverTheDraft) 
   constexpr std::size_t kDrafts = 2;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const RowBehind target = rows_of(seed, 4);
-    // Drafts: of another distribution, next to it, flat, and the target's own.
+    // Drafts: from another distribution, from one close by, flat, and from the target's own.
     for (const RowBehind& draft :
          {rows_of(seed + 1000, 4), rows_of(seed, 4.25F), rows_of(seed, 0), target}) {
       const SequenceDistribution distribution =
@@ -77,9 +77,9 @@ TEST(SpeculationDistribution, DraftsOfTheTargetsOwnDistributionAlwaysStand) {
   }
 }
 
-// The proof can fail. The draft is the largest of q and judged as if drawn from q (transformers,
-// issue 32867): token 0 is always drafted and accepted with .3 / .5; else the residual max(p - q,
-// 0) = {0, .1, .1} gives the others .2 each, which is .3 too much of token 0.
+// The proof can fail. Here the draft is the largest token of q and judged as if drawn from q
+// (transformers, issue 32867). Token 0 is always drafted and accepted with .3 / .5. Otherwise the
+// residual max(p - q, 0) = {0, .1, .1} gives the other tokens .2 each, so token 0 has .3 too much.
 TEST(SpeculationDistribution, ADraftDrawnFromAnotherDistributionShows) {
   const RowBehind target = always({0.3F, 0.4F, 0.3F});
   const std::vector<float> q = {0.5F, 0.3F, 0.2F};
@@ -90,7 +90,7 @@ TEST(SpeculationDistribution, ADraftDrawnFromAnotherDistributionShows) {
   const double distance =
       total_variation(distribution, sequences_of(target, 1)).convert_to<double>();
   EXPECT_NEAR(distance, 0.3, 4 * 0x1p-25);  // each probability is a float32, rounded once
-  // The right distribution of that draft, all its mass on one token, has the target's.
+  // The right distribution of that draft, with all mass on one token, gives the target's.
   const SequenceDistribution right =
       completed(chain_distribution(target, always(q, largest), always(q, largest), 1), target, 1);
   EXPECT_LE(total_variation(right, sequences_of(target, 1)), bound_of(2));
@@ -107,14 +107,14 @@ TEST(SpeculationDistribution, GivenChainsAndTreesHaveTheTargetsDistribution) {
         EXPECT_LE(total_variation(distribution, expected), bound_of(3)) << x << " " << y;
       }
     }
-    // Two children of the root, one of them with two of its own, one token twice.
+    // The root has two children. The first has three children, two of them with the same token.
     const SequenceDistribution tree =
         tree_distribution(target, Tokens{1, 3, 0, 2, 2, 3}, Tokens{-1, -1, 0, 0, 0, 1});
     EXPECT_LE(total_variation(completed(tree, target, 3), expected), bound_of(3));
   }
 }
 
-// Parents of every tree of n nodes.
+// Returns the parents of every tree of n nodes.
 std::vector<Tokens> trees_of(std::size_t n) {
   std::vector<Tokens> trees = {{}};
   for (std::size_t j = 0; j < n; ++j) {
@@ -130,7 +130,8 @@ std::vector<Tokens> trees_of(std::size_t n) {
   return trees;
 }
 
-// Three tokens, rows of their own after every prefix; token 2 is missing in a third of them.
+// Returns rows of three tokens that differ after every prefix; token 2 is missing in a third of
+// them.
 RowBehind small_rows_of(std::uint64_t seed, float spread) {
   return [=](std::span<const std::int32_t> prefix) {
     std::uint64_t state = seed;
@@ -156,7 +157,7 @@ std::int32_t most_children(const Tokens& parents) {
   return most;
 }
 
-// As bound_of, of a tree of n nodes: drafts are drawn exactly, so that there are at most n tests of
+// Bounds the same for a tree of n nodes. Drafts are drawn exactly, so there are at most n tests of
 // two steps each, and one draw of three at the end.
 Probability bound_of_tree(std::size_t n) {
   return Probability(cpp_int(2 * n + 3), cpp_int(1) << 65);
@@ -180,11 +181,11 @@ TEST(SpeculationDistribution, SampledTreesHaveTheTargetsDistributionWhateverTheD
   for (std::size_t n = 1; n <= 4; ++n) {
     for (const Tokens& parents : trees_of(n)) {
       for (std::uint64_t seed = 1; seed <= (n < 4 ? 6U : 1U); ++seed) {
-        // Drafts: of another distribution, next to it, flat, and the target's own.
+        // Drafts: from another distribution, from one close by, flat, and from the target's own.
         for (const RowBehind& draft : {small_rows_of(seed + 1000, 4), small_rows_of(seed, 4.25F),
                                        small_rows_of(seed, 0), small_rows_of(seed, 4)}) {
           expect_distribution_of_tree(seed, draft, parents, SiblingSampling::with_replacement);
-          // Two tokens can be drawn from every row.
+          // Only two different tokens can be drawn from some rows.
           if (most_children(parents) > 2) continue;
           expect_distribution_of_tree(seed, draft, parents, SiblingSampling::without_replacement);
         }
@@ -193,7 +194,7 @@ TEST(SpeculationDistribution, SampledTreesHaveTheTargetsDistributionWhateverTheD
   }
 }
 
-// Without replacement three children of three tokens are all of them: one is accepted, always.
+// Without replacement, three children of three tokens are all of them, so one is always accepted.
 TEST(SpeculationDistribution, OfAllTokensAsChildrenOneStands) {
   const RowBehind target = small_rows_of(5, 4), draft = always({0.5F, 0.375F, 0.125F});
   const Tokens parents = {-1, -1, -1};
@@ -206,7 +207,7 @@ TEST(SpeculationDistribution, OfAllTokensAsChildrenOneStands) {
             bound_of_tree(3));
 }
 
-// A chain is a tree: the distribution of both is the same, and so is each step of a decision.
+// A chain is a tree, so both have the same distribution, and so does each step of a decision.
 TEST(SpeculationDistribution, ATreeOfOneChildANodeIsAChain) {
   const RowBehind target = small_rows_of(9, 4), draft = small_rows_of(1009, 4);
   for (const auto siblings :
@@ -214,16 +215,16 @@ TEST(SpeculationDistribution, ATreeOfOneChildANodeIsAChain) {
     const SequenceDistribution tree =
         sampled_tree_distribution(target, draft, {Tokens{-1, 0}, siblings, siblings});
     const SequenceDistribution chain = chain_distribution(target, draft, draft, 2);
-    // Drafts of a chain are drawn by words: two draws of three steps.
+    // Drafts of a chain are drawn by words: two draws of three steps each.
     EXPECT_LE(total_variation(tree, chain), Probability(cpp_int(2 * 3), cpp_int(1) << 65));
   }
 }
 
-// The proof can fail. Siblings are drawn without replacement and judged as if with. For p = (1/8,
-// 1/2, 3/8), q = (3/4, 1/8, 1/8) and two children: the first is rejected as token 0 alone, with
-// 5/8; left is (0, 3/8, 1/4) / (5/8) = (0, 3/5, 2/5). The second is token 1 or 2, by halves. Judged
-// as drawn from q, with 1/8 each, both are accepted: 5/8 goes to tokens 1 and 2 by halves and not
-// by 3/5 and 2/5, which is 1/16 too much of token 2.
+// The proof can fail. Siblings are drawn without replacement and judged as if drawn with it, for p
+// = (1/8, 1/2, 3/8), q = (3/4, 1/8, 1/8) and two children. The first is only rejected as token 0,
+// with probability 5/8, which leaves (0, 3/8, 1/4) / (5/8) = (0, 3/5, 2/5). The second is token 1
+// or 2 with probability 1/2 each. Judged as drawn from q, with 1/8 each, both are accepted. So 5/8
+// is divided into halves instead of 3/5 and 2/5, and token 2 gets 1/16 too much.
 TEST(SpeculationDistribution, SiblingsWithoutReplacementJudgedAsWithShow) {
   const RowBehind target = always({0.125F, 0.5F, 0.375F}), draft = always({0.75F, 0.125F, 0.125F});
   const Tokens parents = {-1, -1};
@@ -239,7 +240,7 @@ TEST(SpeculationDistribution, SiblingsWithoutReplacementJudgedAsWithShow) {
   EXPECT_LE(distance(with, with), bound_of_tree(2));
 }
 
-// A drafted token is accepted with probability P(x): what the rule for a point mass gives.
+// A drafted token is accepted with probability P(x), as in the rule for a point mass.
 TEST(SpeculationDistribution, AGivenDraftStandsWithItsProbability) {
   const RowBehind target = rows_of(7, 2);
   const IntegerRow row = target({});
@@ -274,7 +275,7 @@ TEST(SpeculationModel, StatusesInOrderAndNoFurtherThanTheChainGets) {
   EXPECT_EQ(run({bad, flat, flat}, {bad, flat}, {0, 4}).status, RowStatus::index_out_of_range);
   EXPECT_EQ(run({flat, flat, flat}, {bad, flat}, {0, 0}).status, RowStatus::nan_input);
   EXPECT_EQ(run({flat, flat, flat}, {sure, flat}, {1, 0}).status, RowStatus::impossible_draft);
-  // Token 1 has no chance in the first row: what follows it is not read.
+  // Token 1 has no chance in the first row, so the rows after it are not read.
   const SpeculationOutcome ended = run({sure, bad, bad}, {flat, bad}, {1, 0});
   EXPECT_EQ(ended.status, RowStatus::ok);
   EXPECT_EQ(ended.tokens, (Tokens{0}));
@@ -292,7 +293,7 @@ TEST(SpeculationModel, GreedyRequestsTakeTheLargestLogitAndNoDistribution) {
     return accept_chain_model(target, draft, drafted, words, 4, true).tokens;
   };
   EXPECT_EQ(run({1, 0}), (Tokens{1, 0, 3}));
-  EXPECT_EQ(run({2, 0}), (Tokens{1}));  // a tie: the lowest id
+  EXPECT_EQ(run({2, 0}), (Tokens{1}));  // a tie, decided by the lowest id
   EXPECT_EQ(run({1, 1}), (Tokens{1, 0}));
 }
 
@@ -316,14 +317,14 @@ TEST(SpeculationModel, TreesOfKnownDistributionLookNoFurtherThanTheyGet) {
             RowStatus::nan_input);
   EXPECT_EQ(run({flat, flat, flat}, {sure, flat, flat}, {1, 0}, two, with).status,
             RowStatus::impossible_draft);
-  // The target excludes token 1, and token 0 comes in its place; the rows after it are not read.
+  // The target excludes token 1 and token 0 replaces it; the rows after it are not read.
   const SpeculationOutcome none = run({sure, bad, bad}, {flat, bad, bad}, {1, 1}, two, with);
   EXPECT_EQ(none.status, RowStatus::ok);
   EXPECT_EQ(none.tokens, (Tokens{0}));
-  // Without replacement token 1 is gone when the second child is drawn.
+  // Without replacement, token 1 can no longer be drawn as the second child.
   EXPECT_EQ(run({sure, bad, bad}, {flat, bad, bad}, {1, 1}, two, without).status,
             RowStatus::impossible_draft);
-  // The second child is accepted; a leaf's row of the draft is not read, the target's is.
+  // The second child is accepted. At a leaf, the target's row is read and the draft's is not.
   const SpeculationOutcome second = run({sure, bad, flat}, {flat, bad, bad}, {1, 0}, two, without);
   EXPECT_EQ(second.status, RowStatus::ok);
   EXPECT_EQ(second.tokens, (Tokens{0, 0}));

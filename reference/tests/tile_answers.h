@@ -1,4 +1,4 @@
-// The rows of known_answers/tile_answers.json, for every test that holds something against them.
+// The rows of known_answers/tile_answers.json, shared by all tests that use them.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace fairdraw::reference {
 
-/// A row and its answers; make_tile_answers.py says what they are.
+/// A row and its answers; make_tile_answers.py describes the fields.
 struct TileAnswer {
   std::string name;
   bool from_probs = false;
@@ -22,7 +22,7 @@ struct TileAnswer {
   FilterOrder filter_order = FilterOrder::top_k_first;
   bool top_k_1_keeps_ties = false;
 
-  std::vector<std::optional<float>> maxima;    ///< [tiles] nothing where no token is allowed
+  std::vector<std::optional<float>> maxima;    ///< [tiles] empty if no token is allowed
   std::vector<std::optional<double>> octaves;  ///< [tiles]
   std::vector<std::uint64_t> sums;             ///< [tiles]
   double octave = 0;
@@ -30,11 +30,11 @@ struct TileAnswer {
   std::int32_t greedy_token = -1;
   std::int32_t support_size = 0;
   std::vector<std::pair<std::uint64_t, std::int32_t>> draws;  ///< word, token
-  /// Words of the attempts up to the last that is asked, and the token, of rows that propose.
+  /// For rows that propose: the words of the attempts up to the last one used, and the token.
   std::vector<std::pair<std::vector<std::uint64_t>, std::int32_t>> draws_by_attempts;
   std::vector<std::pair<std::int32_t, float>> probabilities;  ///< token, probability
-  std::vector<RowWeight> weights;  ///< [vocab] of rows of at most 16 tokens, else empty
-  std::vector<std::int32_t> kept;  ///< of the same rows
+  std::vector<RowWeight> weights;  ///< [vocab] for rows of at most 16 tokens, otherwise empty
+  std::vector<std::int32_t> kept;  ///< for the same rows
 
   bool is_allowed(std::size_t id) const {
     return allowed.empty() || ((allowed[id / 32] >> (id % 32)) & 1U) != 0;
@@ -43,7 +43,7 @@ struct TileAnswer {
 
 const std::vector<TileAnswer>& tile_answers();
 
-/// Decimal, for messages.
+/// Returns the weight in decimal, for messages.
 std::string to_string(RowWeight weight);
 
 }  // namespace fairdraw::reference

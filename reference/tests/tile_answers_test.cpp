@@ -1,7 +1,7 @@
-// The integer model against answers worked out in fractions (known_answers/tile_answers.json):
-// tiles, weights, masks, totals, draws, probabilities. Cannot see: an error that needs more than
-// four tiles; tile_invariances_test and oracles_agree_test have rows of more, and tile_bound_test
-// whole vocabularies.
+// Compares the integer model with answers worked out in fractions
+// (known_answers/tile_answers.json): tiles, weights, masks, totals, draws, probabilities. Not
+// tested: errors that need more than four tiles; tile_invariances_test and oracles_agree_test have
+// larger rows, and tile_bound_test has whole vocabularies.
 #include "reference/tests/tile_answers.h"
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ void expect_draws(const IntegerRow& row, const TileAnswer& answer) {
 TEST(TileAnswers, OfEveryRow) {
   int logit_rows = 0;
   int prob_rows = 0;
-  int proposing = 0, by_survivors = 0;  // draws by attempts, and those of them that end there
+  int proposing = 0, by_survivors = 0;  // draws by attempts, and those that end among survivors
   for (const TileAnswer& answer : tile_answers()) {
     SCOPED_TRACE(answer.name);
     ++(answer.from_probs ? prob_rows : logit_rows);

@@ -1,8 +1,8 @@
-// The bound of tile_bound.h against the integer model: token by token, and in total variation, on
-// rows of every kind up to the largest vocabulary. Rows of a language model are in the kernels'
-// tests (tile_distribution_test).
+// Compares the bound of tile_bound.h with the integer model, token by token and in total variation,
+// on rows of every kind up to the largest vocabulary. The kernels' tests have rows of a language
+// model (tile_distribution_test).
 //
-// Cannot see: an error below 2^-50 of a weight, that of the real arithmetic here.
+// Not tested: errors below 2^-50 of a weight, the error of the real arithmetic here.
 #include "reference/tile_bound.h"
 
 #include <gtest/gtest.h>
@@ -39,8 +39,8 @@ TEST(TileBound, IsBelowAMillionthForEveryVocabulary) {
   }
 }
 
-// D of the bound, in closed form, where it is largest: V - 1 equal tokens of mass a below a maximum
-// of mass 1 have D = a / (1 + a)^2 log2((V - 1) / a). No row has more than what is stated.
+// Returns D of the bound in closed form where it is largest: V - 1 equal tokens of mass a below a
+// maximum of mass 1 have D = a / (1 + a)^2 log2((V - 1) / a). No row exceeds the stated value.
 double deviation(std::size_t vocab, double mass) {
   return mass / ((1 + mass) * (1 + mass)) * std::log2(static_cast<double>(vocab - 1) / mass);
 }
@@ -83,8 +83,8 @@ TEST(TileBound, HoldsOnTheLargestVocabulary) {
   expect_within(distance_to_softmax(wide, kOctaves), kMost);
 }
 
-// The row of the largest deviation, at a temperature where c is off by almost half an ulp of a
-// float just above a power of two. The bound is not much larger than it needs to be.
+// Uses the row of the largest deviation, at a temperature where c is off by almost half an ulp of a
+// float just above a power of two. The bound is close to the distance there.
 TEST(TileBound, IsNearOnTheRowThatIsMadeForIt) {
   RandomRows random(3);
   float worst = 1;
@@ -97,22 +97,22 @@ TEST(TileBound, IsNearOnTheRowThatIsMadeForIt) {
     largest = std::max(largest, error);
   }
   ASSERT_GT(largest, 0.99 * 0x1p-24);
-  const double mass = 0.85;  // of the V - 1 tokens; where D is largest, to two digits
+  const double mass = 0.85;  // of the V - 1 tokens, where D is largest, to two digits
   const double octaves = std::log2(static_cast<double>(kMost - 1) / mass);
   std::vector<float> logits(kMost, static_cast<float>(-octaves * std::log(2.0)) * worst);
   logits[0] = 0;
   const TileDistance seen = distance_to_softmax(logits, worst);
   expect_within(seen, kMost);
-  // The error of c is measured in full. The rest of a weight's error is at most 2^-22, once for
-  // each of the two kinds of token.
+  // The error of c appears in full. The rest of a weight's error is at most 2^-22, once for each of
+  // the two kinds of token.
   EXPECT_NEAR(seen.distance, std::log(2.0) * largest * deviation(kMost, mass),
               0x1p-22 * 2 * mass / ((1 + mass) * (1 + mass)));
   EXPECT_GT(seen.distance, seen.bound / 2);
 }
 
 TEST(TileBound, HoldsWhereTilesAreLost) {
-  // Every tile but the first is 49 octaves below, as its octave is rounded: 48.6. All of it is
-  // lost, almost half of what V 2^-48 allows.
+  // Every tile except the first is 48.6 octaves below, which is rounded to 49. All of it is lost,
+  // almost half of the V 2^-48 that the bound allows.
   std::vector<float> logits(kMost, -48.6F);
   std::fill_n(logits.begin(), kIdsOfATile, -100.0F);
   logits[3] = 0;
@@ -120,7 +120,8 @@ TEST(TileBound, HoldsWhereTilesAreLost) {
   expect_within(seen, kMost);
   const double lost = static_cast<double>(kMost - kIdsOfATile) * std::exp2(-48.6);
   EXPECT_GT(lost, 0.6 * static_cast<double>(kMost) * 0x1p-48);
-  // The model has the maximum alone. float32's octaves and the temperature are off by 2^-23 of it.
+  // The model only has the maximum. float32's octaves and the temperature are off by 2^-23 of the
+  // distance.
   EXPECT_NEAR(seen.distance, lost, 48.6 * 0x1p-22 * lost + seen.own_error);
 }
 
@@ -128,14 +129,14 @@ TEST(TileBound, HoldsOnProbabilities) {
   RandomRows random(4);
   for (int i = 0; i < 200; ++i) {
     const std::size_t vocab = 1 + random.below(2000);
-    // 1 to 2^-120, normalised or not, subnormal in the end.
+    // From 1 to 2^-120, normalised or not, subnormal at the end.
     const int shift = -static_cast<int>(random.below(30));
     std::vector<float> probs(vocab);
     for (float& p : probs)
       p = std::ldexp(1 + random.unit(), shift - static_cast<int>(random.below(120)));
     const TileDistance seen = distance_to_probs(probs);
     EXPECT_EQ(seen.out_of_band, 0U) << describe(seen);
-    // A row of one token has no distance, and logarithms leave some.
+    // The distance of a row of one token is 0, but logarithms leave an error.
     EXPECT_LE(seen.distance, seen.bound + seen.own_error) << describe(seen);
   }
 }
@@ -152,7 +153,7 @@ TEST(TileBound, OfProbabilitiesIsZeroWithin32Octaves) {
   }
 }
 
-// A mistake in the bound's own arithmetic: the same row in 113 bits.
+// Tests the bound's own arithmetic by computing the same row in 113 bits.
 TEST(TileBound, AgreesWithQuadruplePrecision) {
   using Quad = boost::multiprecision::cpp_bin_float_quad;
   RandomRows random(6);
@@ -175,7 +176,7 @@ TEST(TileBound, AgreesWithQuadruplePrecision) {
   }
   const TileDistance seen = distance_to_softmax(logits, temperature);
   EXPECT_NEAR(seen.distance, static_cast<double>(twice / 2), seen.own_error);
-  EXPECT_GT(seen.distance, 1000 * seen.own_error);  // so that the line above says something
+  EXPECT_GT(seen.distance, 1000 * seen.own_error);  // otherwise the check above would say nothing
 }
 
 }  // namespace

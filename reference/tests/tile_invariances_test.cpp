@@ -1,9 +1,9 @@
-// What does not change when a row's tokens change places, when all logits are shifted, or when its
-// tiles come in another order or from other rows. Within 32 octaves of the maximum of its tile a
-// weight loses no bit, so that the tile does not show in it: octaves are monotone in the logit, and
-// 32 octaves is an even integer, which keeps ties where they are. So s <= 32.
+// Tests invariances under a permutation of a row's tokens, a shift of all logits, and tiles in
+// another order or from other rows. Within 32 octaves of its tile's maximum a weight loses no bit,
+// so it does not depend on the tile: octaves are monotone in the logit, and 32 octaves is an even
+// integer, which keeps ties where they are. So s <= 32.
 //
-// Each claim has a row just outside of its condition, where it does not hold.
+// Each claim has a row just outside its condition, for which it does not hold.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 constexpr float kOctaves = 0x1.715476p0F;  // temperature at which logits are octaves
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
-/// `count` logits that are at most `span` octaves apart, both ends among them.
+/// Returns `count` logits that span exactly `span` octaves, both ends included.
 std::vector<float> within(RandomRows& random, std::size_t count, float span, float highest) {
   std::vector<float> logits(count);
   highest = std::floor(highest * 0x1p16F) * 0x1p-16F;
@@ -35,7 +35,7 @@ std::vector<float> within(RandomRows& random, std::size_t count, float span, flo
   return logits;
 }
 
-/// Whether the row of the values in this order has weights, total and mask of the row that it was.
+/// True if the permuted row has the weights, total and mask of the original row.
 bool is_permuted(const IntegerRow& row, const IntegerRow& other,
                  const std::vector<std::size_t>& order) {
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -62,8 +62,8 @@ std::vector<std::size_t> random_order(RandomRows& random, std::size_t count) {
 TEST(TileInvariances, EqualLogitsWeighTheSameWithin32OctavesOfTheirTiles) {
   RandomRows random(1);
   for (int i = 0; i < 2000; ++i) {
-    // The row's maximum, and four tiles whose maxima are anywhere below it: the token is up to 32
-    // octaves below each.
+    // The row's maximum, and four tiles whose maxima are anywhere below it. The token is up to 32
+    // octaves below each of them.
     const float highest = 100 * random.unit();
     const float logit = highest - 32 * random.unit();
     std::vector<float> logits(4 * kIdsOfATile, -1000);
@@ -97,7 +97,7 @@ TEST(TileInvariances, PermutationsOfRowsWithin32OctavesAreExact) {
     const std::vector<float> logits = within(random, 700, 32, 60 * random.unit() - 30);
     const std::vector<std::size_t> order = random_order(random, logits.size());
     RowParameters parameters = random.parameters(logits.size());
-    if (parameters.top_k == 1 || parameters.top_p == 0) continue;  // the lowest id of the maximum
+    if (parameters.top_k == 1 || parameters.top_p == 0) continue;  // they keep the lowest id
     parameters.temperature = kOctaves;
     const IntegerRow row = integer_model(logits, {}, parameters);
     const IntegerRow other = integer_model(permuted(logits, order), {}, parameters);
@@ -109,7 +109,7 @@ TEST(TileInvariances, PermutationsOfProbabilitiesWithin32OctavesAreExact) {
   RandomRows random(3);
   for (int i = 0; i < 300; ++i) {
     std::vector<float> probs(700);
-    const int lowest = -static_cast<int>(random.below(118)) - 31;  // subnormal ones, too
+    const int lowest = -static_cast<int>(random.below(118)) - 31;  // also subnormal
     for (float& p : probs)
       p = std::ldexp(1 + random.unit(), lowest + static_cast<int>(random.below(32)));
     probs[random.below(probs.size())] = std::ldexp(1.0F, lowest);
@@ -140,7 +140,7 @@ TEST(TileInvariances, PermutationsOfWiderRowsAreNot) {
 const std::pair<float, float> kPowersOfTwo[] = {
     {kOctaves, 1.0F}, {8 * kOctaves, 0.125F}, {kOctaves / 16, 16.0F}};
 
-/// Logits that are 100 octaves apart, multiples of 2^-14 octaves so that shifts are exact.
+/// Returns logits that span `span` octaves, multiples of 2^-14 octaves so that shifts are exact.
 std::vector<float> shiftable(RandomRows& random, float span, float scale) {
   std::vector<float> logits(600);
   for (float& x : logits) x = std::floor(random.unit() * span * 0x1p14F) * 0x1p-14F / scale;
@@ -178,8 +178,8 @@ TEST(TileInvariances, ShiftsByAnEvenNumberOfOctavesAreExact) {
   }
 }
 
-// Where the maximum lies on half an octave an odd shift moves its own octave by one more or less.
-// That halves or doubles all weights of the row, and nothing else.
+// If the maximum is on half an octave, an odd shift moves its own octave by one more or less. That
+// halves or doubles all weights of the row, and changes nothing else.
 TEST(TileInvariances, ShiftsByAnOddNumberOfOctavesKeepDrawsOfRowsWithin31Octaves) {
   RandomRows random(6);
   int doubled = 0;
@@ -221,7 +221,7 @@ TEST(TileInvariances, ShiftsByPartsOfAnOctaveAreNotExact) {
   EXPECT_FALSE(is_the_same);
 }
 
-/// The total of tiles, whatever their order.
+/// Returns the total of tiles, in any order.
 RowWeight total_of(const std::vector<TileOfRow>& tiles) {
   double highest = kNone;
   for (const TileOfRow& tile : tiles) highest = std::max(highest, tile.octave);
@@ -232,8 +232,8 @@ RowWeight total_of(const std::vector<TileOfRow>& tiles) {
   return total;
 }
 
-// Shards that begin at multiples of 256 have the row's tiles, and their indexes, joined in any
-// order, its total.
+// Shards that begin at multiples of 256 have the row's tiles. Their indexes, joined in any order,
+// give the row's total.
 TEST(TileInvariances, TilesOfShardsMergeInAnyOrder) {
   RandomRows random(8);
   for (int i = 0; i < 20 * kRowKinds; ++i) {

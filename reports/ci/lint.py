@@ -3,9 +3,9 @@
 
 Usage: lint.py [--jobs N] [--changed | --format | FILE...]
 
-  --changed  clang-tidy reads the sources that affected.py names, the others read all files
-  --format   writes what clang-format and ruff would, and reads nothing
-  FILE...    these alone
+  --changed  clang-tidy reads the sources that affected.py names; the other tools read all files
+  --format   formats files with clang-format and ruff, and checks nothing
+  FILE...    reads only these files
 
 `./fairdraw lint` and `./fairdraw format` install the tools into build/, configure build/release, whose
 commands clang-tidy reads, and call this. Exit codes: 0 clean; 1 something was found.
@@ -26,7 +26,7 @@ import openings
 ROOT = affected.ROOT
 CPP = (".h", ".cpp", ".cuh", ".cu")
 PRECOMPILED = re.compile(r" (?:-Winvalid-pch )?-include \S*/cmake_pch\.hxx")
-# clang-tidy is a script of Python, whose start takes a thirtieth of the time of a source.
+# clang-tidy is a Python script, which takes a thirtieth of a source's time to start.
 SOURCES_A_CALL = 4
 
 
@@ -35,7 +35,8 @@ def say(text: str) -> None:
 
 
 def tree_files(root: Path) -> list[str]:
-    """The files of the tree that git knows, or would; of an archive, without git, all but build/."""
+    """Returns the files of the tree that git knows or would add; without git, as in an archive, all
+    files except those in build/."""
     listed = affected.git(root, "ls-files", "--cached", "--others", "--exclude-standard")
     if listed:
         return sorted(path for path in listed.splitlines() if (root / path).is_file())
@@ -54,9 +55,9 @@ def is_shell_script(path: Path) -> bool:
 
 
 def commands(entries: list[dict]) -> dict[str, dict]:
-    """Maps a source to how it is compiled. A source of several targets is read once, as the last of them
-    compiles it: where targets differ in what is defined, that is the one that defines more. Without
-    precompiled headers: they are g++'s, and would hide an include that is missing."""
+    """Maps a source to its compile command. A source of several targets is read once, with the last
+    target's command: targets differ in their definitions, and the last one defines more.
+    Precompiled headers are left out, because they are g++'s and would hide missing includes."""
     found = {}
     for entry in entries:
         command = PRECOMPILED.sub("", entry["command"])
@@ -65,8 +66,8 @@ def commands(entries: list[dict]) -> dict[str, dict]:
 
 
 def write_openmp_header(folder: Path) -> None:
-    """clang has no omp.h of its own here. It can read a copy of g++'s, but for one attribute's argument;
-    not the folder that g++'s lies in."""
+    """Writes a copy of g++'s omp.h, because clang has none here. clang can read it without one
+    attribute's argument, but not the folder in which g++'s lies."""
     path = subprocess.run(
         ["g++", "-print-file-name=include/omp.h"], check=True, capture_output=True, text=True
     ).stdout.strip()
@@ -94,7 +95,8 @@ class Linter:
             self.run("shellcheck", *scripts)
 
     def python(self) -> None:
-        """Style, form, and types as strict as they go, of the packages and of a user's file."""
+        """Checks style, format and types, as strictly as possible, of the packages and of a user's
+        file."""
         packages = sorted(self.root.glob("python/*/fairdraw_*"))
         say("ruff and mypy: python")
         self.run(self.python_bin / "ruff", "check", "-q", "python")
@@ -119,7 +121,8 @@ class Linter:
         self.clean = self.clean and not found
 
     def clang_tidy(self, files: list[str]) -> None:
-        """Reads headers through the sources that include them. It does not know nvcc's flags."""
+        """Reads headers through the sources that include them. clang-tidy does not know nvcc's
+        flags."""
         build = self.root / "build"
         known = commands(json.loads((build / "release" / "compile_commands.json").read_text()))
         sources = [

@@ -5,15 +5,15 @@ Usage: release.py set VERSION [--date YYYY-MM-DD]
        release.py make VERSION [--dry-run] [--out FOLDER]
 
   set   writes the version into every place that names it, and the date into its section of CHANGELOG.md,
-        which has to be there; to be read and committed by hand
-  make  checks the places, the section and that nothing is uncommitted; writes release-notes.md from the
+        which must exist; review and commit the result by hand
+  make  checks the places, the section, and that nothing is uncommitted; writes release-notes.md from the
         section; has python/wheels/build make source archives and wheels; writes SHA256SUMS; and tags the
         commit as vVERSION, with the notes as message. Nothing is pushed or uploaded.
 
-  --dry-run  checks and writes the notes: builds nothing, and sets no tag
+  --dry-run  checks and writes the notes, but builds nothing and sets no tag
   --out      the folder of the notes and the files (default: build/release-VERSION)
 
-Whether the tests have passed on this commit is for whoever calls it to know: .ci/run, the night, and
+The caller must know that the tests passed on this commit: .ci/run, the nightly run, and
 suites/gpu/run_on_gpu on a GPU. Exit codes: 0 done; 1 something does not fit, and nothing was tagged;
 2 bad usage.
 """
@@ -43,11 +43,13 @@ def minor(version: str) -> str:
 
 
 def satellites_range(version: str) -> str:
-    """Versions of fairdraw that a satellite works with: before 1.0 a minor version may break it."""
+    """Returns the versions of fairdraw that a satellite works with. Before 1.0 a minor version may
+    break it."""
     return f">={minor(version)},<{next_minor(version)}"
 
 
-#: File or glob, the text around the version, and what stands there for a version.
+#: A file or glob, the text around the version, and a function from a version to the text in its
+#: place.
 PLACES: list[tuple[str, str, Callable[[str], str]]] = [
     ("CMakeLists.txt", r"(?<=^project\(fairdraw VERSION )\S+", str),
     ("CITATION.cff", r"(?<=^version: )\S+$", str),
@@ -59,7 +61,7 @@ PLACES: list[tuple[str, str, Callable[[str], str]]] = [
 
 
 class Wrong(Exception):
-    """A release that is not to be: what does not fit, a line each."""
+    """A release that must not be made; its message says why, one problem per line."""
 
 
 def git(root: Path, *words: str) -> str:
@@ -82,7 +84,7 @@ def places(root: Path) -> list[tuple[Path, str, Callable[[str], str]]]:
 
 
 def disagreements(root: Path, version: str) -> list[str]:
-    """Lists places that name another version, or none."""
+    """Lists the places that name another version, or no version."""
     wrong = []
     for path, pattern, text in places(root):
         name = path.relative_to(root)
@@ -98,7 +100,7 @@ def disagreements(root: Path, version: str) -> list[str]:
 
 
 def section(root: Path, version: str) -> tuple[str, str]:
-    """Returns what stands in brackets behind the version in CHANGELOG.md, and the section's text."""
+    """Returns the text in brackets after the version in CHANGELOG.md, and the section's text."""
     text = (root / CHANGES).read_text(encoding="utf-8")
     headings = list(HEADING.finditer(text))
     for number, heading in enumerate(headings):
@@ -123,7 +125,7 @@ def number(version: str) -> tuple[int, ...]:
 
 
 def check(root: Path, version: str) -> str:
-    """Returns the text of the section; raises what does not fit."""
+    """Returns the section's text. Raises Wrong with all problems."""
     wrong = disagreements(root, version)
     older = released(root)
     if older and number(version) <= max(map(number, older)):
@@ -140,7 +142,7 @@ def check(root: Path, version: str) -> str:
 
 
 def notes(version: str, text: str, others: list[str]) -> str:
-    """The section, and what it is to be compared with."""
+    """Returns the section, and the version whose changes it continues."""
     before = max((each for each in others if number(each) < number(version)), key=number, default="")
     since = f"Changes since {before}.\n\n" if before else ""
     return f"# fairdraw {version}\n\n{since}{text}\n"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Says what a build used that a machine with nothing but the packages of ./fairdraw would not have.
+"""Says what a build used that a machine with only the packages of ./fairdraw would not have.
 
 Usage: system_tools.py [ROOT]
 
-Reads the caches of CMake in ROOT/build, and looks for the programs that scripts call. Each must lie in
-the system's folders, in the CUDA Toolkit or in ROOT; what lies in the system's folders must be of a
-package that ./fairdraw installs, that such a package needs, or that every Debian has; and no compiler
+Reads the caches of CMake in ROOT/build, and finds the programs that scripts call. Each must be in
+the system's folders, in the CUDA Toolkit or in ROOT. A file in the system's folders must belong to
+a package that ./fairdraw installs, that such a package needs, or that every Debian has. No compiler
 launcher may be set. Exit codes: 0 all are; 1 some are not.
 """
 
@@ -16,9 +16,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Who has a clone has these.
+# Everyone who has a clone has these.
 OF_EVERY_CLONE = {"git", "ca-certificates"}
-# What scripts and tests call by name, besides CMake's own entries.
+# Programs that scripts and tests call by name, besides CMake's own entries.
 PROGRAMS = ("awk", "bash", "chromium", "cmake", "ctest", "doxygen", "flock", "g++", "git", "grep", "ninja",
             "python3", "sed", "shellcheck", "xz")
 
@@ -29,8 +29,8 @@ OWNER = re.compile(r"^([^\s:,]+)[^ ]*: (/.*)$", re.MULTILINE)
 
 
 def used_files(root: Path) -> dict[str, str]:
-    """Paths that a build or a script used, each with who used it. CMake writes some down that it does
-    not use: where an installation would go, and where the tree is."""
+    """Maps each path that a build or a script used to its user. CMake also stores paths that it
+    does not use, which are left out: where an installation would go, and where the tree is."""
     used = {}
     for cache in sorted(root.glob("build/*/CMakeCache.txt")):
         for name, path in ENTRY.findall(cache.read_text(encoding="utf-8")):
@@ -53,7 +53,7 @@ def is_in_its_place(root: Path, path: str) -> bool:
 
 
 def installed_packages(root: Path) -> set[str]:
-    """Those that ./fairdraw installs, what they need, and what every Debian has."""
+    """Returns the packages that ./fairdraw installs, that these need, and that every Debian has."""
     text = subprocess.run(
         ["dpkg-query", "-W", "-f", "${Package}\\t${Essential}\\t${Priority}\\t${Pre-Depends}, "
          "${Depends}\\t${Provides}\\n"], check=True, capture_output=True, text=True).stdout
@@ -79,7 +79,7 @@ def installed_packages(root: Path) -> set[str]:
 
 
 def owners(paths: list[str]) -> dict[str, str]:
-    """The package of each file. Debian's lists have some below / that lie below /usr."""
+    """Maps each file to its package. Debian's lists have some files below / that are below /usr."""
     real = {path: os.path.realpath(path) for path in paths}
     asked = {name for path in real.values() for name in (path, path.removeprefix("/usr"))}
     result = subprocess.run(["dpkg", "-S", *sorted(asked)], capture_output=True, text=True)

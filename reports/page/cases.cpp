@@ -1,4 +1,4 @@
-// All cases, as compact as JSON is: a page of 10^5 cases is still to open at once.
+// All cases as compact JSON, so that a page of 10^5 cases still opens at once.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -10,11 +10,11 @@
 namespace fairdraw::reports::page {
 namespace {
 
-// With more cases than that, the data leave out the measures, which are most of a statistical
-// case's bytes; report.json has them.
+// Maximum number of cases for which the data include measures, most of a statistical case's bytes;
+// report.json has them.
 constexpr std::size_t kMaxCasesWithMeasures = 10'000;
 
-/// JSON values that many cases share, each stored once: in the order in which they appear.
+/// JSON values that many cases share, each stored once in order of appearance.
 class Dictionary {
  public:
   std::size_t index(const std::string& json) {
@@ -30,11 +30,11 @@ class Dictionary {
 };
 
 std::string number(const std::optional<double>& value) {
-  // Of what is not finite, JSON has nothing.
+  // JSON has no value for numbers that are not finite.
   return value && std::isfinite(*value) ? fmt::format("{:.4g}", *value) : "null";
 }
 
-/// `text` as a JSON array: strings, and `mark` for each occurrence of `part`.
+/// Appends `text` to a JSON array: strings, with `mark` for each occurrence of `part`.
 void append_parts(std::string& json, std::string_view text, std::string_view part, int mark) {
   const auto append = [&json](const std::string& element) {
     json += (json.size() > 1 ? "," : "") + element;
@@ -48,8 +48,8 @@ void append_parts(std::string& json, std::string_view text, std::string_view par
   if (!text.empty()) append(script_string(text));
 }
 
-/// A replay line says its case (0) and sampler (1), which the row has already: what is left is the
-/// same for all cases of a run.
+/// Returns the replay line without its case (0) and sampler (1), which the row has already. The
+/// rest is the same for all cases of a run.
 std::string replay_template(const harness::CaseRecord& record) {
   std::string json = "[";
   const std::string_view line = record.replay;

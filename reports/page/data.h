@@ -1,4 +1,4 @@
-// What page.js draws index.html from: parts of the page's data block; for page/*.cpp alone.
+// The data from which page.js draws index.html. Only for page/*.cpp.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,12 @@
 
 namespace fairdraw::reports::page {
 
-/// Members of an object: "cases", an array a line, and lists of what many cases share. With many
-/// cases, the measures are those of `detailed` ones alone: places in the record.
+/// Returns members of an object: "cases" with an array per line, and lists of values that many
+/// cases share. With many cases, only those in `detailed` (indices in the record) have measures.
 std::string cases_data(const harness::RunRecord& record, const std::set<std::size_t>& detailed);
 
-/// How earlier runs and this one ended, oldest first, and what changed from one to the next.
+/// Returns how earlier runs and this one ended, oldest first, and the changes from each to the
+/// next.
 Json history_data(const harness::RunRecord& record, const ReportExtras& extras);
 
 }  // namespace fairdraw::reports::page

@@ -7,8 +7,8 @@
 namespace fairdraw::reports::page {
 namespace {
 
-constexpr std::size_t kMostRuns = 40;     ///< the newest
-constexpr std::size_t kMostChanges = 20;  ///< of one run
+constexpr std::size_t kMostRuns = 40;     ///< of the newest runs
+constexpr std::size_t kMostChanges = 20;  ///< per run
 
 Json run_data(const EarlierRun& run, const harness::RunRecord& record) {
   const harness::Summary counts = record.summary();

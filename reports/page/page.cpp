@@ -1,5 +1,6 @@
-// index.html: a frame that says how the run ended, and the record as JSON, from which the page's
-// script draws all else. Nothing is worded here that summary.md words too: wording.h, coverage.h.
+// Writes index.html: a frame that says how the run ended, and the record as JSON, from which the
+// page's script draws the rest. Sentences that summary.md has too come from wording.h and
+// coverage.h.
 #include <map>
 #include <tuple>
 
@@ -15,11 +16,12 @@
 namespace fairdraw::reports {
 namespace {
 
-constexpr std::size_t kMaxEngines = 4, kMaxEnginesOfOthers = 2;  ///< of the first cause, of others
-/// Cases with their evidence: red ones, and others that have pictures.
+constexpr std::size_t kMaxEngines = 4, kMaxEnginesOfOthers = 2;  ///< for the first cause, and for
+                                                                 ///< the others
+/// Maximum number of cases with evidence: red ones, and others that have pictures.
 constexpr std::size_t kMaxRed = 1000, kMaxOthers = 40;
 
-/// JSON that cannot end the block that it is in, and in which no name hides or moves text.
+/// Returns JSON that cannot end its block, and in which no name hides or moves text.
 std::string script_json(const Json& json) {
   if (json.is_string()) return script_string(json.get_ref<const std::string&>());
   if (!json.is_structured()) return json.dump();
@@ -38,7 +40,7 @@ Json group_data(const FailureGroup& group, const harness::RunRecord& record, std
     places.push_back(one - record.cases.data());
   }
   const std::string& bug = group.bug.empty() ? group.name : group.bug;
-  // A name without details is that of many bugs.
+  // A name without details is shared by many bugs.
   bool is_same = bug.find(':') != bug.npos;
   // One case can be red by a row or two, which blame nobody.
   if (group.cases.size() < 2) most = 0;
@@ -64,7 +66,7 @@ bool has_pictures(const harness::CaseRecord& record) {
          (evidence.power && record.min_discrepancy);
 }
 
-/// Places of the cases that the page has the evidence of.
+/// Returns the indices of cases whose evidence the page has.
 std::set<std::size_t> detailed_cases(const harness::RunRecord& record, const Json& groups) {
   std::set<std::size_t> detailed;
   for (const Json& group : groups) {
@@ -103,7 +105,7 @@ Json unnoticed_data(const harness::RunRecord& record) {
   return lines;
 }
 
-/// Cases of other runs, counted by sampler, semantics, check and verdict.
+/// Counts cases of other runs by sampler, semantics, check and verdict.
 Json conformance_data(const std::vector<harness::RunRecord>& records) {
   Json counts = Json::array();
   std::map<std::tuple<std::string, std::string, std::string, harness::Verdict>, std::size_t> known;
@@ -136,9 +138,9 @@ std::string page_data(const harness::RunRecord& record, const ReportExtras& extr
   const Proof proof = proof_of(record);
   const std::set<std::size_t> detailed = detailed_cases(record, groups);
   Json head = record_json(record);
-  head.erase("causes");  // "groups" have them, with places in place of names
+  head.erase("causes");  // "groups" have them, with indices in place of names
   head.erase("places");
-  head.erase("cases");  // in rows, below
+  head.erase("cases");  // stored as rows, below
   const Json members = {{"record", std::move(head)},
                         {"date", date_text(record)},
                         {"duration", record.seconds > 0 ? duration_text(record.seconds) : ""},
@@ -172,7 +174,7 @@ std::string page_data(const harness::RunRecord& record, const ReportExtras& extr
 }  // namespace
 
 std::string to_html(const harness::RunRecord& record, const ReportExtras& extras) {
-  // The policy is a second lock: it lets one script run, the page's own, named by its hash.
+  // The policy is a second lock: it only lets the page's own script run, identified by its hash.
   return page::filled(page::kPageHtml, {{"script_hash", std::string(page::kPageJsHash)},
                                         {"title", run_word(record)},
                                         {"style", std::string(page::kPageCss)},

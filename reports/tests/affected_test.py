@@ -1,5 +1,5 @@
-"""reports/ci/affected.py: what a change affects follows from the files that differ, and what includes
-them, in repositories that are made here; and its tables fit the tree.
+"""Tests reports/ci/affected.py: a change affects the files that differ and those that include them,
+in repositories that are made here; and its tables fit the tree.
 
 Usage: affected_test.py REPOSITORY
 """
@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "reports" / "ci"))
 
 import affected  # noqa: E402
 
-# A chain of includes through three folders, and files that nothing includes.
+# A chain of includes through three folders, and files that no other file includes.
 FILES = {
     "kernels/common/words.h": "",
     "kernels/common/words.cpp": '#include "kernels/common/words.h"\n',
@@ -150,7 +150,7 @@ class Files(AffectedCase):
             self.expect(path, [], ["harness", "reference"][::-1], [])  # 15 and 5 of 20 minutes
             self.expect({path, "kernels/common/words.cpp"}, ["kernels/common/words.cpp"],
                         ["kernels"], [])
-            self.expect({path, "suites/command/verbs/verify.cpp"},  # 25 minutes are too many
+            self.expect({path, "suites/command/verbs/verify.cpp"},  # 25 minutes exceed the budget
                         ["suites/command/verbs/verify.cpp"], ["reference", "harness"], [])
 
     def test_the_folder_that_changed_most_comes_first(self):
@@ -181,10 +181,10 @@ class Base(AffectedCase):
         self.git("init", "--quiet", "--initial-branch=main")
         self.assertIsNone(affected.changed_files(self.root))
         self.commit("first")
-        self.assertIsNone(affected.changed_files(self.root))  # there is nothing to compare it with
+        self.assertIsNone(affected.changed_files(self.root))  # nothing to compare with
         self.commit("second", "README.md")
         self.assertEqual(affected.changed_files(self.root), {"README.md"})
-        # The repository of a folder above is another one's.
+        # A repository in a folder above is not this one.
         self.assertIsNone(affected.changed_files(self.root / "suites"))
 
     def test_a_branch_is_compared_with_where_it_left_main(self):
@@ -205,7 +205,7 @@ class Base(AffectedCase):
         self.commit("too long ago", "README.md")
         for number in range(39):
             self.commit(f"commit {number}")
-        # HEAD~40 is the first of all: 1 + 39 commits follow it.
+        # HEAD~40 is the first commit, because 1 + 39 commits follow it.
         self.assertEqual(affected.changed_files(self.root), {"README.md"})
         self.git("update-ref", "refs/remotes/origin/main", self.commit("last", "docs/about.md"))
         self.assertEqual(affected.changed_files(self.root), {"docs/about.md"})
@@ -245,7 +245,7 @@ class Base(AffectedCase):
 
 
 class Tree(AffectedCase):
-    """What affected.py says of this tree without looking at it."""
+    """Tests that affected.py's tables fit this tree."""
 
     def test_every_folder_with_compiled_tests_is_sanitized(self):
         folders = {

@@ -15,11 +15,11 @@ from pathlib import Path
 from browser import enter_venv, launch, missing
 
 SKIPPED = 77
-# What the page promises for 100,000 cases: two seconds to the first paint. Sanitizers do not slow
-# the browser, so this holds for every build.
+# The page promises two seconds to the first paint for 100,000 cases. Sanitizers do not slow the
+# browser, so this holds for every build.
 FIRST_PAINT_MS = 2000
-MOST_PIXELS = 9000  # of a page with 68 failures of five causes, 1280 wide
-CHANGE_PIXELS = 600  # from the top of a red page, 1280 wide, to the end of what to change
+MOST_PIXELS = 9000  # height of a page with 68 failures of five causes, 1280 wide
+CHANGE_PIXELS = 600  # from the top of a red page, 1280 wide, to the end of the changes to make
 AXE_SERIOUS = {"serious", "critical"}
 
 problems = []
@@ -32,12 +32,12 @@ def check(condition, what):
 
 
 class Page:
-    """A page of the browser that books every request and every message on the console."""
+    """A page of the browser that records every request and every message on the console."""
 
     def __init__(self, browser, path, fragment="", **context):
         self.context = browser.new_context(**context)
         self.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        self.context.set_default_timeout(120_000)  # a machine at work on other things is slow
+        self.context.set_default_timeout(120_000)  # a busy machine is slow
         self.page = self.context.new_page()
         self.path = path
         self.requests, self.messages = [], []
@@ -62,7 +62,8 @@ def shown(page):
 
 
 def wait_until(page, condition):
-    """Polls from here: the page's policy lets no text be run as script, Playwright's neither."""
+    """Polls from Python, because the page's policy runs no text as script, not even
+    Playwright's."""
     for _ in range(200):
         if condition():
             return
@@ -79,7 +80,7 @@ def column(page, index):
 
 
 def use_table(page, name, total):
-    """Filters, sorts, pages and expands, by pointer and by keys."""
+    """Filters, sorts, turns pages and expands rows, by pointer and by keys."""
     check(shown(page).startswith(f"{total:,} of {total:,}"), f"{name}: shows {shown(page)!r}")
     check(rows(page).count() == min(total, 100), f"{name}: {rows(page).count()} rows")
 
@@ -93,7 +94,7 @@ def use_table(page, name, total):
     page.keyboard.press("/")
     check(page.evaluate("document.activeElement.id") == "f-text", f"{name}: / does not search")
     page.keyboard.type(first)
-    # A slow machine searches for the first letters too.
+    # A slow machine may first show the search for the first letters.
     wait_until(page, lambda: rows(page).count() > 0 and
                all(first in text for text in rows(page).all_inner_texts()))
     page.fill("#f-text", "no such case anywhere")
@@ -140,8 +141,8 @@ def use_table(page, name, total):
 
 
 def accessibility(page, name, axe):
-    """axe-core's rules; what is serious or worse fails. The page's policy lets no script in, so axe
-    comes through the debugger."""
+    """Applies axe-core's rules; serious violations and worse ones fail. The page's policy admits no
+    script, so axe is run through the debugger."""
     page.evaluate(axe)
     found = page.evaluate("axe.run(document)")["violations"]
     for violation in found:
@@ -200,8 +201,8 @@ def red_run(browser, folder, axe, pictures):
 
 
 def addresses(browser, folder):
-    """What is chosen is in the page's address, and an address brings it back: a filter, a row, a case,
-    a cause. All of it from a file, in a new window."""
+    """Checks that selections (a filter, a row, a case, a cause) are in the page's address, and that
+    the address restores them from a file in a new window."""
     path = folder / "evidence" / "index.html"
     with Page(browser, path) as page:
         page.locator(".tiles .failed a").click()
@@ -241,7 +242,7 @@ def addresses(browser, folder):
 
 
 def short_page(browser, folder, pictures):
-    """68 failures of a few causes are a page that is read, not scrolled."""
+    """Checks that 68 failures of a few causes make a page that is read, not scrolled."""
     with Page(browser, folder / "red" / "index.html", viewport={"width": 1280, "height": 900}) as page:
         check(page.locator("details.case").count() == 68, "a failed case has no details")
         height = page.evaluate("document.documentElement.scrollHeight")
@@ -289,7 +290,7 @@ def many_cases(browser, folder):
     path = folder / "large" / "index.html"
     paints = []
     while len(paints) < 3 and (not paints or min(paints) > FIRST_PAINT_MS):
-        # The best of three: what else the machine does is not the page's.
+        # The best of three, because other work on the machine is not the page's.
         with Page(browser, path) as page:
             entry = "performance.getEntriesByName('first-contentful-paint')[0]"
             wait_until(page, lambda page=page: page.evaluate(f"{entry} !== undefined"))
@@ -330,8 +331,8 @@ def main():
             green_run(browser, folder, axe, arguments.screenshots)
             hostile_text(browser, folder, axe)
             many_cases(browser, folder)
-            # The checks above must be able to fail: a page with an error, a request and a fault of
-            # accessibility.
+            # The checks above must be able to fail. This page has an error, a request and a fault
+            # of accessibility.
             before = len(problems)
             bad = folder / "bad"
             bad.mkdir()

@@ -21,7 +21,7 @@ OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]+)")
 
 
 def scripts(node):
-    """The texts of all "run" and "script" keys below `node`."""
+    """Yields the texts of all "run" and "script" keys below `node`."""
     if isinstance(node, dict):
         for key, value in node.items():
             if key == "run":
@@ -36,7 +36,8 @@ def scripts(node):
 
 
 def problems_of_pins(name, text):
-    """A tag or a branch can be moved to other code after it was read."""
+    """Finds actions that are not pinned, because a tag or a branch can be moved to other code after
+    it was read."""
     lines = [line.strip().removeprefix("- ") for line in text.splitlines()]
     return [f"{name}: not pinned by the hash of a commit, with its version as a comment: {line}"
             for line in lines
@@ -44,9 +45,9 @@ def problems_of_pins(name, text):
 
 
 def problems_of_report(name, texts):
-    """What writes a report names its run, and a later command requires the report of that run. A
-    report that an earlier run left would look like this one's."""
-    commands = []  # (verb, the line, the script that it is in)
+    """Requires that commands that write a report name its run, and that a later command requires
+    the report of that run. A report left by an earlier run would look like this one's."""
+    commands = []  # (verb, line, script that contains it)
     for text in texts:
         for line in text.replace("\\\n", " ").splitlines():
             commands += [(groups[0], line, text) for groups in COMMAND.findall(line) if groups[0]]
@@ -63,7 +64,7 @@ def problems_of_report(name, texts):
 
 
 def jobs_of(tree):
-    """Name and description of the jobs of a workflow of GitHub or a pipeline of GitLab."""
+    """Returns the jobs of a GitHub workflow or a GitLab pipeline by name."""
     if "jobs" in tree:
         return tree["jobs"]
     return {name: job for name, job in tree.items() if isinstance(job, dict) and "script" in job}
@@ -74,8 +75,8 @@ def steps_that_use(job, action):
 
 
 def programs_run(job):
-    """The files that the job's commands of ours run in place of a program that they build: None for
-    one that they build, nothing for a job without such commands."""
+    """Returns the programs that the job's fairdraw commands run: a file, or None for a program that
+    they build; empty for a job without such commands."""
     programs = {step.get("with", {}).get("program")
                 for step in steps_that_use(job, "./reports/ci/verify")}
     verbs = {verb for script in scripts(job) for verb, _ in COMMAND.findall(script) if verb}
@@ -85,11 +86,11 @@ def programs_run(job):
 
 
 def places_of_the_program(builder, job):
-    """Where the program lies in a job that gets it from `builder`; empty where it does not."""
+    """Returns where the program is in a job that gets it from `builder`; empty if it does not."""
     needs = job.get("needs", [])
     if builder["name"] not in ([needs] if isinstance(needs, str) else needs):
         return set()
-    if PROGRAM in builder["job"].get("artifacts", {}).get("paths", []):  # GitLab keeps paths
+    if PROGRAM in builder["job"].get("artifacts", {}).get("paths", []):  # GitLab preserves paths
         return {PROGRAM}
     artifacts = {step["with"]["name"] for step in steps_that_use(builder["job"],
                                                                  "actions/upload-artifact@")
@@ -100,7 +101,8 @@ def places_of_the_program(builder, job):
 
 
 def problems_of_building(name, tree):
-    """A build takes minutes, and two of them need not be of the same bytes."""
+    """Requires that jobs share one build, because a build takes minutes and two builds may differ
+    in their bytes."""
     jobs = jobs_of(tree)
     runners = {key: job for key, job in jobs.items() if programs_run(job)}
     builders = [{"name": key, "job": job} for key, job in jobs.items()
@@ -115,7 +117,8 @@ def problems_of_building(name, tree):
 
 
 def problems_of(name, text, help_of):
-    """help_of(verb): its help, or None where there is no such verb."""
+    """Finds problems in a file. help_of(verb) returns the verb's help, or None if there is no such
+    verb."""
     try:
         tree = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -131,7 +134,8 @@ def problems_of(name, text, help_of):
 
 
 def problems_of_script(name, text, help_of):
-    """The same of a shell script: each command of ours with the options on its lines."""
+    """Does the same for a shell script: checks each fairdraw command with the options on its
+    lines."""
     problems = []
     for script in re.split(r"\n(?=\S)", text):
         verbs = ["".join(groups) for groups in COMMAND.findall(script)]
@@ -144,8 +148,8 @@ def problems_of_script(name, text, help_of):
 
 
 def problems_of_requirement(action, fairdraw):
-    """The step of the action that requires the report, in a shell: it fails where there is none, and
-    where one of another run was left, and passes on that of its run."""
+    """Runs the action's step that requires the report, in a shell: it must fail if there is none or
+    if it is of another run, and pass on the report of its run."""
     tree = yaml.safe_load(action.read_text(encoding="utf-8"))
     scripts_of_steps = [step["run"] for step in tree["runs"]["steps"]
                         if "--require-run-id" in step.get("run", "")]

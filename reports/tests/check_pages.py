@@ -21,16 +21,16 @@ ALLOWED_ELEMENTS = set(
 ALLOWED_ATTRIBUTES = set(
     "lang charset http-equiv content name class scope id href hidden open role tabindex type value rel"
     " placeholder aria-label aria-hidden aria-expanded aria-sort colspan"
-    # of pictures
+    # attributes of pictures
     " viewbox preserveaspectratio width height x y d cx cy r transform".split()
 )
 
-# A place of this page, a page beside it, or the bug of an engine on GitHub: no other scheme, so no
-# script, and no other host.
+# A place on this page, a page beside it, or the bug of an engine on GitHub. No other scheme (so no
+# script) and no other host.
 LINK = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(issues/\d+|commit/[0-9a-f]+)|#[A-Za-z0-9_-]+|#cases\?[A-Za-z0-9_.*+&=%-]+|(\.\./)*[A-Za-z0-9._~%-][A-Za-z0-9/._~%-]*(#[A-Za-z0-9_-]+)?")
 
-# What readers of JUnit files share (a part of Jenkins' junit-10.xsd): attributes, those that must be
-# there, and children in their order.
+# The part of JUnit's format that readers share (a part of Jenkins' junit-10.xsd): attributes,
+# required attributes, and children in order.
 JUNIT = {
     "testsuites": ("name tests failures errors time", "", ["testsuite"]),
     "testsuite": (
@@ -57,7 +57,7 @@ TIME = re.compile(r"[0-9]+\.[0-9]{3}")
 
 
 class Page(HTMLParser):
-    """Collects the text, and what a page of ours must not have."""
+    """Collects the text, and everything that our pages must not have."""
 
     def __init__(self):
         super().__init__(convert_charrefs=True)
@@ -78,7 +78,7 @@ class Page(HTMLParser):
             self.open.append(tag)
 
     def end_implied(self, tag, elements):
-        """Cells and rows may go without their end tags."""
+        """Closes cells and rows, which need no end tags."""
         for element in elements.get(tag, []):
             if self.open and self.open[-1] == element:
                 self.open.pop()
@@ -106,7 +106,8 @@ class Page(HTMLParser):
 
 
 def markup_problems(html):
-    """What is not of our pages, and text that hides or moves other text; and the text of all."""
+    """Returns markup that our pages do not have and characters that hide or move text; and all
+    text."""
     page = Page()
     page.feed(html)
     page.close()
@@ -126,7 +127,7 @@ def html_problems(html, report):
 
 
 def drawn_problems(html, report):
-    """Of a page that its script has drawn."""
+    """Returns problems of a page that its script has drawn."""
     problems, text = markup_problems(html)
     pictures = "".join(re.findall(r"<svg.*?</svg>", html, re.DOTALL))
     if "NaN" in pictures or re.search(r' (d|x|y|cx|cy|width|height)="[^"]*(nan|inf)', pictures):
@@ -138,7 +139,7 @@ def drawn_problems(html, report):
 
 
 def script_problems(html, report):
-    """One script, which is the one that the page's policy names, and data that are JSON."""
+    """Requires one script, the one that the page's policy names, and data that are JSON."""
     scripts = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
     if len(scripts) != 1 or html.count("<script") != 2:
         return [f"{html.count('<script')} scripts, {len(scripts)} of them code"]
@@ -156,7 +157,7 @@ def script_problems(html, report):
 
 
 def junit_format_problems(element):
-    """What the format does not allow in `element` and below."""
+    """Returns everything in `element` and below that the format does not allow."""
     if element.tag not in JUNIT:
         return [f"element <{element.tag}>"]
     allowed, required, children = JUNIT[element.tag]
@@ -183,7 +184,8 @@ def junit_format_problems(element):
 
 
 def lacks_what_is_required(report):
-    """Whether a feature of --require was not judged, or more was skipped than --max-skipped."""
+    """True if a feature of --require was not judged, or more was skipped than --max-skipped
+    allows."""
     for coverage in report.get("coverage", []):
         judged = {feature["name"] for feature in coverage["features"] if feature["judged"]}
         if not judged.issuperset(report.get("required", [])):
@@ -205,8 +207,8 @@ def junit_problems(xml, report):
     if len(cases) != len(report["cases"]):
         problems.append(f"{len(cases)} testcases for {len(report['cases'])} cases")
     summary = report["summary"]
-    incomplete = 1 if report["incomplete"] else 0  # a test of its own, which could not be run
-    unmet = 1 if lacks_what_is_required(report) else 0  # one that failed
+    incomplete = 1 if report["incomplete"] else 0  # a separate test that could not be run
+    unmet = 1 if lacks_what_is_required(report) else 0  # a separate test that failed
     counts = {
         "tests": len(report["cases"]) + incomplete + unmet,
         "failures": summary["failed"] + summary["underpowered"] + unmet,
@@ -216,7 +218,7 @@ def junit_problems(xml, report):
     elements = {"failures": "failure", "errors": "error", "skipped": "skipped"}
     for name, count in counts.items():
         of_suites = sum(int(suite.get(name)) for suite in root.iter("testsuite"))
-        of_root = int(root.get(name)) if name != "skipped" else count  # the format has none there
+        of_root = int(root.get(name)) if name != "skipped" else count  # no such attribute there
         if of_root != count or of_suites != count:
             problems.append(f"{name}: {root.get(name)} and {of_suites}, expected {count}")
         if name in elements and len(list(root.iter(elements[name]))) != count:

@@ -13,7 +13,7 @@ import jsonschema
 
 
 def fields(schema, path=(), required=True):
-    """Yields (path, schema, whether it must be there) of every value that the schema describes; '*'
+    """Yields (path, schema, whether it is required) for every value that the schema describes. '*'
     is an array's item or a map's value."""
     yield path, schema, required
     for name, child in schema.get("properties", {}).items():
@@ -24,7 +24,7 @@ def fields(schema, path=(), required=True):
 
 
 def places(value, path):
-    """Yields (container, key) of the values in a report that the path of a field leads to."""
+    """Yields (container, key) for the values in a report at the path of a field."""
     head, rest = path[0], path[1:]
     if head == "*":
         keys = list(value) if isinstance(value, dict) else range(len(value))
@@ -40,7 +40,7 @@ def places(value, path):
 
 
 def wrong_values(schema):
-    """Values that the field must not have, each for one keyword of its schema."""
+    """Yields values that the field must not have, one for each keyword of its schema."""
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     examples = {"string": "text", "number": 0.5, "object": {}, "array": [], "boolean": True}
     for name, example in examples.items():
@@ -65,7 +65,7 @@ def wrong_values(schema):
 
 
 def broken_reports(schema, report):
-    """Yields (what was done, broken report)."""
+    """Yields (change, broken report)."""
     for path, field, required in fields(schema):
         if not path:
             continue
@@ -95,8 +95,8 @@ def broken_reports(schema, report):
 
 
 def reading_problem(fairdraw, what, broken, folder):
-    """What is wrong with how `fairdraw report` takes a broken report; None where it refuses it and
-    says why."""
+    """Returns what is wrong with how `fairdraw report` takes a broken report; None if it refuses
+    the report and says why."""
     path = Path(folder) / "broken.json"
     path.write_text(json.dumps(broken), encoding="utf-8")
     result = subprocess.run([fairdraw, "report", str(path), str(Path(folder) / "rendered")],
@@ -124,7 +124,7 @@ def main():
     for name, report in samples.items():
         for error in validator.iter_errors(report):
             problems.append(f"{name}: {error.json_path}: {error.message}")
-    # Keys are in the order of the schema, which is the order of the format.
+    # Keys must be in the order of the schema, which is the order of the format.
     for name, report in samples.items():
         if list(report) != [key for key in schema["properties"] if key in report]:
             problems.append(f"{name}: top-level keys are out of order: {list(report)}")
@@ -142,7 +142,7 @@ def main():
                 problems.append(f"not found: {what}")
             problem = reading_problem(arguments.fairdraw, what, broken, folder)
             problems += [problem] if problem else []
-    # Every described field gives at least the broken report in which it is missing.
+    # Every described field gives at least one broken report, in which it is missing.
     if broken_count < sum(1 for _ in fields(schema)):
         problems.append(f"only {broken_count} broken reports were made")
     for problem in problems:

@@ -98,7 +98,7 @@ TEST(Compare, pairs_samplers_by_what_they_call_themselves_or_one_to_one) {
   } rows[] = {
       {{cpu, old_mine}, {new_mine, cpu}, {{old_mine.name, new_mine.name}}, 2},
       {{old_mine, other}, {new_mine, cpu}, {{old_mine.name, new_mine.name}}, 1},
-      {{old_mine}, {other}, {{old_mine.name, other.name}}, 1},  // one each
+      {{old_mine}, {other}, {{old_mine.name, other.name}}, 1},  // one sampler each
       {{cpu}, {model}, {{"cpu", "model"}}, 1},
       {{cpu}, {cpu}, {}, 1},
       {{cpu, old_mine}, {cpu, other}, {}, 1},
@@ -139,14 +139,14 @@ TEST(Compare, effects_change_where_their_intervals_do_not_meet) {
                                        value + half,      0.0,   0.99};
   };
   set(base, 0.010, 0.001);
-  set(head, 0.0119, 0.001);  // meet at 0.011
+  set(head, 0.0119, 0.001);  // overlap at 0.011
   EXPECT_EQ(compare(base, head).effects.size(), 0u);
-  set(head, 0.0125, 0.001);  // apart, but not three times as wide: chance
+  set(head, 0.0125, 0.001);  // apart, but not if three times as wide, so it may be chance
   ASSERT_EQ(compare(base, head).effects.size(), 1u);
   EXPECT_EQ(compare(base, head).regressions(), 0u);
   set(head, 0.0165, 0.001);  // apart by more than 3 * 0.001 on both sides
   EXPECT_EQ(compare(base, head).regressions(), 1u);
-  EXPECT_EQ(compare(head, base).regressions(), 0u);  // nearer to what is expected
+  EXPECT_EQ(compare(head, base).regressions(), 0u);  // nearer to the expected value
   head.cases[2].evidence.effect->name = "another thing";
   EXPECT_EQ(compare(base, head).effects.size(), 0u);
 }
@@ -190,7 +190,7 @@ TEST(Compare, hostile_names_add_no_row_and_no_markup) {
     ++rows;
     for (std::size_t i = 0; i < line.size(); ++i) {
       if (line[i] == '\\') {
-        ++i;  // what is behind a backslash is text
+        ++i;  // a character after a backslash is text
       } else if (line[i] == '|') {
         ++bars;
       }
@@ -232,7 +232,7 @@ TEST(Compare, json_holds_every_change) {
 TEST(Annotations, one_a_check_and_ten_of_a_kind) {
   RunRecord record = small_record();
   const std::string text = to_annotations(record);
-  // g_test failed, mask error, dkwm underpowered; dkwm watched.
+  // g_test failed, mask error, dkwm underpowered, and dkwm watched.
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
   EXPECT_NE(text.find("::error title=fairdraw%3A g_test is red::sample/top_k/zipf/v1000 on "
                       "plugin:demo: token 17 was drawn 31 times; expected 0"),
@@ -259,11 +259,11 @@ TEST(Annotations, hostile_text_starts_no_command) {
     const std::string line = text.substr(at, text.find('\n', at) - at);
     EXPECT_TRUE(line.starts_with("::error title=") || line.starts_with("::warning title=")) << line;
     EXPECT_EQ(line.find('\r'), std::string::npos);
-    // The title ends at the first "::" after it: what the check is called cannot.
+    // The title ends at the first "::" after it, which the name of a check must not contain.
     const std::string title = line.substr(line.find("title="), line.find("::", 2));
     EXPECT_EQ(title.substr(0, title.find("::")).find(','), std::string::npos);
   }
-  EXPECT_EQ(lines, 3u);  // an incomplete run, and one check, red and watched
+  EXPECT_EQ(lines, 3u);  // an incomplete run, and a check that is red and watched
   EXPECT_NE(text.find("50%25 of"), std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-// What was judged is counted from the cases, said in every medium, and part of how a run ends.
+// Tests that coverage is counted from the cases, shown in every medium, and part of how a run ends.
 #include "reports/coverage.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ CaseRecord case_of(const std::string& id, std::vector<std::string> features, Ver
   return one;
 }
 
-/// A sampler with top_p, and with neither masks nor seeds of its own.
+/// Returns the record of a sampler with top_p, without masks, and without seeds of its own.
 RunRecord tokens_only() {
   RunRecord record = small_record();
   record.shard = "1/1";
@@ -79,7 +79,7 @@ TEST(Coverage, WhatIsNoLongerJudgedIsARegression) {
   EXPECT_EQ(lost.features[0].base, 1u);
   EXPECT_EQ(lost.features[0].head, 0u);
   EXPECT_EQ(lost.features[0].lacks, std::vector<std::string>{"per_request_seeds"});
-  EXPECT_EQ(lost.regressions(), 2u);  // the feature, and its case
+  EXPECT_EQ(lost.regressions(), 2u);  // the feature and its case
   const std::string words =
       "is no longer judged: the sampler does not declare per\\_request\\_seeds";
   EXPECT_NE(to_markdown(lost).find(words), std::string::npos) << to_markdown(lost);
@@ -92,7 +92,7 @@ TEST(Coverage, WhatIsNoLongerJudgedIsARegression) {
 
   RunRecord other = tokens_only();
   other.selection = "mask/*";
-  EXPECT_FALSE(compare(base, other).features.at(0).regression);  // other cases were asked for
+  EXPECT_FALSE(compare(base, other).features.at(0).regression);  // other cases were requested
 }
 
 TEST(Coverage, CountsWhatRanAndWhatWasLeftOut) {
@@ -102,8 +102,8 @@ TEST(Coverage, CountsWhatRanAndWhatWasLeftOut) {
   EXPECT_EQ(coverage.cases, 8u);
   EXPECT_EQ(coverage.ran, 2u);
   EXPECT_EQ(coverage.skipped, 6u);
-  // Cases that were skipped for another ability, or because no row is defined, say nothing against
-  // what did run.
+  // Cases skipped for another ability, or because no row is defined, do not count against cases
+  // that ran.
   EXPECT_TRUE(feature(coverage, "top_p").judged);
   EXPECT_EQ(feature(coverage, "top_p").cases, 7u);
   EXPECT_EQ(feature(coverage, "top_p").ran, 2u);
@@ -114,7 +114,7 @@ TEST(Coverage, CountsWhatRanAndWhatWasLeftOut) {
   EXPECT_EQ(feature(coverage, "top_k").ran, 0u);
   EXPECT_FALSE(feature(coverage, "masks").judged);
   EXPECT_FALSE(feature(coverage, "seeds").judged);
-  // Not to claim somebody else's bits is no gap.
+  // A sampler that does not claim the bits of the integer arithmetic has no gap there.
   EXPECT_TRUE(feature(coverage, "exact_integer").claim);
   EXPECT_EQ(coverage.not_judged(), (std::vector<std::string>{"top_k", "seeds", "masks"}));
 }
@@ -135,7 +135,7 @@ TEST(Coverage, NamesWhatWouldBringMostCasesFirst) {
             "1 more");
 }
 
-// As many that ran as were skipped for the feature are enough, and one fewer is not.
+// A feature is judged if at least as many cases ran as were skipped for lack of it.
 TEST(Coverage, AFeatureNeedsAsManyCasesAsItsOwnAbilitiesWouldBring) {
   RunRecord record = tokens_only();
   record.cases = {case_of("a", {"masks"}, Verdict::passed),
@@ -186,12 +186,12 @@ TEST(Coverage, WhatIsRequiredAndWasNotJudgedEndsWith3) {
   EXPECT_NE(to_annotations(record).find("::error title=fairdraw: not judged::"), std::string::npos);
   EXPECT_NE(to_markdown(record).find("**Required, and missing:**"), std::string::npos);
   EXPECT_NE(to_html(record).find("\"unmet\":[\"plugin:mine.so: seeds"), std::string::npos);
-  // What is required of the record comes back with it.
+  // The record's requirements are read back with it.
   EXPECT_EQ(from_json(to_json(record)).exit_code(), 3);
-  // A failure counts more.
+  // A failure takes precedence.
   record.cases[5].verdict = Verdict::failed;
   EXPECT_EQ(record.exit_code(), 1);
-  // Nothing exercises it: not judged either.
+  // No case exercises the feature, so it is not judged either.
   record = tokens_only();
   record.required = {"chains"};
   EXPECT_EQ(record.exit_code(), 3);
@@ -214,7 +214,7 @@ TEST(Coverage, RecordsThatDoNotSayWhatACaseExercisesHaveNone) {
   EXPECT_EQ(to_json(record).find("\"coverage\""), std::string::npos);
 }
 
-// Names come from outside: they stay on their line, and start nothing.
+// Names come from outside. They must stay on their line and have no effect.
 TEST(Coverage, HostileNamesAreSpelledOut) {
   RunRecord record = tokens_only();
   record.required = {"seeds", nasty_text()};
@@ -226,9 +226,9 @@ TEST(Coverage, HostileNamesAreSpelledOut) {
   }
   EXPECT_EQ(count_of(to_terminal(record), "\n"), 3U) << to_terminal(record);
   EXPECT_EQ(to_terminal(record).find('\x1b'), std::string::npos);
-  EXPECT_EQ(count_of(to_annotations(record), "\n"), 3U);  // what is required, and a notice
+  EXPECT_EQ(count_of(to_annotations(record), "\n"), 3U);  // the requirement and a notice
   EXPECT_EQ(to_html(record).find("<b onload"), std::string::npos);
-  // In the code of a name alone, as everywhere.
+  // The code of a name is the only place for it, as everywhere.
   RunRecord plain = tokens_only();
   plain.required = {"seeds"};
   EXPECT_EQ(count_of(to_markdown(record), "\n- "), count_of(to_markdown(plain), "\n- ") + 1);
@@ -259,7 +259,7 @@ TEST(Features, HaveOneNameEachAndAbilitiesThatExist) {
       EXPECT_NE(declaration.find("FAIRDRAW_"), declaration.npos) << declaration;
     }
   }
-  // What is promised unless it is declined.
+  // Promises that are made unless declined.
   EXPECT_EQ(harness::declaration_of("bad_rows", "plugin:a.so"), "no FAIRDRAW_DECLINES_BAD_ROWS");
   EXPECT_EQ(harness::declaration_of("bad_rows", "mine"), "bad_rows (not in `lacks`)");
   EXPECT_THROW(harness::lack_of("no_such_ability"), std::logic_error);

@@ -18,7 +18,7 @@ SKIPPED = 77
 
 
 def node(venv):
-    """Node.js: that of the machine, or the one that Playwright brings."""
+    """Returns the machine's Node.js, or the one in Playwright."""
     brought = venv.glob("lib/python*/site-packages/playwright/driver/node") if venv else []
     return shutil.which("node") or next(map(str, brought), None)
 

@@ -15,7 +15,7 @@ std::u32string decoded(std::string_view text) {
   return result;
 }
 
-/// UTF-8 of `c` by the table of RFC 3629, also for what is not a code point.
+/// Encodes `c` in UTF-8 by the table of RFC 3629, even if it is no code point.
 std::string encoded(std::uint32_t c) {
   const auto continuation = [c](int shift) {
     return static_cast<char>(0x80 | (c >> shift & 0x3f));
@@ -46,14 +46,14 @@ TEST(Utf8, what_is_not_utf8_becomes_the_replacement_character) {
   EXPECT_EQ(decoded("\x80"
                     "a"),
             U"\ufffd"
-            "a");                         // continuation without a lead
-  EXPECT_EQ(decoded("\xc3"), U"\ufffd");  // cut off
+            "a");                         // continuation byte without a lead
+  EXPECT_EQ(decoded("\xc3"), U"\ufffd");  // truncated
   EXPECT_EQ(decoded("\xe2\x82"), U"\ufffd\ufffd");
-  EXPECT_EQ(decoded("\xc0\xaf"), U"\ufffd\ufffd");            // '/' in two bytes
-  EXPECT_EQ(decoded("\xe0\x80\xaf"), U"\ufffd\ufffd\ufffd");  // in three
+  EXPECT_EQ(decoded("\xc0\xaf"), U"\ufffd\ufffd");            // overlong '/' in two bytes
+  EXPECT_EQ(decoded("\xe0\x80\xaf"), U"\ufffd\ufffd\ufffd");  // and in three
   EXPECT_EQ(decoded("\xf0\x80\x80\xaf"), std::u32string(4, U'\ufffd'));
   EXPECT_EQ(decoded("\xf4\x90\x80\x80"), std::u32string(4, U'\ufffd'));  // U+110000
-  EXPECT_EQ(decoded("\xc3\x28"), U"\ufffd(");                            // what follows is kept
+  EXPECT_EQ(decoded("\xc3\x28"), U"\ufffd(");                            // following text is kept
   EXPECT_EQ(code_points("a\xc3\xa9\xf0\x9f\x8e\xb2"), 3u);
 }
 
@@ -66,7 +66,7 @@ TEST(HtmlText, markup_and_quotes_are_references) {
 TEST(ScriptString, is_json_that_cannot_end_its_block) {
   EXPECT_EQ(script_string("</script>"), R"("\u003c/script>")");
   EXPECT_EQ(script_string("<!-- \"a\\b\"\n"), R"("\u003c!-- \"a\\b\"\n")");
-  // What is spelled out stays spelled out when the string is read.
+  // Characters that are spelled out stay so when the string is read.
   EXPECT_EQ(script_string("\x1b[31m"), R"("\\x1b[31m")");
   EXPECT_EQ(script_string("\xff"), "\"" + kReplacement + "\"");
 }

@@ -1,4 +1,4 @@
-// A run that ended before all of its cases were run looks like that everywhere, and is green
+// Tests that a run that ended before all its cases were run is marked everywhere, and green
 // nowhere.
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kReason = "stopped by SIGTERM after 2 of 9 cases";
 
-/// Two cases, both passed: without its mark the run would be green.
+/// Returns two passed cases, which would be a green run without the mark.
 harness::RunRecord stopped_run() {
   harness::RunRecord record = small_record();
   record.cases.resize(2);
@@ -34,7 +34,7 @@ TEST(IncompleteRun, is_not_green) {
   EXPECT_NE(run_verdict(record), harness::Verdict::passed);
   record.incomplete.clear();
   EXPECT_EQ(record.exit_code(), 0);
-  // What failed before the end counts more than the end.
+  // A failure takes precedence over the incomplete run.
   record = small_record();
   record.incomplete = kReason;
   EXPECT_EQ(record.exit_code(), 1);

@@ -25,7 +25,7 @@ std::string reading_error(const std::string& text) {
   return "no error";
 }
 
-/// The error of the small report after `change`.
+/// Returns the error of reading the small report after `change`.
 std::string error_after(const std::function<void(Json&)>& change) {
   Json json = Json::parse(to_json(small_record()));
   change(json);
@@ -185,17 +185,17 @@ TEST(ReportJson, every_missing_field_is_found) {
     const Json::json_pointer place(pointer);
     const std::string& name = place.back();
     const std::string parent = place.parent_pointer().to_string();
-    // The keys of the two maps are free.
+    // The keys of these two maps are free.
     if (parent == "/environment" || parent.ends_with("/measures")) continue;
-    // Minor versions added these.
+    // Optional, because minor versions added them.
     if (name == "incomplete" || name == "case_part" || name == "abilities" || name == "promises") {
       continue;
     }
     if (parent.find("/counted/") != std::string::npos &&
         (name == "no_token" || name == "trouble")) {
-      continue;  // left out where there is none
+      continue;  // left out if empty
     }
-    // Evidence leaves out what it has nothing to say about, and its lists may be shorter.
+    // Evidence leaves out empty parts, and its lists may be shorter.
     if (parent.ends_with("/evidence") || whole[place.parent_pointer()].is_array()) continue;
     Json json = whole;
     json[place.parent_pointer()].erase(name);
@@ -204,7 +204,7 @@ TEST(ReportJson, every_missing_field_is_found) {
         << pointer;
     ++removed;
   }
-  EXPECT_GT(removed, 7 * 19);  // 19 fields with one value in each of the seven cases, and more
+  EXPECT_GT(removed, 7 * 19);  // 19 fields with one value in each of the seven cases, and others
 }
 
 TEST(ReportJson, seeds_are_exact_decimal) {
@@ -232,7 +232,7 @@ TEST(ReportJson, a_truncated_text_is_called_truncated) {
     EXPECT_NE(reading_error(whole.substr(0, size)).find("the file is truncated"), std::string::npos)
         << size;
   }
-  // Every prefix but the last, whose newline may go, is refused.
+  // Every prefix is refused, except the one that only lacks the last newline.
   for (std::size_t size = 0; size + 1 < whole.size(); size += 37) {
     EXPECT_NE(reading_error(whole.substr(0, size)), "no error") << size;
   }

@@ -1,5 +1,5 @@
-"""reports/ci/lint.py: which files each tool is given, how clang-tidy is told to read them, and that
-what any of the tools finds is found, in a small tree with tools that write down how they were called.
+"""Tests reports/ci/lint.py: which files each tool is given, how clang-tidy is told to read them,
+and that findings of any tool count, in a small tree with tools that record how they were called.
 
 Usage: lint_test.py REPOSITORY
 """
@@ -77,7 +77,7 @@ class LintCase(unittest.TestCase):
                 "command": f"g++ {flags} -c {file}"}
 
     def calls(self, tool):
-        """The files, of this tree, that each call of a tool was given."""
+        """Returns the files of this tree that each call of a tool was given."""
         lines = self.called.read_text(encoding="utf-8").splitlines()
         return [[word for word in line.split() if word in FILES]
                 for line in lines if line.split()[0] == tool]
@@ -93,7 +93,7 @@ class Lint(LintCase):
         self.assertEqual(self.calls("shellcheck"), [SCRIPTS])
         self.assertEqual(self.calls("clang-format"), [CPP])
         self.assertEqual(self.calls("clang-tidy"), [BUILT])
-        self.assertEqual(len(self.calls("ruff")), 2)  # style, and form
+        self.assertEqual(len(self.calls("ruff")), 2)  # style and format
         self.assertEqual(len(self.calls("mypy")), 1)
 
     def test_what_a_tool_finds_is_found(self):
@@ -104,7 +104,7 @@ class Lint(LintCase):
         self.assertEqual(self.lint(), 0)
 
     def openings(self, *words):
-        """Returns what is printed of how sentences begin, which decides the code."""
+        """Returns the findings on how sentences begin, which decide the exit code."""
         with contextlib.redirect_stdout(io.StringIO()) as output:
             code = self.lint(*words)
         self.assertEqual(code, 1 if output.getvalue() else 0)

@@ -1,5 +1,5 @@
-// What people and CI systems read, against stored pages. Whether the pages are well formed and
-// whether hostile text stays text is for parsers that are not ours: check_pages.py.
+// Compares reports for people and CI systems with stored pages. check_pages.py uses independent
+// parsers to test that the pages are well formed and that hostile text stays text.
 
 #include <gtest/gtest.h>
 
@@ -27,8 +27,8 @@ std::string content(const std::filesystem::path& path) {
   return text.str();
 }
 
-/// On a difference the page is left in the build folder. FAIRDRAW_STORE_GOLDEN=1 stores all again:
-/// tests/golden/README.md.
+/// Compares a page with the stored one. If they differ, the page is left in the build folder.
+/// FAIRDRAW_STORE_GOLDEN=1 stores all pages again; see tests/golden/README.md.
 void expect_golden(const std::string& name, const std::string& page) {
   const auto golden = std::filesystem::path(FAIRDRAW_GOLDEN) / name;
   if (std::getenv("FAIRDRAW_STORE_GOLDEN") != nullptr) {
@@ -44,7 +44,8 @@ void expect_golden(const std::string& name, const std::string& page) {
                    "--gtest_filter='Golden.*' stores all of them";
 }
 
-/// What the page's script draws it from: all that two pages differ in, but for title and verdict.
+/// Returns the data from which the page's script draws it. Pages differ only in these, the title
+/// and the verdict.
 std::string data_of(const std::string& page) {
   const std::string begin = "<script type=\"application/json\" id=\"data\">";
   const std::size_t from = page.find(begin) + begin.size();
@@ -78,9 +79,9 @@ TEST(Terminal, hostile_text_stays_on_its_line_and_moves_no_cursor) {
     }
   }
   const std::string text = to_terminal(record);
-  // Three groups of one red case each, of a heading, a line and a replay line; of the one with a
-  // cause the reason and the name, of the two others what to change; four other cases, all to
-  // watch; a note on each of two samplers, and what was seen of one; the summary.
+  // Three groups of one red case each, with a heading, a line and a replay line; the reason and the
+  // name for the group with a cause; the change to make for the two others; four other cases, all
+  // to watch; a note on each of two samplers, and the observation of one; the summary.
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3 * 3 + 2 + 2 + 4 + 2 + 1 + 1);
   for (const char c : text) {
     ASSERT_TRUE(static_cast<unsigned char>(c) >= 0x20 || c == '\n') << static_cast<int>(c);
@@ -130,7 +131,7 @@ TEST(Terminal, colours_change_nothing_else) {
 
 TEST(Markdown, hostile_text_adds_no_line_and_no_cell) {
   const std::string nasty = to_markdown(nasty_record());
-  // The table of all cases has seven unescaped pipes a row.
+  // The table of all cases has seven unescaped pipes per row.
   std::istringstream lines(nasty.substr(nasty.find("## All cases")));
   std::string line;
   int rows = 0;
@@ -150,7 +151,7 @@ TEST(Markdown, is_no_larger_than_github_shows_and_names_what_is_left_out) {
   }
   const std::string text = to_markdown(record);
   EXPECT_LE(text.size(), std::size_t{1} << 20);
-  // Each list has room, and says that it is not whole.
+  // Each list has room, and says that it is incomplete.
   for (const char* heading : {"## What went wrong", "## Watch", "## All cases"}) {
     const std::size_t from = text.find(heading);
     ASSERT_NE(from, std::string::npos) << heading;
@@ -164,7 +165,8 @@ TEST(Markdown, is_no_larger_than_github_shows_and_names_what_is_left_out) {
 }
 
 TEST(Html, a_long_run_stays_a_page_that_opens) {
-  // Promised: 2 MB for a gate run of some 2,500 cases, and 20 MB for 10^5, so 200 bytes a case.
+  // The promise is 2 MB for a gate run of some 2,500 cases and 20 MB for 10^5, so 200 bytes per
+  // case.
   EXPECT_LE(to_html(green_record(2'500)).size(), std::size_t{2'000'000});
   const std::string small = to_html(green_record(10'001)), large = to_html(green_record(20'001));
   EXPECT_LE((large.size() - small.size()) / 10'000, std::size_t{20'000'000 / 100'000});

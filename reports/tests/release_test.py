@@ -1,5 +1,6 @@
-"""reports/ci/release.py on a throw-away repository: which places it writes, what it refuses, what its
-notes say, and that a dry run builds and tags nothing. python/wheels/build is a stand-in there.
+"""Tests reports/ci/release.py on a throw-away repository: which places it writes, what it refuses,
+what its notes say, and that a dry run builds and tags nothing. A stand-in replaces
+python/wheels/build.
 
 Usage: release_test.py REPOSITORY
 """
@@ -78,7 +79,7 @@ class ReleaseCase(unittest.TestCase):
         self.git("commit", "--quiet", "--message", message)
 
     def release(self, *words):
-        """Returns the exit code and all that is printed."""
+        """Returns the exit code and all output."""
         output = io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
             try:
@@ -198,7 +199,7 @@ class Make(ReleaseCase):
 
 
 class Tree(unittest.TestCase):
-    """This repository itself."""
+    """Tests on this repository itself."""
 
     def read(self, path):
         return (ROOT / path).read_text(encoding="utf-8")
@@ -208,7 +209,8 @@ class Tree(unittest.TestCase):
         self.assertEqual(release.disagreements(ROOT, version), [])
 
     def test_no_other_file_of_the_build_has_the_version(self):
-        """A place that release.py does not know would break at the next version."""
+        """Finds versions at places that release.py does not know, which would break at the next
+        version."""
         known = {str(path.relative_to(ROOT)) for path, _, _ in release.places(ROOT)}
         version = re.search(r"^project\(fairdraw VERSION (\S+)", self.read("CMakeLists.txt"), re.MULTILINE)[1]
         wanted = re.compile(rf"fairdraw[^\n]{{0,3}}\b{re.escape(release.minor(version))}\b|\bv?{re.escape(version)}\b")

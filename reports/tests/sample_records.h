@@ -1,4 +1,4 @@
-// Records for the tests of reports/: nothing in them was measured.
+// Records for the tests of reports/. None of their values was measured.
 #pragma once
 
 #include <string>
@@ -8,25 +8,27 @@
 
 namespace fairdraw::reports {
 
-/// Evidence with every part in it.
+/// Returns evidence with every part.
 harness::Evidence sample_evidence();
 
-/// One case of each verdict on two samplers, every optional number both present and absent.
+/// Returns one case of each verdict on two samplers, with every optional number both present and
+/// absent.
 harness::RunRecord small_record();
 
-/// small_record, which says what its cases exercise, what they lack, and what is required of it.
+/// Returns small_record() with the features that its cases exercise, the abilities that they lack,
+/// and requirements.
 harness::RunRecord covered_record();
 
-/// Text that breaks out of every medium: quotes, markup, newlines, pipes, backticks, terminal
-/// escapes, bidirectional marks, NUL, and bytes that are not UTF-8.
+/// Returns text that breaks out of every medium: quotes, markup, newlines, pipes, backticks,
+/// terminal escapes, bidirectional marks, NUL, and bytes that are not UTF-8.
 std::string nasty_text();
 
-/// small_record with nasty_text in every string that a sampler or a user can choose.
+/// Returns small_record() with nasty_text() in every string that a sampler or a user can choose.
 harness::RunRecord nasty_record();
 
 std::vector<harness::BenchmarkRecord> benchmark_rows();
 
-/// How often `part` stands in `text`.
+/// Counts the occurrences of `part` in `text`.
 std::size_t count_of(const std::string& text, const std::string& part);
 
 }  // namespace fairdraw::reports

@@ -1,6 +1,6 @@
-"""reports/ci/system_tools.py: what a build used from elsewhere is found, and what the scripts install is
-not; with caches of CMake that are written here, and stand-ins for dpkg. .ci/run scrubs what it
-inherits, and fails where the tools do.
+"""Tests reports/ci/system_tools.py: files that a build used from elsewhere are found, and files
+that the scripts install are not. Uses caches of CMake that are written here, and stand-ins for
+dpkg. Also tests that .ci/run scrubs its environment, and fails if the tools do.
 
 Usage: system_tools_test.py REPOSITORY
 """
@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "reports" / "ci"))
 import system_tools  # noqa: E402
 
 LAUNCHER = "readonly kBuildPackages=(tool\n  library-dev)\nreadonly kTools=(other)\n"
-# Package, essential, priority, what it needs, what it provides.
+# Package, essential, priority, needs, provides.
 PACKAGES = """base\\tyes\\trequired\\t, \\t
 tool\\tno\\toptional\\tinterface (>= 1) | none, \\t
 part\\tno\\toptional\\t, \\tinterface (= 1)
@@ -53,12 +53,12 @@ class Tools(ToolsCase):
         os.environ["PATH"] = str(self.bin)
 
     def problems(self, owner, *entries):
-        """With every file of the package `owner`; empty: of none."""
+        """Returns the problems if every file belongs to the package `owner`; empty: to none."""
         says = f'for file in "$@"; do echo "{owner}:amd64: $file"; done\n' if owner else "exit 1\n"
         self.stand_in(self.bin / "dpkg", "shift\n" + says)
         cache = self.root / "build" / "release" / "CMakeCache.txt"
         cache.write_text("".join(f"{entry}\n" for entry in entries), encoding="utf-8")
-        # The stand-ins are all that PATH has: none of them is a program that is looked for.
+        # PATH only has the stand-ins, none of which is a program that is looked for.
         return system_tools.problems(self.root)
 
     def test_what_the_packages_bring_is_right(self):
@@ -118,7 +118,7 @@ class Tools(ToolsCase):
 
 
 class Run(ToolsCase):
-    """.ci/run in a tree whose ./fairdraw writes down how it was called."""
+    """Tests .ci/run in a tree whose ./fairdraw records how it was called."""
 
     def setUp(self):
         super().setUp()
@@ -129,7 +129,8 @@ class Run(ToolsCase):
         (self.root / "reports" / "ci").mkdir(parents=True)
 
     def run_ci(self, tests, tools):
-        """Exit code, with those of the tests and of the look at the tools."""
+        """Runs .ci/run with these exit codes of the tests and of the look at the tools, and returns
+        its exit code."""
         (self.root / "code").write_text(str(tests), encoding="utf-8")
         (self.root / "reports" / "ci" / "system_tools.py").write_text(
             f"import sys\nsys.exit({tools})\n", encoding="utf-8")
@@ -147,7 +148,7 @@ class Run(ToolsCase):
         lines = (self.root / "seen").read_text(encoding="utf-8").splitlines()
         self.assertEqual(lines.pop(), "test")
         seen = dict(line.split("=", 1) for line in lines)
-        for name in ["PWD", "SHLVL", "_", "OLDPWD"]:  # of the shell itself
+        for name in ["PWD", "SHLVL", "_", "OLDPWD"]:  # set by the shell itself
             seen.pop(name, None)
         home = self.root / "build" / "home"
         self.assertEqual(seen, {

@@ -1,12 +1,12 @@
 // reports_write_samples: prints the sample records as one JSON object: {name: {"report": ...,
 // "junit": ..., "html": ..., "markdown": ...}}, each a string. The Python checks read it.
 //
-// reports_write_samples FOLDER: writes the report of each into FOLDER/NAME, and those of long runs:
-// FOLDER/red (68 failures), FOLDER/green (2,500 cases), FOLDER/large (100,000). The test in a
-// browser opens them.
+// reports_write_samples FOLDER: writes each report into FOLDER/NAME, and reports of long runs:
+// FOLDER/red (68 failures), FOLDER/green (2,500 cases), FOLDER/large (100,000). The browser test
+// opens them.
 //
-// reports_write_samples FOLDER CASES: writes FOLDER/timed and prints the seconds and the bytes that
-// index.html takes, and the program's largest memory.
+// reports_write_samples FOLDER CASES: writes FOLDER/timed, and prints the seconds and the bytes of
+// index.html and the program's peak memory.
 #include <sys/resource.h>
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// The description of a call's arrays: no pointer of the C structs is missing, and whatever walks
-// over the arrays follows it, one array more included.
+// Tests that the description of a call's arrays misses no pointer of the C structs, and that all
+// code that walks over arrays follows it, even for a new array.
 #include "harness/contract/call_arrays.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@
 
 namespace fairdraw::harness {
 
-/// The batch of a later contract: an input and a result more.
+/// A batch of a later contract, with one more input and one more result.
 struct WiderBatch : fairdraw_batch {
   const std::uint16_t* extra;
   std::int32_t* extra_result;
@@ -45,7 +45,7 @@ static_assert(array_count<WiderBatch>() == array_count<fairdraw_batch>() + 2);
 
 // --- The description and the C structs -----------------------------------------------------------
 
-/// Pointer members of a struct of the contract by name, those of the structs within it included.
+/// Returns the names of the pointer members of a struct of the contract and of its nested structs.
 std::set<std::string> pointers_in(const std::string& header, const std::string& type) {
   const std::string head = "typedef struct " + type + " {";
   const std::size_t begin = header.find(head);
@@ -94,7 +94,7 @@ TEST(CallArrays, everyPointerOfTheStructsIsDescribed) {
 
 // --- One array more ------------------------------------------------------------------------------
 
-/// A call of the wider batch of which only what is new is given.
+/// A call of the wider batch that gives only its new arrays.
 struct WiderCall {
   WiderBatch batch{};
   PlacedArrays arrays{std::pmr::get_default_resource()};
@@ -151,7 +151,7 @@ TEST(CallArrays, namesFollowTheDescription) {
   EXPECT_EQ(names, (std::set<std::string>{"extra", "extra_result"}));
 }
 
-/// Stands for the device: a list of what is moved, at addresses of its own.
+/// A stand-in for the device: lists the moved arrays, at its own addresses.
 struct ListedArrays {
   std::vector<std::pair<const void*, std::int64_t>> moved, results;
 
@@ -200,7 +200,7 @@ class Vandal final : public Serves<> {
   std::string run_operation(const fairdraw_operation& call) override { return damage(call); }
 
   std::size_t victim = 0;
-  std::string expected;  ///< the message; empty: the array is not given
+  std::string expected;  ///< the message; empty if the array is not given
 
  private:
   template <class Call>
@@ -222,8 +222,8 @@ class Vandal final : public Serves<> {
   SamplerDescription description_;
 };
 
-/// Damages each array of calls that `run` makes, which give it in one form or another: all of them
-/// but as many as are said to be in none.
+/// Damages every array in the calls that `run` makes, and expects each damage to be found. The
+/// calls come in several forms; all arrays except `in_none` of them are given in some form.
 template <class Call, class Run>
 void expect_found(int forms, const Run& run, std::size_t in_none = 0) {
   std::set<std::size_t> given;

@@ -1,4 +1,4 @@
-// What is suggested for a name that is not known, and what is not.
+// Tests which names are suggested for an unknown one, and when none is.
 #include "harness/contract/usage_error.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// Between "did you mean " and "? Known:"; empty where nothing is suggested.
+// Returns the text between "did you mean " and "? Known:"; empty if nothing is suggested.
 std::string suggested(const std::string& given, const Names& known) {
   const std::string message = unknown_name_message("name", given, known);
   const std::string before = "unknown name '" + given + "'; did you mean ";
@@ -44,10 +44,10 @@ TEST(UnknownName, SuggestsWhatIsAbbreviated) {
 }
 
 TEST(UnknownName, SuggestsWhatIsMisspelt) {
-  EXPECT_EQ(suggested("vllm_toch", kProfiles), "'vllm_torch'");  // 1 of 9 left out
-  EXPECT_EQ(suggested("hff", kProfiles), "'hf'");                // 1 of 3 too many
-  EXPECT_EQ(suggested("cpu:avx3", kSamplers), "'cpu:avx2'");     // 1 of 8 replaced
-  EXPECT_EQ(suggested("cpu;avx3", kSamplers), "'cpu:avx2'");     // 2 of 8: just not a third
+  EXPECT_EQ(suggested("vllm_toch", kProfiles), "'vllm_torch'");  // 1 of 9 letters left out
+  EXPECT_EQ(suggested("hff", kProfiles), "'hf'");                // 1 letter more than the 3
+  EXPECT_EQ(suggested("cpu:avx3", kSamplers), "'cpu:avx2'");     // 1 of 8 letters replaced
+  EXPECT_EQ(suggested("cpu;avx3", kSamplers), "'cpu:avx2'");     // 2 of 8, just below a third
   EXPECT_EQ(suggested("lits", {"list", "lint"}), "'list'");      // a swap is one mistake
   EXPECT_EQ(suggested("bat", {"cat", "rat", "dog"}), "'cat' or 'rat'");
 }
@@ -57,10 +57,10 @@ TEST(UnknownName, SuggestsNothingThatIsFarAway) {
   EXPECT_EQ(suggested("bf16", kProfiles), "");
   EXPECT_EQ(suggested("vllm", kSamplers), "");
   EXPECT_EQ(suggested("xyzzy", {"fuzz", "verify"}), "");
-  EXPECT_EQ(suggested("abcd", {"axyd"}), "");  // 2 of 4 replaced
-  EXPECT_EQ(suggested("x", {"a"}), "");        // one mistake, and nothing is left
+  EXPECT_EQ(suggested("abcd", {"axyd"}), "");  // 2 of 4 letters replaced
+  EXPECT_EQ(suggested("x", {"a"}), "");        // its only letter is wrong
   EXPECT_EQ(suggested("", {"a", "ab"}), "");
-  EXPECT_EQ(suggested("c", kSamplers), "");  // begins four names, and says too little
+  EXPECT_EQ(suggested("c", kSamplers), "");  // begins four names, so it is too vague
 }
 
 TEST(UnknownName, SaysWhereNoneIsKnown) {

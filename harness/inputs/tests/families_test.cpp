@@ -1,4 +1,4 @@
-// The property that each family exists for.
+// Tests the property that each family exists for.
 
 #include "harness/inputs/families.h"
 
@@ -42,7 +42,7 @@ std::size_t number_of_values(const std::vector<float>& row) {
   return std::set<float>(row.begin(), row.end()).size();
 }
 
-/// As row bits, so that -0 and NaN count.
+/// Returns the bits of a row, so that comparisons distinguish -0 and NaNs.
 std::vector<std::uint32_t> bits_of(const std::vector<float>& row) {
   std::vector<std::uint32_t> bits;
   for (const float value : row) bits.push_back(std::bit_cast<std::uint32_t>(value));
@@ -90,7 +90,8 @@ TEST(Families, the_maximum_is_never_at_id_0_where_there_are_two_values) {
         const std::vector<float> row = generated(family, vocab, 3, row_number);
         const auto [smallest, largest] = std::minmax_element(row.begin(), row.end());
         if (*smallest == *largest) {
-          // Few tokens can tie by design or by chance (dyadic); five cannot, but in all_equal.
+          // Only a few tokens can all tie, by design or by chance (dyadic); five cannot, except in
+          // all_equal.
           EXPECT_TRUE(vocab < 5 || family == Family::all_equal)
               << to_string(family) << " " << vocab;
         } else {
@@ -105,7 +106,7 @@ TEST(Families, rows_seeds_and_families_differ_and_a_repeat_is_equal) {
   for (const Family family : all_families()) {
     const auto row = bits_of(generated(family, 1000, 1, 0));
     EXPECT_EQ(bits_of(generated(family, 1000, 1, 0)), row);
-    if (family == Family::all_equal) continue;  // 17 values: rows do coincide
+    if (family == Family::all_equal) continue;  // only 17 values, so rows do coincide
     EXPECT_NE(bits_of(generated(family, 1000, 1, 1)), row) << to_string(family);
     EXPECT_NE(bits_of(generated(family, 1000, 2, 0)), row) << to_string(family);
     EXPECT_NE(bits_of(generated(family, 1000, 1, std::uint64_t{1} << 63)), row)
@@ -140,7 +141,7 @@ TEST(Families, the_callers_float_environment_changes_nothing_and_is_kept) {
   }
 }
 
-/// Largest distance between the empirical CDF of `values` and N(mean, deviation^2).
+/// Returns the largest distance between the empirical CDF of `values` and N(mean, deviation^2).
 double kolmogorov_distance(std::vector<float> values, double mean, double deviation) {
   std::sort(values.begin(), values.end());
   const boost::math::normal normal(mean, deviation);
@@ -173,7 +174,7 @@ TEST(Families, flat_values_are_all_different_and_nearly_equal) {
   for (const std::size_t vocab : {2u, 1000u, 128256u, 1u << 20}) {
     const std::vector<float> row = sorted_descending(generated(Family::flat, vocab));
     EXPECT_EQ(std::adjacent_find(row.begin(), row.end()), row.end()) << vocab;
-    // 0.01 times the quantile of 1 - 2^-22, which is 5.2: below 2^-4.
+    // 0.01 times the quantile of 1 - 2^-22, which is 5.2, is below 2^-4.
     EXPECT_LT(row.front(), 0x1p-4f);
     EXPECT_GT(row.back(), -0x1p-4f);
   }
@@ -182,7 +183,8 @@ TEST(Families, flat_values_are_all_different_and_nearly_equal) {
 TEST(Families, zipf_holds_minus_ln_of_every_rank) {
   const std::vector<float> row = sorted_descending(generated(Family::zipf, 128256));
   for (std::size_t i = 0; i < row.size(); ++i) {
-    // 2 ulps of double before the rounding to float32 can move it by one place at most.
+    // An error of 2 ulps in double, before rounding to float32, moves the result by at most one
+    // place.
     const auto expected = static_cast<float>(-std::log(static_cast<double>(i + 1)));
     ASSERT_LE(std::abs(row[i] - expected),
               std::nextafter(std::abs(expected), kInf) - std::abs(expected))
@@ -192,9 +194,9 @@ TEST(Families, zipf_holds_minus_ln_of_every_rank) {
 }
 
 TEST(Families, peaked_raises_64_ids_of_a_gaussian_of_deviation_2) {
-  // The body is N(0, 2^2): without the 64 largest values no more than the tail above 2 * 6 is
-  // missing; a 128256-token Gaussian row exceeds 12 with probability 128256 * 1e-9 < 1.3e-4, and
-  // the row is fixed. An exponential of mean 4 passes 12 - 2 * 2 with probability e^-2.
+  // The body is N(0, 2^2). Without the 64 largest values, at most the tail above 2 * 6 is missing.
+  // A Gaussian row of 128256 tokens exceeds 12 with probability 128256 * 1e-9 < 1.3e-4, and the row
+  // is fixed. An exponential of mean 4 passes 12 - 2 * 2 with probability e^-2.
   const std::vector<float> row = sorted_descending(generated(Family::peaked, 128256));
   EXPECT_GT(row[0], 12.0f);
   EXPECT_LT(row[64], 12.0f);
@@ -231,7 +233,8 @@ TEST(Families, ties_at_k_cuts_usual_k_inside_a_tie_and_top_p_at_one) {
   }
 }
 
-/// 2^(value - largest) * 2^40 as an integer, for integer differences: what T = 0x1.715476p0 gives.
+/// Returns 2^(value - largest) * 2^40 as an integer, for integer differences: the weight at T =
+/// 0x1.715476p0.
 std::uint64_t dyadic_weight(float value, float largest) {
   const float difference = largest - value;
   EXPECT_EQ(difference, std::floor(difference));
@@ -264,7 +267,7 @@ TEST(Families, mass_exactly_p_has_partial_sums_of_1_2_3_4_7_8_exactly) {
       }
       sum += dyadic_weight(row[i], row[0]);
       if (vocab >= 2 && i < std::min(std::size_t{4}, vocab - 1)) {
-        // Each of the first tokens completes the next partial sum by itself.
+        // Each of the first tokens alone completes the next partial sum.
         ASSERT_EQ(sum, total - (total >> (i + 1))) << vocab << " " << i;
       }
     }
@@ -276,7 +279,7 @@ TEST(Families, dyadic_logits_are_integers_within_38) {
   for (const float value : row) ASSERT_EQ(value, std::nearbyint(value));
   EXPECT_LE(row.front() - row.back(), 38.0f);
   EXPECT_GE(dyadic_weight(row.back(), row.front()), 4u);  // 2^40 / 2^38
-  // N(0, 3^2): at least the integers within two deviations are there.
+  // N(0, 3^2) must at least have the integers within two deviations.
   EXPECT_GE(number_of_values(row), 13u);
 }
 
@@ -306,7 +309,7 @@ TEST(Families, single_support_has_one_finite_value) {
 TEST(Families, few_allowed_leaves_two_to_nine_tokens_and_each_number_of_them) {
   for (const std::size_t vocab : kVocabs) {
     std::set<std::ptrdiff_t> numbers;
-    // Each of 8 numbers is missing from 200 rows with a probability of (7/8)^200 = 3e-12.
+    // Each of the 8 counts is missing from 200 rows with probability (7/8)^200 = 3e-12.
     for (std::uint64_t row_number = 0; row_number < 200; ++row_number) {
       const std::vector<float> row = generated(Family::few_allowed, vocab, 1, row_number);
       numbers.insert(std::count_if(row.begin(), row.end(), [](float v) { return v > -kInf; }));
@@ -325,21 +328,22 @@ TEST(Families, huge_range_reaches_every_exponent_and_both_signs) {
     ASSERT_TRUE(std::isfinite(value));
     exponents.insert(static_cast<int>(std::bit_cast<std::uint32_t>(value) >> 23));
   }
-  // 9 bits of sign and exponent without the exponent of infinity; one of the 510 stays away with
-  // (1 - 1/510)^32000 < 1e-27.
+  // 9 bits of sign and exponent, without the exponent of infinity. Each of the 510 patterns is
+  // missing with probability (1 - 1/510)^32000 < 1e-27.
   EXPECT_EQ(exponents.size(), 510u);
 }
 
 TEST(Families, all_negative_is_negative) {
   const std::vector<float> row = generated(Family::all_negative, 128256);
-  // 10 deviations away from -100: 1e-23 a value.
+  // 10 deviations from -100, with probability 1e-23 per value.
   EXPECT_LT(*std::max_element(row.begin(), row.end()), -90.0f);
 }
 
 TEST(Families, bf16_rounded_is_gaussian_wide_through_bfloat16_with_ties) {
   const std::vector<float> row = generated(Family::bf16_rounded, 128256);
   for (const float value : row) ASSERT_EQ(from_bfloat16(to_bfloat16(value)), value);
-  // Two signs, 128 values a binade: |z| < 16, and all but some 2^-10 of the values above 2^-11.
+  // Two signs and 128 values per binade; |z| < 16, and all but about 2^-10 of the values are above
+  // 2^-11.
   EXPECT_LT(number_of_values(row), row.size() / 10);
   const double half_ulp = 0x1p-9;  // relative
   const double bound = std::sqrt(std::log(2 / 1e-9) / (2.0 * 128256));
@@ -352,7 +356,7 @@ TEST(Families, head_and_tail_has_one_head_at_a_gap_of_18) {
     const std::vector<float> row = sorted_descending(generated(Family::head_and_tail, vocab));
     EXPECT_EQ(row[0] - row[1], 18.0f);
     EXPECT_EQ(row[1], row[vocab - 1]);
-    // The reason for 18: 1 + e^-18 is 1 in float32.
+    // This is why the gap is 18: 1 + e^-18 is 1 in float32.
     EXPECT_EQ(1.0f + static_cast<float>(std::exp(-18.0)), 1.0f);
   }
 }
@@ -362,7 +366,7 @@ TEST(Families, tile_ends_has_its_mass_and_in_turn_its_maximum_at_ends_of_blocks)
   const auto is_end = [](std::size_t id, std::size_t block) {
     return id % block == 0 || id % block == block - 1;
   };
-  std::set<std::size_t> residues;  // of the maximum in blocks of 4096
+  std::set<std::size_t> residues;  // ids of the maximum, modulo 4096
   std::size_t last_four = 0;
   for (std::uint64_t number = 0; number < 340; ++number) {
     const std::vector<float> row = generated(Family::tile_ends, kVocab, 1, number);
@@ -377,12 +381,13 @@ TEST(Families, tile_ends_has_its_mass_and_in_turn_its_maximum_at_ends_of_blocks)
       const bool end = is_end(id, 256) || id < 40 || id + 40 >= kVocab || id == best;
       (end ? ends : others) += std::exp(static_cast<double>(row[id]));
     }
-    // About 50000 ids of e^-12 and 472 of 1, all times the mean of e^z, which both share.
+    // The other ids have about 50000 e^-12, the ends 472, both times the same mean of e^z.
     EXPECT_LT(others, 0.01 * ends);
   }
-  // 4 of 34 rows: 40 expected; 10 or fewer with 1e-8 (binomial tail).
+  // 4 of 34 kinds of rows, so 40 are expected; 10 or fewer have probability 1e-8 (binomial tail).
   EXPECT_GT(last_four, 10U);
-  // Each end of a block of 4096 holds it in 10 of 340 rows: none with 3e-5, and rows are fixed.
+  // Each end of a block of 4096 holds the maximum in 10 of 340 rows; in none with probability 3e-5,
+  // and rows are fixed.
   EXPECT_TRUE(residues.count(0) == 1 && residues.count(4095) == 1);
 }
 
@@ -395,7 +400,7 @@ TEST(Families, signed_zeros_ties_both_zeros_at_the_maximum_and_no_dtype_adds_to_
     negative += value == 0 && std::signbit(value) ? 1U : 0U;
     ASSERT_EQ(from_bfloat16(to_bfloat16(value)) == 0, value == 0);
   }
-  // A third and a sixth of 32000; 10 deviations (843 and 667) either way.
+  // A third and a sixth of 32000, plus or minus 10 deviations (843 and 667).
   EXPECT_NEAR(static_cast<double>(zeros), 32000.0 / 3, 843);
   EXPECT_NEAR(static_cast<double>(negative), 32000.0 / 6, 667);
 }

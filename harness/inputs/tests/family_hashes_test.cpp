@@ -1,7 +1,8 @@
-// Every family's bits, stored: a generator that changes one of them changes what every stored seed
-// and every past failure means. Built several times, with different compiler options.
+// Compares the bits of every family with stored hashes. A generator that changes a bit changes the
+// meaning of every stored seed and every past failure. Built several times, with different compiler
+// options.
 //
-// What this cannot see: elements beyond the two rows of each vocabulary here.
+// Not tested: elements beyond the two rows of each vocabulary here.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +16,7 @@
 namespace fairdraw::harness {
 namespace {
 
-/// Around the block of the Gaussian loop, around a power of two, and what models have.
+/// Sizes around the block of the Gaussian loop, around a power of two, and of models.
 constexpr std::size_t kVocabs[] = {1, 2, 7, 64, 257, 32000, 128256};
 
 struct StoredHashes {
@@ -23,12 +24,12 @@ struct StoredHashes {
   std::uint64_t hashes[std::size(kVocabs)];
 };
 
-// To store the hashes of a new family, paste the row that the failing test prints.
+// The test of a new family fails and prints the row to paste here.
 constexpr StoredHashes kStored[] = {
 #include "harness/inputs/tests/family_hashes.inc"
 };
 
-/// FNV-1a, 64 bits, over the little-endian bytes of the values of rows 0 and 1 of seed 7.
+/// Returns the FNV-1a hash, 64 bits, of the little-endian bytes of rows 0 and 1 of seed 7.
 std::uint64_t hash_of(Family family, std::size_t vocab) {
   std::uint64_t hash = 0xcbf29ce484222325;
   std::vector<float> row(vocab);

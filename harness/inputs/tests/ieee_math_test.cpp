@@ -11,7 +11,7 @@
 namespace fairdraw::harness {
 namespace {
 
-/// Distance in units of the last place of `expected`.
+/// Returns the distance in units of the last place of `expected`.
 long double ulps(double actual, long double expected) {
   const auto rounded = static_cast<double>(expected);
   const double ulp = std::nextafter(std::abs(rounded), INFINITY) - std::abs(rounded);
@@ -22,7 +22,8 @@ TEST(NaturalLog, is_within_two_ulps_of_long_double) {
   const CounterRandom random(1);
   long double largest = 0;
   for (std::uint64_t i = 0; i < 200'000; ++i) {
-    // Half of the arguments over all normal exponents, half near 1, where ln goes through zero.
+    // Half of the arguments cover all normal exponents; the others are near 1, where ln passes
+    // zero.
     const std::uint64_t word = random.word(i);
     const std::uint64_t exponent = i % 2 == 0 ? 1 + (word >> 52) % 2046 : 1022 + (word >> 52) % 2;
     const auto x = std::bit_cast<double>(exponent << 52 | (word & 0x000fffffffffffff));
@@ -40,8 +41,8 @@ TEST(NaturalLog, is_rounded_to_nearest_at_the_points_that_matter) {
 }
 
 TEST(NormalQuantile, has_the_relative_error_of_its_source) {
-  // Acklam states 1.15e-9 relative, reached near the ends of the branches, so the scan is dense
-  // there. 1 - p is exact for these p, so the upper half is held to the same bound.
+  // Acklam states a relative error of 1.15e-9, reached near the ends of the branches, so the scan
+  // is dense there. 1 - p is exact for these p, so the same bound holds for the upper half.
   constexpr double kStatedRelativeError = 1.15e-9;
   const boost::math::normal normal;
   const auto check = [&](double p) {
@@ -78,8 +79,8 @@ TEST(OpenUniform, never_reaches_an_end_and_is_symmetric) {
   }
 }
 
-// The words of SplitMix64 with state 1234567: the reference values that its public-domain C source
-// (S. Vigna, splitmix64.c) prints.
+// The words of SplitMix64 with state 1234567, as its public-domain C source prints them (S. Vigna,
+// splitmix64.c).
 TEST(CounterRandom, is_splitmix64) {
   const CounterRandom random(1234567);
   EXPECT_EQ(random.word(0), 6457827717110365317u);
@@ -93,7 +94,8 @@ TEST(CounterRandom, below_stays_below_and_reaches_every_value) {
   const CounterRandom random(5);
   for (const std::uint64_t bound : {1u, 2u, 3u, 17u}) {
     std::uint64_t seen = 0;
-    for (std::uint64_t i = 0; i < 2000; ++i) {  // a value of 17 is missed with (16/17)^2000 < 1e-52
+    for (std::uint64_t i = 0; i < 2000; ++i) {  // one of 17 values is missed with (16/17)^2000 <
+                                                // 1e-52
       ASSERT_LT(random.below(bound, i), bound);
       seen |= std::uint64_t{1} << random.below(bound, i);
     }

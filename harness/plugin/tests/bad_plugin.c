@@ -1,6 +1,6 @@
-/* A plugin that does what the environment says: FAIRDRAW_BAD names one of the ways below. Else it
- * is good at the little that it does: always the largest logit, which no distribution forbids in a
- * draw. */
+/* A plugin that misbehaves as the environment variable FAIRDRAW_BAD says, in one of the ways below.
+ * Otherwise it is correct: it always draws the largest logit, which no distribution forbids in a
+ * single draw. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <fenv.h>
@@ -27,7 +27,7 @@ static int is(const char* way) {
   return chosen != NULL && strcmp(chosen, way) == 0;
 }
 
-/* Leaves a file where it was loaded. */
+/* Leaves a file as a proof that it was loaded. */
 __attribute__((constructor)) static void loaded(void) {
   const char* const path = getenv("FAIRDRAW_BAD_PROOF");
   FILE* const file = path == NULL ? NULL : fopen(path, "w");
@@ -35,14 +35,14 @@ __attribute__((constructor)) static void loaded(void) {
   if (is("constructor-exits")) exit(0);
 }
 
-/* What follows `start` in the way that is chosen, if it begins so. */
+/* Returns the rest of the chosen way after `start`, or NULL if the way does not begin so. */
 static const char* after(const char* start) {
   const char* const chosen = getenv("FAIRDRAW_BAD");
   const size_t length = strlen(start);
   return chosen != NULL && strncmp(chosen, start, length) == 0 ? chosen + length : NULL;
 }
 
-/* Lines that look like somebody else's, begun in each way that there is. */
+/* Lines that imitate other output, begun by each control character that can begin a line. */
 #define TEXT_OF_LINES "1.0\nforged: 9 passed\r\nforged: 0 failed\rforged\033[2K\v\x7f\n"
 
 static int32_t said(char* message, size_t size, const char* text) {
@@ -91,7 +91,7 @@ int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description, char*
 
 #ifndef BAD_NO_RUN
 
-/* Where a process's own generator starts. */
+/* Returns the starting state of a generator that the process seeds itself. */
 static uint64_t start_of_generator(const char* from) {
   uint64_t start = 0;
   if (strcmp(from, "entropy") == 0 && getrandom(&start, sizeof(start), 0) != sizeof(start)) abort();
@@ -100,7 +100,7 @@ static uint64_t start_of_generator(const char* from) {
   return start;
 }
 
-/* Draws from rows that are flat and unfiltered, whatever the seeds, with splitmix64. */
+/* Draws from flat unfiltered rows with splitmix64, whatever the seeds are. */
 static void draw_from_own_generator(const fairdraw_batch* batch, const char* from) {
   static uint64_t state = 0;
   static int started = 0;
@@ -114,15 +114,15 @@ static void draw_from_own_generator(const fairdraw_batch* batch, const char* fro
   }
 }
 
-/* Holds the write end of a named pipe, whose other end the test reads, for as long as it is there.
+/* Holds the write end of a named pipe as long as the process exists. The test reads the other end.
  */
 static void hold_the_pipe(void) {
   const int there = open(getenv("FAIRDRAW_BAD_FIFO"), O_WRONLY);
   if (write(there, "x", 1) != 1) abort();
 }
 
-/* Starts a daemon: no longer a child of this process, nor of its session or group. Returns when the
- * daemon holds the pipe, because the judge may end it at any time after that. */
+/* Starts a daemon, which is no child of this process and not in its session or group. Returns once
+ * the daemon holds the pipe, because the judge may end the daemon at any time after that. */
 static void start_a_daemon(void) {
   int ready[2];
   char byte = 0;
@@ -236,14 +236,14 @@ static int32_t misbehave(const fairdraw_batch* batch, char* message, size_t mess
   return 0;
 }
 
-/* Tells where the arrays lie, for a test that asks for exactly two tokens. */
+/* Reports the addresses of the arrays, for a test that asks for exactly two tokens. */
 static void tell_addresses(const fairdraw_batch* batch) {
   const uint64_t logits = (uint64_t)(uintptr_t)batch->logits;
   const uint64_t tokens = (uint64_t)(uintptr_t)batch->tokens;
   memcpy(batch->tokens, is("tell-logits") ? &logits : &tokens, sizeof(logits));
 }
 
-/* The largest logit; -1 where the row has no token. */
+/* Returns the token with the largest logit; -1 if the row has no token. */
 static int64_t best_of(const fairdraw_batch* batch, int64_t row) {
   if (row < 0 || row >= batch->rows) return -1;
   const float temperature = batch->temperature[row], top_p = batch->top_p[row];

@@ -1,4 +1,4 @@
-// What the tests of plugins share: the plugin of bad_plugin.c, made to do what a test asks for.
+// Shared by the tests of plugins: the plugin of bad_plugin.c, in the way that a test asks for.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace fairdraw::harness::plugin {
 
-// What bad_plugin.c does, from here to the end of the scope.
+// Makes bad_plugin.c misbehave until the end of the scope.
 class Bad {
  public:
   explicit Bad(const char* way) { setenv("FAIRDRAW_BAD", way, 1); }
@@ -25,7 +25,8 @@ class Bad {
 
 inline const std::string kBad = std::string(kPrefix) + FAIRDRAW_BAD_PLUGIN;
 
-// Longer than any call here needs on a machine with too much to do; hangs have shorter ones.
+// Options for tests whose calls must not time out even on a busy machine. Tests of hangs set
+// shorter times.
 inline Options isolated() {
   Options options;
   options.seconds = 60;
@@ -42,7 +43,7 @@ inline std::unique_ptr<Sampler> make(const Options& options, const std::string& 
   return Loader(options).make(name);
 }
 
-// Three rows of eight, the largest logit of row i at id i + 2; greedy.
+// Returns three greedy rows of eight logits, with the largest logit of row i at id i + 2.
 inline Request three_rows() {
   Request request;
   request.rows = 3;

@@ -1,4 +1,4 @@
-// What a plugin's process must not do to the judge, nor leave behind.
+// Tests that a plugin's process cannot harm the judge, and leaves nothing behind.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@
 namespace fairdraw::harness::plugin {
 namespace {
 
-// The named pipe that a process of the plugin holds open for as long as it is there.
+// A named pipe that a process of the plugin holds open as long as it exists.
 class Pipe {
  public:
   Pipe() : path_(fmt::format("{}fairdraw_held_{}", testing::TempDir(), getpid())) {
@@ -38,13 +38,13 @@ class Pipe {
   Pipe(const Pipe&) = delete;
   Pipe& operator=(const Pipe&) = delete;
 
-  // A byte that a process has written; it takes a moment to get there.
+  // Waits for a byte that a process has written.
   bool is_held() const {
     pollfd file{here_, POLLIN, 0};
     char byte = 0;
     return poll(&file, 1, 20'000) == 1 && read(here_, &byte, 1) == 1;
   }
-  // No process has it open for writing, whatever one has written.
+  // True if no process has the pipe open for writing. Reads all bytes that were written.
   bool is_let_go() const {
     char byte = 0;
     ssize_t size = 1;
@@ -52,7 +52,7 @@ class Pipe {
     return size == 0;
   }
   bool is_let_go_soon() const {
-    pollfd file{here_, 0, 0};  // of an end that nobody has open poll() says so unasked
+    pollfd file{here_, 0, 0};  // poll() reports a pipe that no writer has open without being asked
     return poll(&file, 1, 20'000) == 1;
   }
 
@@ -61,8 +61,8 @@ class Pipe {
   int here_ = -1;
 };
 
-// A daemon is no child of the plugin's process, and of none of its groups and sessions. When the
-// sampler is gone, so is the daemon, at once.
+// A daemon is no child of the plugin's process, and in none of its groups and sessions. It must
+// still end with the sampler, at once.
 TEST(PluginGuards, daemonsEndWithTheirProcess) {
   for (const char* const name : {"daemon", "daemon-and-crash"}) {
     const Pipe pipe;
@@ -81,7 +81,8 @@ TEST(PluginGuards, daemonsEndWithTheirProcess) {
 }
 
 TEST(PluginGuards, malformedMessagesAreCalledThat) {
-  // Three bytes, none, more than an answer, an answer to no call (a right one follows each).
+  // Three bytes, no byte, more than an answer, and an answer to no call; each is followed by a
+  // right answer.
   for (const std::size_t bytes :
        {std::size_t{3}, std::size_t{0}, std::size_t{60'000}, kAnswerHead}) {
     const Bad way(fmt::format("send-{}", bytes).c_str());
@@ -92,7 +93,7 @@ TEST(PluginGuards, malformedMessagesAreCalledThat) {
   }
 }
 
-// An answer to the first call, but for one field.
+// Answers to the first call, each with one wrong field.
 TEST(PluginGuards, noFieldOfAMessageIsTakenOnTrust) {
   const Bad way("forge-message");
   Answer right;
@@ -103,7 +104,7 @@ TEST(PluginGuards, noFieldOfAMessageIsTakenOnTrust) {
   wrong[1].number = 2;
   wrong[2].signal = SIGSEGV;
   wrong[3].text_bytes = 1;
-  wrong[4].kind = AnswerKind::refused;  // without a reason it would look like a call that ran
+  wrong[4].kind = AnswerKind::refused;  // a refusal without a reason looks like a run
   wrong[5].floats.control = 0xffffffff;
   wrong[6].floats.x87_control = 0xffffffff;
   for (const Answer& answer : wrong) {
@@ -120,7 +121,7 @@ TEST(PluginGuards, noFieldOfAMessageIsTakenOnTrust) {
   unsetenv("FAIRDRAW_BAD_MESSAGE");
 }
 
-// All traps, in the thread that asks.
+// True if this thread has any trap.
 bool traps() { return fegetexcept() != 0; }
 
 TEST(PluginGuards, trapsStayWithThePlugin) {
@@ -138,7 +139,7 @@ TEST(PluginGuards, trapsStayWithThePlugin) {
   }
 }
 
-// Neither the oracles of its own case compute in what it leaves, nor those of the next one.
+// The modes that a plugin leaves must not change the oracles of its own case, or of the next one.
 TEST(PluginGuards, roundingStaysWithThePlugin) {
   const Bad way("change-rounding");
   for (const Options& options : {isolated(), trusted()}) {
@@ -183,7 +184,7 @@ TEST(Monitored, anEarlyEndIsAnErrorWhateverItsCode) {
   EXPECT_EQ(why_not([] { return raise(SIGKILL); }), ends("was killed with SIGKILL"));
 }
 
-// Work whose plugin starts a daemon and ends itself, or hangs.
+// Work whose plugin starts a daemon and then ends itself or hangs.
 int work_with_a_daemon() {
   const auto sampler = make(trusted());
   run_request(*sampler, three_rows(), {});
@@ -235,7 +236,7 @@ TEST(Plugin, aCaseIsEndedInTheMiddleOfLoading) {
   job.seconds = 0.5;
   job.make_sampler = [] { return make(isolated()); };
   job.check = [](Sampler& sampler) {
-    const Bad way("describe-hangs");  // it is loaded again at the first call
+    const Bad way("describe-hangs");  // the plugin is loaded again at the first call
     run_request(sampler, three_rows(), {});
     return CheckOutcome{};
   };
@@ -271,7 +272,7 @@ TEST(Plugin, signalsToTheJudgeDoNotHideHowItEnded) {
   action.sa_handler = [](int) {};
   action.sa_flags = SA_RESTART;
   sigaction(SIGALRM, &action, &before);
-  constexpr itimerval kOften = {{0, 1000}, {0, 1000}}, kNever = {};  // each millisecond
+  constexpr itimerval kOften = {{0, 1000}, {0, 1000}}, kNever = {};  // every millisecond
   setitimer(ITIMER_REAL, &kOften, nullptr);
   const Bad way("exit");
   for (int i = 0; i < 10; ++i) {

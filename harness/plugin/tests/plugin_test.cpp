@@ -1,5 +1,5 @@
-// Plugins that behave badly, in every way that the harness promises to survive. This binary is the
-// process that holds them, too: main() at the end.
+// Tests plugins that misbehave in every way that the harness promises to survive. This binary is
+// also the process that holds them: see main() at the end.
 #include "harness/contract/plugin.h"
 
 #include <fcntl.h>
@@ -65,7 +65,7 @@ TEST(Plugin, promisesWhatItDoesNotDecline) {
   EXPECT_FALSE(described().flush_modes);
   EXPECT_EQ(ability_bits(described()), said.abilities);
   EXPECT_EQ(ability_names(described()), "chains declines_bad_rows declines_flush_modes");
-  said.abilities |= FAIRDRAW_EXACT_INTEGER;  // which says what bad rows give
+  said.abilities |= FAIRDRAW_EXACT_INTEGER;  // the integer arithmetic defines results of bad rows
   EXPECT_THROW(described(), UsageError);
 }
 
@@ -185,8 +185,8 @@ struct Way {
   double seconds = 60;
 };
 
-// Each way breaks the sampler, with a message that says how; it stays broken, as one case has it,
-// until it recovers, in a new process.
+// Each way breaks the sampler, with a message that says how. It stays broken, as in a case, until
+// it recovers in a new process.
 TEST(Plugin, breaksWithAMessageAndRecovers) {
   const std::vector<Way> ways = {
       {"crash", {"crashed with SIGSEGV"}},
@@ -196,13 +196,14 @@ TEST(Plugin, breaksWithAMessageAndRecovers) {
       {"exit", {"ended its process with exit code 7"}},
       {"kill-keeper", {"was killed with SIGKILL"}},
       {"hang", {"gave no answer in 2 s"}, 2},
-      // It ends by itself, or by the judge where its exit takes long (a sanitizer looks for leaks).
+      // It ends by itself, or the judge ends it if its exit takes long (a sanitizer looks for
+      // leaks).
       {"close-files", {"the plugin "}},
       {"print", {"printed 18 bytes during a call", "\"debug: top_k = 50\""}},
       {"print-stderr", {"printed 19 bytes during a call", "\"warning: slow path\""}},
       {"print-and-crash", {"crashed with SIGABRT", "it printed \"assertion failed: k <= vocab\""}},
       {"print-forever", {"gave no answer in 2 s", "it printed ... \"", "again and again"}, 2},
-      // token 3 + 64, of 4 bytes each: far past the 16 that are compared after a call
+      // token 3 + 64 of 4 bytes each, far past the 16 bytes that are compared after a call
       {"write-far-behind-tokens", {"crashed with SIGSEGV", "268 bytes past the start of tokens"}},
       // past 64 KiB, and nearly as far as the longest row
       {"write-400k-behind-tokens", {"crashed with SIGSEGV", "400012 bytes past the start of"}},
@@ -236,7 +237,7 @@ TEST(Plugin, writesOutsideAreFoundAfterTheCall) {
       {"write-behind-tokens", "wrote past the end of tokens"},
       {"write-in-front-of-tokens", "wrote in front of tokens"},
       {"write-logits", "changed logits, which it may only read"},
-      // in the array's own page, in others, and as far as the longest row
+      // within the array's own page, in other pages, and as far as the longest row
       {"write-2k-in-front-of-tokens", "touched memory in front of tokens"},
       {"write-20k-in-front-of-tokens", "touched memory in front of tokens"},
       {"write-4m-in-front-of-tokens", "touched memory in front of tokens"},
@@ -246,7 +247,7 @@ TEST(Plugin, writesOutsideAreFoundAfterTheCall) {
     const Bad way(name);
     const auto sampler = make(isolated());
     EXPECT_EQ(run_request(*sampler, three_rows(), {}).damage, says) << name;
-    // The next call, of a longer row and a shorter one, is not blamed for it.
+    // The damage is not blamed on later calls with longer and shorter rows.
     const Bad good("nothing");
     const auto other = make(isolated());
     for (const std::int64_t rows : {3, 300, 3}) {
@@ -271,8 +272,8 @@ TEST(Plugin, memoryIsLimited) {
   EXPECT_FALSE(run_request(*sampler, three_rows(), {}).ran());
 }
 
-// A process that the plugin started holds its files open: neither does that keep the judge
-// waiting, nor does it outlive the plugin.
+// A process that the plugin started keeps its files open. It must neither keep the judge waiting
+// nor outlive the plugin.
 TEST(Plugin, itsWholeGroupOfProcessesEnds) {
   const std::string fifo = testing::TempDir() + "fairdraw_plugin_fifo";
   unlink(fifo.c_str());
@@ -287,9 +288,9 @@ TEST(Plugin, itsWholeGroupOfProcessesEnds) {
   expect_parts(response.trouble(), {"crashed with SIGABRT"});
   EXPECT_LT(waited.count(), isolated().seconds / 2);
   char byte = 0;
-  ASSERT_EQ(read(here, &byte, 1), 1);  // it was there,
+  ASSERT_EQ(read(here, &byte, 1), 1);  // the process existed
   ssize_t size = -1;
-  // and is gone: no writer is left. The kernel takes a moment to end it.
+  // No writer is left once it has ended, which takes the kernel a moment.
   for (int i = 0; i < 1000 && (size = read(here, &byte, 1)) != 0; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -298,7 +299,7 @@ TEST(Plugin, itsWholeGroupOfProcessesEnds) {
   unlink(fifo.c_str());
 }
 
-// A batch of one row with both arrays in the sampler's memory.
+// A batch of one row, with both arrays in the sampler's memory.
 struct Direct {
   explicit Direct(Sampler& sampler)
       : logits(1000, 0.0F, sampler.memory()),
@@ -360,7 +361,7 @@ TEST(Plugin, floatEnvironmentGoesThereAndBack) {
   }
 }
 
-// Whatever the check makes of its calls, the case of a sampler that broke has failed.
+// The case of a broken sampler fails, whatever the check makes of the calls.
 TEST(Plugin, aBrokenSamplerFailsItsCase) {
   const Bad way("crash");
   Job job;
@@ -377,7 +378,7 @@ TEST(Plugin, aBrokenSamplerFailsItsCase) {
   EXPECT_EQ(records[1].verdict, Verdict::passed);
 }
 
-// Slots are reused, differ from each other, and end at inaccessible pages.
+// Slots are reused, are distinct, and end at inaccessible pages.
 TEST(SharedArrays, arraysHaveTheirOwnSlots) {
   SharedArrays arrays;
   std::pmr::memory_resource& memory = arrays;

@@ -1,4 +1,4 @@
-// Plugins that keep requests: events cross over to their process, and are guarded as calls are.
+// Tests plugins that keep requests: events are sent to their process and guarded like calls.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -59,7 +59,7 @@ TEST(PluginSequences, whatGoesWrongIsNamed) {
   }
 }
 
-// Events in an order that makes no sense are mistakes of whoever drives a sampler.
+// Events in an impossible order are mistakes of the code that drives a sampler.
 TEST(BuiltinSequences, refuseWhatMakesNoSense) {
   for (const char* const name : {"cpu", "model"}) {
     const auto sampler = make_builtin_sampler(name);
@@ -78,9 +78,9 @@ TEST(BuiltinSequences, refuseWhatMakesNoSense) {
     event.kind = FAIRDRAW_EVENT_BEGIN;
     EXPECT_EQ(run_event(*sampler, event).refused, "") << name;
     EXPECT_EQ(tell(FAIRDRAW_EVENT_ADD, 3), "") << name;
-    EXPECT_NE(tell(FAIRDRAW_EVENT_RESTORE, 3), "") << name;  // taken
-    EXPECT_NE(tell(FAIRDRAW_EVENT_END, 2), "") << name;      // free
-    EXPECT_NE(tell(FAIRDRAW_EVENT_ADD, 4), "") << name;      // beyond the slots
+    EXPECT_NE(tell(FAIRDRAW_EVENT_RESTORE, 3), "") << name;  // the slot is taken
+    EXPECT_NE(tell(FAIRDRAW_EVENT_END, 2), "") << name;      // the slot is free
+    EXPECT_NE(tell(FAIRDRAW_EVENT_ADD, 4), "") << name;      // beyond the last slot
     EXPECT_EQ(tell(FAIRDRAW_EVENT_EVICT, 3), "") << name;
     EXPECT_EQ(tell(FAIRDRAW_EVENT_RESTORE, 3), "") << name;
   }

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes known_answers.h: tails, critical values and small exact tests, by mpmath at 60 digits.
 
-Where there is a second formula, it is not the library's: binomial tails by the continued fraction
-of the incomplete beta function, checked here against plain sums; the non-central chi-squared
-distribution by its Poisson mixture; the exact multinomial test by listing every outcome.
+Wherever a second formula exists, it is used instead of the library's. Binomial tails come from the
+continued fraction of the incomplete beta function, checked here against plain sums. The non-central
+chi-squared distribution comes from its Poisson mixture, and the exact multinomial test from listing
+every outcome.
 
 Needs mpmath 1.3. Run: python3 make_known_answers.py > known_answers.h
 """
@@ -20,7 +21,7 @@ PRECISE = mpf(10) ** -50
 
 
 def incomplete_beta(a, b, x):
-    """I_x(a, b) by its continued fraction (DLMF 8.17.22), quick for x below (a+1)/(a+b+2)."""
+    """Returns I_x(a, b) by its continued fraction (DLMF 8.17.22), fast for x < (a+1)/(a+b+2)."""
     front = exp(loggamma(a + b) - loggamma(a) - loggamma(b) + a * log(x) + b * log(1 - x)) / a
     fraction, c, d = mpf(1), mpf(1), mpf(0)
     change, step = mpf(0), 0
@@ -39,7 +40,7 @@ def incomplete_beta(a, b, x):
 
 
 def upper_tail(k, n, p):
-    """P(K >= k) for k above the mean."""
+    """Returns P(K >= k) for k above the mean."""
     return incomplete_beta(mpf(k), mpf(n - k + 1), p)
 
 
@@ -77,7 +78,7 @@ def chi_squared_critical_value(dof, rate):
 
 
 def non_central_cdf(x, dof, non_centrality):
-    """Poisson mixture; P(a + 1, y) = P(a, y) - y^a e^-y / Gamma(a + 1) steps through it."""
+    """Sums the Poisson mixture, stepping by P(a + 1, y) = P(a, y) - y^a e^-y / Gamma(a + 1)."""
     half, y, mean = mpf(dof) / 2, mpf(x) / 2, non_centrality / 2
     central = gammainc(half, 0, y, regularized=True)
     step = exp(half * log(y) - y - loggamma(half + 1))

@@ -1,7 +1,7 @@
-// Bets: E has mean 1 at every number of draws, its maximum keeps to Ville's bound, and wrong
+// Tests of bets: E has mean 1 at every number of draws, its maximum obeys Ville's bound, and wrong
 // distributions are found with the draws that the designs state.
 //
-// Cannot see: an error in ln E that only more than 2^20 draws bring out.
+// Not tested: errors in ln E that only appear after more than 2^20 draws.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,8 +23,8 @@ TEST(Betting, RisingFactorialIsItsProduct) {
   for (const double x : {0.003, 0.7, 3.0, 15.9, 16.0, 100.5, 1e5, 1e12}) {
     double product = 0;
     for (int m = 0; m <= 300; ++m) {
-      // 300 logarithms and sums of one sign, each right to 2^-52; two values of lgamma below
-      // 316 ln 316 < 2^11, each right to a few ulp; the last term of the series.
+      // 300 logarithms and sums of one sign, each right to 2^-52; two values of lgamma below 316 ln
+      // 316 < 2^11, each right to a few ulp; and the last term of the series.
       const double slack = product * 300 * 0x1p-52 + 0x1p-38 + 0x1p-46;
       ASSERT_LE(std::abs(log_rising_factorial(x, m) - product), slack) << x << " " << m;
       product += std::log(x + m);
@@ -32,7 +32,7 @@ TEST(Betting, RisingFactorialIsItsProduct) {
   }
 }
 
-// The mean of E, over every outcome.
+// Returns the mean of E over every outcome.
 template <class LogE>
 double mean_e(std::span<const double> distribution, std::uint64_t draws, const LogE& log_e) {
   double mean = 0;
@@ -78,7 +78,7 @@ TEST(Betting, PortfolioHasMeanOne) {
   }
 }
 
-// Against another truth the mean of E is far from 1: the tests above can fail.
+// Under another distribution the mean of E is far from 1, so the tests above can fail.
 TEST(Betting, MeanOfEIsNotOneUnderAnotherDistribution) {
   const std::vector<double> target = {0.25, 0.25, 0.5}, truth = {0.3, 0.25, 0.45};
   const double mean = mean_e(truth, 20, [&](auto counts) {
@@ -103,12 +103,12 @@ TEST(Betting, BatchesAddUp) {
   EXPECT_EQ(once.log_e(), twice.log_e());
   EXPECT_EQ(sets_once.log_e(), sets_twice.log_e());
   EXPECT_EQ(twice.draws(), 350U);
-  // After the first batch the evidence was larger; the maximum remembers it.
+  // The evidence was larger after the first batch, and the maximum keeps that value.
   EXPECT_GT(twice.max_log_e(), twice.log_e());
   EXPECT_GT(sets_twice.max_log_e(), sets_twice.log_e());
 }
 
-// Ville: P(max E >= 100) <= 0.01 over 30 looks, judged by the exact binomial distribution of the
+// Ville: P(max E >= 100) <= 0.01 over 30 looks, tested by the exact binomial distribution of the
 // number of runs in which it happens. The same looks with a p-value at 0.01 break that bound.
 TEST(Betting, LookingOftenCostsNothing) {
   const std::vector<double> distribution = {0.4, 0.3, 0.2, 0.06, 0.04};
@@ -139,10 +139,11 @@ TEST(Betting, LookingOftenCostsNothing) {
   EXPECT_LT(binomial_upper_tail(by_p_value, kRuns, 0.01), kLevel) << by_p_value;
 }
 
-// Equal cells, every second one too heavy, total variation 0.02: the fixed test needs
-// lambda* / (4 TV^2) draws at 1e-12 and 1e-6, 1.08e5 for 10 cells and 1.79e5 for 100. Bets stop
-// when they know: half of the runs with less than 0.7 of that, all but one in some hundred with
-// less than 1.05 of it (the ratios measured for a test at 1e-12 and 1e-3, which needs fewer).
+// Equal cells, every second one too heavy, total variation 0.02. The fixed test needs lambda* / (4
+// TV^2) draws at 1e-12 and 1e-6: 1.08e5 for 10 cells and 1.79e5 for 100. Bets stop as soon as E is
+// large enough: half of the runs with less than 0.7 of these draws, and all but one in some hundred
+// with less than 1.05 of them (the ratios were measured for a test at 1e-12 and 1e-3, which needs
+// fewer).
 TEST(Betting, DirichletMixtureStopsEarly) {
   std::mt19937_64 generator(32);
   for (const std::size_t cells : {10U, 100U}) {
@@ -169,8 +170,8 @@ TEST(Betting, DirichletMixtureStopsEarly) {
   }
 }
 
-// The design's promise, at rates where a miss can be met: every distribution at that distance, in
-// the directions of cells against cells.
+// Tests the design's promise at rates at which misses occur: every distribution at that distance,
+// in the directions of cells against cells.
 TEST(Betting, DirichletMissesNoMoreThanItSays) {
   const std::vector<double> target = {0.3, 0.3, 0.4};
   const std::uint64_t draws = 400;
@@ -200,13 +201,13 @@ TEST(Betting, MoreDrawsFindLess) {
   double before = 1;
   for (const std::uint64_t draws : {100'000U, 1'000'000U, 10'000'000U, 100'000'000U}) {
     const double found = dirichlet_min_discrepancy(draws, distribution, 29, 1e-6);
-    EXPECT_LT(found, before / 2);  // sqrt(10) > 2: the rate of the root, except for the logarithm
+    EXPECT_LT(found, before / 2);  // sqrt(10) > 2: the root rate, except for the logarithm
     before = found;
   }
 }
 
-// One of 1024 lanes is never drawn, Zipf(1) over 131072 tokens: it has 4.3e-4 of the mass, and
-// E can not fall short, as no draw falls into it.
+// One of 1024 lanes is never drawn, with Zipf(1) over 131072 tokens. It has 4.3e-4 of the mass, and
+// E cannot fall short, because no draw falls into the lane.
 TEST(Betting, PortfolioFindsALostLane) {
   const std::vector<double> target = zipf_distribution(131072);
   std::vector<double> wrong = target;
@@ -224,7 +225,7 @@ TEST(Betting, PortfolioFindsALostLane) {
 
   BetPortfolio fair(target, directed_sets(target));
   fair.add(draw_counts(target, 100'000, generator));
-  EXPECT_LT(fair.log_e(), std::log(1e9));  // more with a rate of 1e-9
+  EXPECT_LT(fair.log_e(), std::log(1e9));  // exceeded with a rate of 1e-9
 }
 
 TEST(Betting, LossesFoundAreFound) {
@@ -232,7 +233,8 @@ TEST(Betting, LossesFoundAreFound) {
   const BetPortfolio portfolio(distribution, some_sets(4));
   ASSERT_EQ(portfolio.bets(), 5U);
   const double needed = -std::log(1e-6);
-  // Losing 0.05 takes 13.8 nats and the weights of it over 0.0513 a draw, 269 draws at the least.
+  // Losing 0.05 takes 13.8 nats plus the set's weights, over 0.0513 nats per draw: at least 269
+  // draws.
   EXPECT_EQ(portfolio.losses_found(10, needed), 0U);
   EXPECT_EQ(portfolio.losses_found(600, needed), 5U);
   BetPortfolio drawn(distribution, some_sets(4));
@@ -240,8 +242,8 @@ TEST(Betting, LossesFoundAreFound) {
   EXPECT_GE(drawn.log_e(), needed);
 }
 
-// P(L >= payment) <= rate, L the sum of ln(p' / p), by listing every outcome; at d = 1e-6 and 1e7
-// draws it is a thirtieth of a nat.
+// P(L >= payment) <= rate, where L is the sum of ln(p' / p), by listing every outcome. At d = 1e-6
+// and 1e7 draws the payment is a thirtieth of a nat.
 TEST(Betting, DistributionErrorPaymentCovers) {
   for (const double off : {0.05, 0.2}) {
     for (const double rate : {0.3, 0.01, 1e-4}) {
@@ -263,7 +265,7 @@ TEST(Betting, DistributionErrorPaymentCovers) {
   EXPECT_EQ(distribution_error_payment(1, 1, 10, 1e-12), std::numeric_limits<double>::infinity());
 }
 
-// A sampler in float32 whose weights are off by as much as it may be never wins from it.
+// A float32 sampler whose weights are off by the allowed error never wins from that.
 TEST(Betting, AllowedDistributionErrorsWinNothing) {
   const std::vector<double> target = {0.5, 0.3, 0.15, 0.05};
   const std::vector<double> error(4, 0.02);
@@ -301,8 +303,8 @@ TEST(Betting, RefusesWhatIsNoDistributionAndNoCount) {
   EXPECT_THROW(BetPortfolio(std::vector<double>{0.5, 0.5}, some_sets(3)), std::invalid_argument);
 }
 
-// Every token of the support is in its lanes, ranks and buckets; tokens without probability are
-// in no set; the special tokens are where they should be.
+// Every token of the support is in its lanes, ranks and buckets; tokens of probability 0 are in no
+// set; the special tokens are in the right sets.
 TEST(TokenSets, FollowTheDistribution) {
   std::vector<double> distribution = zipf_distribution(3000);
   for (std::size_t token = 3; token < 3000; token += 7) distribution[token] = 0;

@@ -1,7 +1,7 @@
-// Under the null every p-value is at least as large as a uniform one: P(p <= a) <= a for every a.
-// By listing every outcome of small distributions, so nothing here is left to chance.
+// Tests that p-values are at least as large as uniform ones under the null: P(p <= a) <= a for
+// every a. Lists every outcome of small distributions, so the tests are not random.
 //
-// Cannot see: an error that only large numbers of draws bring out; known_answers_test has those.
+// Not tested: errors that only appear with large numbers of draws; see known_answers_test.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -66,7 +66,8 @@ TEST(Calibration, BinomialPValueIsValid) {
     }
   }
   EXPECT_LE(worst, 1 + kRounding);
-  EXPECT_GT(worst, 0.5);  // each tail is used up to its half: not conservative by a factor
+  EXPECT_GT(worst, 0.5);  // each tail is used up to half of it, so it is not conservative by a
+                          // factor
 }
 
 TEST(Calibration, BinomialPValueOfCertainOutcomes) {
@@ -104,8 +105,9 @@ TEST(Calibration, ExactMultinomialPValueIsExact) {
   EXPECT_GE(worst, 1 - kRounding);  // P(p <= a) == a at every atom a: exact, not only valid
 }
 
-// Why Pearson's p-value does not decide: at small expected counts its false alarms are many times
-// too many, and this is how many in one small case. (Two draws of a token of 1 in 100 suffice.)
+// This is why Pearson's p-value does not decide: at small expected counts it gives many times too
+// many false alarms. The test measures how many in one small case. (Two draws of a token of 1 in
+// 100 suffice.)
 TEST(Calibration, ChiSquaredPValueIsNotValidForSmallExpectedCounts) {
   const double worst =
       worst_ratio_over_distributions([](auto counts, const std::vector<double>& distribution) {
@@ -132,7 +134,7 @@ TEST(Calibration, ClopperPearsonCovers) {
 }
 
 TEST(Calibration, TotalVariationIntervalCovers) {
-  // The sampler's distribution is each of the distributions, the target each other one of its size.
+  // Each distribution in turn is the sampler's, and each other one of its size the target.
   for (const double rate : {0.5, 0.1, 0.01}) {
     for (const auto& truth : kDistributions) {
       for (const auto& target : kDistributions) {
@@ -164,9 +166,8 @@ TEST(Calibration, TotalVariationSlackIsRarelyExceeded) {
   }
 }
 
-// 1000 equal cells and 100 draws: whatever comes out, at least 900 cells are empty, and the
-// observed distribution is 0.9 or more away from the right one it was drawn from. No bound may hold
-// that against it.
+// With 1000 equal cells and 100 draws, at least 900 cells are empty, so the observed distribution
+// is always at least 0.9 away from the right one. No bound may take that as evidence.
 TEST(Calibration, ManyCellsAndFewDrawsProveNothing) {
   const std::vector<double> distribution(1000, 0.001);
   std::vector<std::uint64_t> counts(1000, 0);
@@ -178,7 +179,7 @@ TEST(Calibration, ManyCellsAndFewDrawsProveNothing) {
   EXPECT_EQ(goodness_of_fit(counts, distribution).g_p_bound, 1);
 }
 
-// Two independent binomial tests: all pairs of outcomes.
+// Two independent binomial tests, with all pairs of outcomes.
 TEST(Calibration, CombinationsAreValid) {
   std::vector<Atom> fisher, bonferroni, global;
   const std::array<double, 2> first = {0.3, 0.7}, second = {0.5, 0.5};
@@ -195,7 +196,7 @@ TEST(Calibration, CombinationsAreValid) {
   EXPECT_LE(worst_ratio(global), 1 + kRounding);
 }
 
-// G from its definition, term by term in long double, against the form that does not cancel.
+// Compares G by its definition, term by term in long double, with the form that does not cancel.
 TEST(Calibration, GoodnessOfFitIsItsDefinition) {
   const std::vector<double> distribution = {0.4, 0.3, 0.2, 0.1};
   for_each_outcome(distribution, 12, [&](std::span<const std::uint64_t> counts, double) {
@@ -208,7 +209,7 @@ TEST(Calibration, GoodnessOfFitIsItsDefinition) {
       pearson += (observed - expected) * (observed - expected) / expected;
       distance += std::abs(observed - expected) / 24;
     }
-    // The terms of the definition are below 24 ln(10) * 4 < 2^8 and lose 2^-53 of that each.
+    // The terms of the definition are below 24 ln(10) * 4 < 2^8, and each loses 2^-53 of that.
     EXPECT_LE(std::abs(fit.g - static_cast<double>(g)), 0x1p-42);
     EXPECT_LE(std::abs(fit.chi_squared - static_cast<double>(pearson)), 0x1p-42);
     EXPECT_LE(std::abs(fit.total_variation - static_cast<double>(distance)), 0x1p-42);

@@ -1,4 +1,4 @@
-// The twins: what a test finds is what it says it finds, and numbers of draws are not wasted.
+// Tests of the twins: tests find what their twins promise, and numbers of draws are not wasteful.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -15,8 +15,8 @@ namespace {
 constexpr std::array<double, 4> kRates = {1e-12, 1e-9, 1e-6, 1e-3};
 constexpr std::array<double, 6> kDiscrepancies = {1e-4, 1e-3, 0.01, 0.02, 0.1, 0.3};
 
-// min_discrepancy(min_num_samples(d)) is at most d, and at least d / 2: the draws asked for are
-// enough, and not four times too many.
+// Expects min_discrepancy(min_num_samples(d)) to be at most d and at least d / 2: enough draws, and
+// at most four times too many.
 template <class MinNumSamples, class MinDiscrepancy>
 void expect_design_is_sound(const MinNumSamples& min_num_samples,
                             const MinDiscrepancy& min_discrepancy) {
@@ -67,8 +67,8 @@ TEST(Design, BinomialIsSound) {
   }
 }
 
-// The probabilities that binomial_detectable names are found with the rate it says, by the exact
-// power; the ones just inside are not.
+// By the exact power, the probabilities that binomial_detectable names are found with the stated
+// rate, and the ones just inside are not.
 TEST(Design, BinomialDetectableIsWhereThePowerIsReached) {
   for (const std::uint64_t trials : {50U, 1000U, 1000000U}) {
     for (const double p : {0.0, 0.001, 0.2, 0.5, 1.0}) {
@@ -76,7 +76,7 @@ TEST(Design, BinomialDetectableIsWhereThePowerIsReached) {
         for (const double pass : kRates) {
           SCOPED_TRACE(testing::Message() << trials << " " << p << " " << fail << " " << pass);
           const DetectableProbabilities found = binomial_detectable(trials, p, fail, pass);
-          // 1 - power is computed from the power, to 2^-53 of 1: 1e-3 of a miss rate of 1e-12.
+          // 1 - power has an absolute error of 2^-53, which is 1e-3 of a miss rate of 1e-12.
           const double rounding = 1e-3;
           const double step = 0x1p-26;  // far outside the bracket of 4 ulp
           if (found.above) {
@@ -95,7 +95,7 @@ TEST(Design, BinomialDetectableIsWhereThePowerIsReached) {
   }
 }
 
-// Power from its definition: the mass, under the actual distribution, of the outcomes with small
+// Power by its definition: the mass, under the actual distribution, of the outcomes with small
 // p-values.
 TEST(Design, BinomialPowerIsItsDefinition) {
   for (const double p : {0.05, 0.4}) {
@@ -112,19 +112,19 @@ TEST(Design, BinomialPowerIsItsDefinition) {
 }
 
 TEST(Design, BinomialFindsNothingWithoutDraws) {
-  // 40 draws of a fair coin: even 40 heads have p = 2^-39 > 1e-12; 41 have less.
+  // 40 draws of a fair coin: even 40 heads have p = 2^-39 > 1e-12; 41 heads have less.
   EXPECT_EQ(binomial_min_discrepancy(40, 0.5, 1e-12, 1e-6),
             std::numeric_limits<double>::infinity());
   EXPECT_LE(binomial_min_discrepancy(41, 0.5, 1e-12, 1e-6), 0.5);
-  // A rare token: its absence is not found in 1e6 draws (e^-10), its excess is.
+  // In 1e6 draws the absence of a rare token is not found (e^-10), but its excess is.
   const DetectableProbabilities rare = binomial_detectable(1000000, 1e-5, 1e-12, 1e-6);
   EXPECT_FALSE(rare.below);
   EXPECT_TRUE(rare.above);
   EXPECT_EQ(binomial_power(1000000, 1e-5, 0, 1e-12), 0);
 }
 
-// Two draws at 0.52: two of two are no alarm (2 * 0.27 > 1/2), none of two is (2 * 0.23). So no
-// excess is found, and the discrepancy must be one that no excess has: above 0.48.
+// Two draws at 0.52: two of two are no alarm (2 * 0.27 > 1/2), none of two is (2 * 0.23). No excess
+// is found, so the discrepancy must be larger than any excess, 0.48.
 TEST(Design, BinomialDiscrepancyLeavesNoRoomOnTheSideThatIsNotFound) {
   for (const double p : {0.52, 0.48}) {
     const DetectableProbabilities found = binomial_detectable(2, p, 0.5, 0.5);
@@ -144,7 +144,7 @@ TEST(Design, DkwmIsTheCriticalDistanceAndAMargin) {
 }
 
 TEST(Design, DkwmMissesNoMoreThanItSays) {
-  // Two cells: the distance of the distribution functions is that of the first probability.
+  // With two cells, the distance of the distribution functions is that of the first probability.
   const std::vector<double> target = {0.5, 0.5};
   for (const double fail : {0.1, 1e-3}) {
     for (const double pass : {0.1, 1e-3}) {
@@ -185,7 +185,7 @@ TEST(Design, GMissesNoMoreThanItSays) {
   }
 }
 
-// The chi-squared design is a limit, so its miss rate is measured: 4000 runs of the distribution
+// The chi-squared design is asymptotic, so its miss rate is measured: 4000 runs of the distribution
 // that is hardest to find (every cell off by the same factor), at a miss rate of one in ten.
 TEST(Design, ChiSquaredMissesAboutAsOftenAsItSays) {
   const std::vector<double> target(10, 0.1);

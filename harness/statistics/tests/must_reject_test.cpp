@@ -1,8 +1,7 @@
-// Wrong distributions that must be found, at the draws that the design declares for their
-// discrepancy, at the rates of a gate; and the right distribution at the same draws, which must
-// pass.
+// Tests that wrong distributions are found at the draws that the design states for their
+// discrepancy, at the rates of a gate, and that the right distribution passes at the same draws.
 //
-// The draws are fixed by their seeds. A wrong distribution passes a test with a rate of 1e-6.
+// The seeds are fixed. A wrong distribution passes a test with a rate of 1e-6.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,12 +22,12 @@ struct Fault {
   std::vector<double> distribution;
 };
 
-// Zipf(1) with one thing wrong each.
+// Returns variants of Zipf(1), each with one fault.
 std::vector<Fault> faults() {
   const std::vector<double> target = zipf_distribution(kVocab);
   std::vector<Fault> all;
 
-  std::vector<double> scaled = target;  // the largest token, 0.9 times as likely as it should be
+  std::vector<double> scaled = target;  // the largest token is 0.9 times as likely
   scaled[0] *= 0.9;
   all.push_back({"scaled by 0.9", normalized(scaled)});
 
@@ -46,7 +45,7 @@ std::vector<Fault> faults() {
   return all;
 }
 
-// The distribution over the pooled cells.
+// Returns the distribution over the pooled cells.
 std::vector<double> pooled_distribution(const Pooling& pooling,
                                         const std::vector<double>& distribution) {
   std::vector<double> cells(pooling.probability.size(), 0.0);
@@ -92,7 +91,8 @@ TEST(MustReject, ByChiSquared) {
     const double dof = static_cast<double>(pooling.probability.size()) - 1;
     const double distance =
         total_variation(pooled_distribution(pooling, fault.distribution), pooling.probability);
-    // At least the draws that keep 400 expected in every cell, or its p-value means nothing.
+    // At least as many draws as give 400 expected per cell, because the p-value is invalid below
+    // that.
     const std::uint64_t draws =
         std::max<std::uint64_t>(100000, chi_squared_min_num_samples(distance, dof, kFail, kPass));
     const auto p_value = [&](const std::vector<double>& distribution) {
@@ -120,7 +120,7 @@ TEST(MustReject, ByDkwm) {
   }
 }
 
-// One bucket each: the scaled token, the tail, the swapped token, the upper half of the ranks.
+// One bucket per fault: the scaled token, the tail, the swapped token, the upper half of the ranks.
 TEST(MustReject, ByBinomial) {
   const std::vector<double> target = zipf_distribution(kVocab);
   const std::vector<std::pair<std::size_t, std::size_t>> buckets = {
@@ -171,7 +171,7 @@ TEST(MustReject, TotalVariationIntervalExcludesZero) {
   }
 }
 
-// Stratified draws: every cell has what it should have, to the last draw. Too good to be true.
+// Stratified draws give every cell exactly its expected count, which is too good to be true.
 TEST(MustReject, TooGood) {
   const std::vector<double> target(64, 1.0 / 64);
   const std::vector<std::uint64_t> stratified(64, 1000);
@@ -181,7 +181,7 @@ TEST(MustReject, TooGood) {
   EXPECT_GT(goodness_of_fit(fair, target).chi_squared_too_good, kFail);
 }
 
-// A small bias in each of many cases: none is visible alone, together they are.
+// A small bias in each of many cases is invisible alone, but visible in all together.
 TEST(MustReject, ASmallBiasEverywhereIsFoundByFisher) {
   const std::vector<double> p_values(500, 0.05);
   EXPECT_EQ(bonferroni_p_value(p_values), 1);
@@ -189,7 +189,7 @@ TEST(MustReject, ASmallBiasEverywhereIsFoundByFisher) {
   EXPECT_LE(global_p_value(p_values), kFail);
 }
 
-// 6 cells, 200 draws: the largest support that is listed in full.
+// 6 cells and 200 draws, the largest support whose outcomes are all listed.
 TEST(MustReject, ByExactMultinomial) {
   const std::vector<double> target = {0.3, 0.25, 0.2, 0.1, 0.1, 0.05};
   const std::vector<double> actual = {0.05, 0.1, 0.1, 0.2, 0.25, 0.3};

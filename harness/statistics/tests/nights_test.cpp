@@ -1,5 +1,5 @@
-// Evidence over nights: mean 1 under the null, Ville's bound over the whole sequence, and faults
-// that no night finds by itself.
+// Tests of evidence over nights: mean 1 under the null, Ville's bound over the whole sequence, and
+// faults that no single night finds.
 #include "harness/statistics/nights.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace fairdraw::statistics {
 namespace {
 
 const double kLn20 = std::log(20.0);
-// A test that is right fails with this probability, over all its seeds; the seeds are fixed.
+// Probability that a right test fails, over all its seeds; the seeds are fixed.
 constexpr double kNever = 1e-9;
 
 CellsOfNights cells(std::vector<double> probability) {
@@ -26,10 +26,11 @@ CellsOfNights cells(std::vector<double> probability) {
 }
 
 TEST(Nights, CalibratedPValuesHaveMeanOne) {
-  // The mean of kappa p^(kappa - 1) over kappa has the integral (p - 1) / ln p from 0 to p, 1 at 1.
+  // The mean of kappa p^(kappa - 1) over kappa has the integral (p - 1) / ln p from 0 to p; it is 1
+  // at 1.
   const auto integral = [](double p) { return p < 1 ? (p - 1) / std::log(p) : 1; };
   for (double a = 0x1p-60; a < 1; a *= 2) {
-    // Simpson's rule on 256 intervals: its error is below h^4 / 180 times the fourth derivative,
+    // Simpson's rule on 256 intervals. Its error is below h^4 / 180 times the fourth derivative,
     // which is at most 24 e(a) / a^4 here; with h = a / 256 that is 2^-34 of the integral.
     constexpr int kIntervals = 256;
     double sum = 0;
@@ -47,7 +48,8 @@ TEST(Nights, CalibratedPValuesHaveMeanOne) {
   EXPECT_THROW(p_to_log_e(1.5), std::invalid_argument);
 }
 
-// Every outcome of three nights: the mean of M_T is 1, whatever the counts of the nights before.
+// Over every outcome of three nights, the mean of M_T is 1, whatever the counts of earlier nights
+// are.
 TEST(Nights, CountsHaveMeanOne) {
   const std::vector<double> probability = {0.2, 0.3, 0.5};
   double mean = 0;
@@ -93,11 +95,11 @@ TEST(Nights, NullSequencesKeepToVillesBound) {
   }
   EXPECT_GT(binomial_upper_tail(by_counts, kSequences, 0.05), kNever) << by_counts;
   EXPECT_GT(binomial_upper_tail(by_p_values, kSequences, 0.05), kNever) << by_p_values;
-  EXPECT_GT(each_night, kSequences / 2);  // 1 - 0.95^40 = 0.87 of them: what the bound prevents
+  EXPECT_GT(each_night, kSequences / 2);  // 1 - 0.95^40 = 0.87 of them; the bound prevents this
 }
 
-// A bias of a fifth of what a night finds: in the counts of 150 nights, and in no product of
-// e-values that start afresh.
+// A bias of a fifth of what one night finds shows in the counts of 150 nights, but not in a product
+// of e-values that start afresh.
 TEST(Nights, CountsFindWhatNoNightFinds) {
   const std::vector<double> probability(10, 0.1);
   std::vector<double> biased;
@@ -120,7 +122,7 @@ TEST(Nights, CountsFindWhatNoNightFinds) {
   ASSERT_GT(found, 0);
   EXPECT_LT(in_a_night, needed / 2);
   EXPECT_LT(log_e_of_nights(fresh), needed / 2);
-  // The design, which holds with probability 1 - 1e-6, promised no more than that many.
+  // The design, which holds with probability 1 - 1e-6, promised at most that many nights.
   CellsOfNights designed = cells(probability);
   designed.counts.assign(150, std::vector<std::uint64_t>(10, 300));
   EXPECT_LE(nights_min_discrepancy(designed, 1e-13, needed, 1e-6), 0.02);
@@ -128,8 +130,8 @@ TEST(Nights, CountsFindWhatNoNightFinds) {
   EXPECT_GT(nights_min_discrepancy(designed, 1e-13, needed, 1e-6), 0.1);
 }
 
-// A fault that comes in night 61 is found by a bet that starts then: what was lost until then on
-// nights without one is not lost by it.
+// A fault that begins in night 61 is found by a bet that starts then, because that bet has lost
+// nothing on the nights before.
 TEST(Nights, AFaultThatComesLaterIsFound) {
   std::mt19937_64 generator(11);
   std::vector<double> log_e;
@@ -137,22 +139,22 @@ TEST(Nights, AFaultThatComesLaterIsFound) {
   EXPECT_LT(std::accumulate(log_e.begin(), log_e.end(), 0.0), -10);
   log_e.push_back(p_to_log_e(1e-9));
   log_e.push_back(p_to_log_e(1e-9));
-  // Each is e^20.7 / 20.7^2 = 2.3e6 to 1, and the bet has 1 / (61 * 62) of the money.
+  // Each night pays e^20.7 / 20.7^2 = 2.3e6 to 1, and the bet has 1 / (61 * 62) of the money.
   EXPECT_GT(log_e_of_nights(log_e), 2 * 14.6 - std::log(61.0 * 62));
 }
 
-// A sampler that is right within its rounding stays below 1 to 1.
+// A sampler that is right within its rounding gains nothing.
 TEST(Nights, RoundingIsPaidFor) {
   CellsOfNights nights = cells({0.5, 0.5});
   nights.relative_error = 1e-3;
   nights.chi_squared_error = 1e-6;
   for (int night = 0; night < 20; ++night) {
-    nights.counts.push_back({50'050'000, 49'950'000});  // 1 + 1e-3 to 1 - 1e-3, exactly
+    nights.counts.push_back({50'050'000, 49'950'000});  // factors 1 + 1e-3 and 1 - 1e-3, exactly
   }
   EXPECT_LT(log_e_of_nights(nights, 1e-13), std::log(1e12));
   nights.relative_error = nights.chi_squared_error = 0;
   EXPECT_GT(log_e_of_nights(nights, 1e-13),
-            500);  // 2e9 draws * 2 * (5e-4)^2 = 1000 nats, less the price
+            500);  // 2e9 draws * 2 * (5e-4)^2 = 1000 nats, minus the price
 }
 
 }  // namespace

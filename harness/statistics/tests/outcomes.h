@@ -1,5 +1,5 @@
-// What the tests of this folder share: every outcome of a small distribution, and draws from a
-// large one.
+// Shared by the tests of this folder: every outcome of a small distribution, and draws from a large
+// one.
 #pragma once
 
 #include <algorithm>
@@ -35,17 +35,18 @@ void for_each_outcome(std::span<const double> distribution, std::uint64_t draws,
   extend(extend, 0, draws, 1.0);
 }
 
-/// A value of a statistic with its probability.
+/// A value of a statistic, with its probability.
 struct Atom {
   double value = 0;
   double probability = 0;
 };
 
-/// Plain sums of up to this many terms below 1 are off by at most terms * 2^-53, relatively; so
+/// Plain sums of up to this many terms below 1 are off by at most terms * 2^-53, relatively, and so
 /// are products of up to 400 factors. 2^-30 is above both for every enumeration here (< 2^22).
 inline constexpr double kRounding = 0x1p-30;
 
-/// Largest of P(value <= a) / a over all a, for the atoms of a p-value: at most 1 when it is valid.
+/// Returns the largest P(value <= a) / a over all a, for the atoms of a p-value. It is at most 1 if
+/// the p-value is valid.
 inline double worst_ratio(std::vector<Atom> atoms) {
   std::sort(atoms.begin(), atoms.end(),
             [](const Atom& a, const Atom& b) { return a.value < b.value; });
@@ -60,12 +61,13 @@ inline double worst_ratio(std::vector<Atom> atoms) {
   return worst;
 }
 
-/// Uniform on [0, 1) from the generator's top 53 bits: the same on every standard library.
+/// Returns a uniform number in [0, 1) from the generator's top 53 bits, the same with every
+/// standard library.
 inline double uniform(std::mt19937_64& generator) {
   return static_cast<double>(generator() >> 11) * 0x1p-53;
 }
 
-/// Counts of `draws` draws from `distribution` by inverse transform.
+/// Returns counts of `draws` draws from `distribution`, by inverse transform.
 inline std::vector<std::uint64_t> draw_counts(std::span<const double> distribution,
                                               std::uint64_t draws, std::mt19937_64& generator) {
   std::vector<double> upto;
@@ -80,7 +82,7 @@ inline std::vector<std::uint64_t> draw_counts(std::span<const double> distributi
   return counts;
 }
 
-/// Zipf(1) over `size` tokens.
+/// Returns Zipf(1) over `size` tokens.
 inline std::vector<double> zipf_distribution(std::size_t size) {
   std::vector<double> distribution(size);
   double sum = 0;
@@ -89,7 +91,7 @@ inline std::vector<double> zipf_distribution(std::size_t size) {
   return distribution;
 }
 
-/// `distribution` times 1 / its sum.
+/// Returns `distribution` divided by its sum.
 inline std::vector<double> normalized(std::vector<double> distribution) {
   double sum = 0;
   for (const double p : distribution) sum += p;

@@ -16,7 +16,7 @@ double sum_of(const std::vector<double>& values) {
 }
 
 TEST(Pooling, ClosesACellWhenItsExpectedCountIsReached) {
-  // 1000 draws, 100 a cell: 0.5 alone, 0.2 alone, 0.09 + 0.09, and 0.08 + 0.04, in order of size.
+  // 1000 draws, 100 per cell: 0.5 alone, 0.2 alone, 0.09 + 0.09, and 0.08 + 0.04, in order of size.
   const std::vector<double> distribution = {0.09, 0.5, 0.0, 0.08, 0.09, 0.2, 0.04};
   const Pooling pooling = pool_by_probability(distribution, 1000, 100);
   const std::vector<std::uint32_t> cells = {2, 0, kNoCell, 3, 2, 1, 3};
@@ -67,7 +67,8 @@ TEST(Pooling, CellsAreFullFewAndAddUpToOne) {
           EXPECT_LE(pooling.probability.size(), max_cells);
         }
         EXPECT_GE(pooling.smallest_expected, 400);
-        // The cells' masses are those of their tokens, and cells go down in the token's size.
+        // The cells' masses are the sums of their tokens', and cells are in descending order of
+        // token size.
         std::vector<double> mass(pooling.probability.size(), 0.0);
         for (std::size_t i = 0; i < vocab; ++i) {
           ASSERT_LT(pooling.cell_of[i], mass.size());
@@ -85,8 +86,8 @@ TEST(Pooling, CellsAreFullFewAndAddUpToOne) {
 }
 
 TEST(Pooling, AFullSetOfCellsIsUsedWhereTheDistributionAllows) {
-  // 131072 tokens of a Zipf distribution: the largest has 8% of the mass, more than 1/32; the
-  // others share.
+  // 131072 tokens of a Zipf distribution: the largest has 8% of the mass, more than 1/32, and the
+  // others share cells.
   EXPECT_EQ(pool_by_probability(zipf_distribution(131072), 1000000, 400, 32).probability.size(),
             32U);
   const std::vector<double> flat(64, 0.015625);

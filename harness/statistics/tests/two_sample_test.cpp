@@ -1,4 +1,5 @@
-// Two samples: against enumerations that know every probability, and the rates that are promised.
+// Compares the two-sample tests with enumerations that know every probability, and with their
+// promised rates.
 #include "harness/statistics/two_sample.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +27,7 @@ double binomial(std::uint64_t n, std::uint64_t k, double p) {
 }
 
 TEST(TwoSampleSet, IsFishersTestOfTheTeaCups) {
-  // Fisher 1935: 3 of 4 against 1 of 4. Of 70 choices 16 + 1 are that good.
+  // Fisher 1935: 3 of 4 against 1 of 4. Of 70 choices, 16 + 1 are at least that good.
   EXPECT_NEAR(two_sample_set_p_value(3, 4, 1, 4), 2 * 17.0 / 70, 1e-12);
   EXPECT_NEAR(two_sample_set_p_value(1, 4, 3, 4), 2 * 17.0 / 70, 1e-12);
   EXPECT_NEAR(two_sample_set_p_value(4, 4, 0, 4), 2 * 1.0 / 70, 1e-13);
@@ -36,7 +37,7 @@ TEST(TwoSampleSet, IsFishersTestOfTheTeaCups) {
 }
 
 TEST(TwoSampleSet, AccusesEqualDistributionsNoMoreOftenThanItSays) {
-  // Every pair of counts of 9 and 7 draws, under one distribution.
+  // Every pair of counts of 9 and 7 draws from the same distribution.
   for (const double p : {0.05, 0.3, 0.5, 0.9}) {
     for (const double level : {0.3, 0.1, 0.01, 1e-4}) {
       double rate = 0;
@@ -54,7 +55,7 @@ TEST(TwoSampleSet, AccusesEqualDistributionsNoMoreOftenThanItSays) {
 TEST(TwoSampleSet, AccusesDistributionsWithinTheOddsRatioNoMoreOftenThanItSays) {
   const double odds = 1.5;
   for (const double p : {0.1, 0.5}) {
-    const double tilted = odds * p / (1 - p + odds * p);  // odds 1.5 times those of p
+    const double tilted = odds * p / (1 - p + odds * p);  // 1.5 times the odds of p
     for (const double level : {0.3, 0.1, 0.01}) {
       double rate = 0;
       for (std::uint64_t a = 0; a <= 9; ++a) {
@@ -66,17 +67,17 @@ TEST(TwoSampleSet, AccusesDistributionsWithinTheOddsRatioNoMoreOftenThanItSays) 
       EXPECT_LE(rate, level * (1 + 1e-9)) << p;
     }
   }
-  // It is a payment: never less than without.
+  // The odds ratio is an allowance, so it never lowers the p-value.
   EXPECT_GT(two_sample_set_p_value(9, 20, 1, 20, 1.1), two_sample_set_p_value(9, 20, 1, 20));
 }
 
 TEST(TwoSampleSet, SeesALostLaneInItsFirstCounts) {
   // 195 draws of a lane in one sample, none in the other: below 2^-195 on either side, because
-  // draws without replacement miss more surely than coins: C(2n - s, n) / C(2n, n) <= 2^-s.
+  // draws without replacement miss more surely than coin flips: C(2n - s, n) / C(2n, n) <= 2^-s.
   const double p_value = two_sample_set_p_value(195, 200'000, 0, 200'000);
   EXPECT_LE(p_value, 2 * std::pow(0.5, 195));
   EXPECT_GT(p_value, 2 * std::pow(0.49, 195));
-  // Deviations of the size of noise are none: one standard deviation, sqrt(s / 4).
+  // A deviation of one standard deviation, sqrt(s / 4), is noise.
   EXPECT_GT(two_sample_set_p_value(100'500, 1'000'000, 100'000, 1'000'000), 0.1);
 }
 
@@ -90,7 +91,7 @@ TEST(TwoSampleSet, RefusesWhatItCannotCount) {
 }
 
 TEST(TwoSampleDistance, AccusesEqualDistributionsNoMoreOftenThanItSays) {
-  // Two cells, every pair of counts of 40 and 30 draws.
+  // Two cells, and every pair of counts of 40 and 30 draws.
   for (const double p : {0.1, 0.5}) {
     for (const double level : {0.3, 0.1, 0.01}) {
       const double critical = two_sample_critical_distance(2, 40, 30, 0, level);
@@ -108,7 +109,8 @@ TEST(TwoSampleDistance, AccusesEqualDistributionsNoMoreOftenThanItSays) {
 }
 
 TEST(TwoSampleDistance, FindsWhatItSaysItFinds) {
-  // Two cells whose distributions lie the stated distance apart: missed no more often than stated.
+  // Two cells whose distributions are the stated distance apart are missed at most as often as
+  // stated.
   const double discrepancy = two_sample_min_discrepancy(2, 200, 200, 0, 0.01, 0.01);
   ASSERT_LT(discrepancy, 0.5);
   const double critical = two_sample_critical_distance(2, 200, 200, 0, 0.01);
