@@ -6,7 +6,7 @@
 //
 //   top n: the n largest group maxima are n different values of the row, so the n-th largest
 //     maximum bounds the n-th largest value from below. Blocks that reach it are collected and the
-//     n-th is selected, as for top_k. If the filters left a list that holds n values, that is
+//     n-th is selected, as for top_k. If the filters left a list that holds n values, that list is
 //     searched instead. Then the blocks that reach the threshold are turned into bits, and the bits
 //     into ids; n entries are sorted. No step grows with the number of ties.
 //   rank: read from the top n if the token is among them, otherwise counted in the blocks that
