@@ -13,7 +13,7 @@ function(run)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-# A static library with sanitizers in it wants them in the program too.
+# A static library built with sanitizers needs them in the program too.
 set(flags "")
 if(sanitize)
   set(flags "-fsanitize=${sanitize}")
