@@ -98,8 +98,7 @@ Error check_result(const SampleRequest& request, const SampleResult& result, boo
 
 Error check_logprobs(const SampleRequest& request, const LogprobsResult& result);
 
-/// Leaves of a request the values that raw modes of log_probabilities report: no processing, no
-/// filter.
+/// Removes processing and filters from a request, for raw modes of log_probabilities.
 void remove_filters(SampleRequest& request);
 /// Checks that there is one token per sample of each output. Precondition: the request was checked.
 Error check_token_ids(const SampleRequest& request, const View<const std::int32_t>& token_ids);

@@ -10,7 +10,7 @@ struct FilterOptions {
   FilterOrder filter_order = FilterOrder::top_k_first;
   bool from_probs = false;
   bool top_k_1_keeps_ties = false;  ///< for the mask and renorm operations
-  /// Whether only draws are requested: then a row that draws by proposals needs no threshold.
+  /// True if only draws are requested: then a row that draws by proposals needs no threshold.
   bool draws_alone = false;
 };
 

@@ -1,5 +1,5 @@
 // The floating-point environment that the specification requires: round to nearest, subnormals
-// kept. The guard's end restores the caller's settings (FTZ, DAZ, a rounding mode, unmasked
+// kept. The guard's destructor restores the caller's settings (FTZ, DAZ, a rounding mode, unmasked
 // exceptions).
 #pragma once
 

@@ -44,8 +44,7 @@ struct BatchSlots {
   std::uint64_t entries = 0;  ///< number of entry numbers given to requests (SlotArrays::entry)
   std::uint64_t changes = 0;  ///< number of changes of the slots' contents
   std::uint64_t bitmask_changes = 0;  ///< number of changes of the whole bitmask
-  bool is_mirrored = false;  ///< whether one copy supplies tokens, which a second copy would not
-                             ///< receive
+  bool is_mirrored = false;           ///< one copy supplies tokens; a second would miss them
 
   std::int64_t words() const { return words_of(options.vocab); }
   bool is_slot(std::int32_t slot) const { return slot >= 0 && slot < options.capacity; }

@@ -86,8 +86,7 @@ Error read_offsets(const RowsView& logits, View<const Offset> offsets, const Bat
   std::uint64_t before = 0;
   for (std::int64_t i = 0; i < offsets.size; ++i) {
     const auto most = static_cast<std::uint64_t>(i == 0 ? 0 : logits.rows);
-    const auto offset = static_cast<std::uint64_t>(offsets.data[i]);  // a negative offset wraps
-                                                                      // beyond any row
+    const auto offset = static_cast<std::uint64_t>(offsets.data[i]);  // if negative: wraps
     if (offset < before || offset > most) {
       return out_of_range("logit_offsets[" + std::to_string(i) + "]",
                           std::to_string(offsets.data[i]),

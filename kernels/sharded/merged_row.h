@@ -277,8 +277,7 @@ class MergedRow {
   std::vector<std::int32_t> ranks_;
 
   Question question_;
-  std::vector<std::vector<DrawnToken>> records_;  // by token, while the masses above them are asked
-                                                  // for
+  std::vector<std::vector<DrawnToken>> records_;  // per token, until masses are known
   std::vector<std::size_t> asked_;                // tokens whose ranks the question asks for
 };
 

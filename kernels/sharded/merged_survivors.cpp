@@ -190,7 +190,7 @@ std::optional<MergedRow::Place> MergedRow::place_of(const TokenWords& words,
   const auto found =
       std::upper_bound(parts_.begin(), parts_.end(), place,
                        [](uint128_t value, const Part& part) { return value < part.end; });
-  if (found == parts_.end()) return std::nullopt;  // only with invalid blocks
+  if (found == parts_.end()) return std::nullopt;  // possible only with invalid blocks
   return Place{&*found, place - (found == parts_.begin() ? uint128_t{0} : std::prev(found)->end)};
 }
 
@@ -283,7 +283,7 @@ void MergedRow::take_tokens(const DrawTokens& question,
     const std::size_t t = question.draws[i].token;
     records_[t] = records_of(question, i, answers);
     if (records_[t].empty()) {
-      if (!proposes()) continue;  // only with invalid blocks
+      if (!proposes()) continue;  // possible only with invalid blocks
       ask_for_row();
       return;
     }
@@ -363,7 +363,7 @@ const MergedRow::KnownValue& MergedRow::drawn(const Pool& pool, std::uint64_t wo
 /// Draws from the survivors. Precondition: all of them are known.
 void MergedRow::draw_known() {
   const Pool pool = survivors();
-  if (pool.prefix.empty() || pool.prefix.back() == 0) {  // only with invalid blocks
+  if (pool.prefix.empty() || pool.prefix.back() == 0) {  // possible only with invalid blocks
     tokens_.assign(words_.size(), {});
     return;
   }
@@ -375,7 +375,7 @@ void MergedRow::draw_known() {
 /// Draws by proposals. Precondition: the whole row is known.
 void MergedRow::propose_known() {
   const Pool all = survivors(), tiles = tiles_kept();
-  if (all.values.empty()) {  // only with invalid blocks
+  if (all.values.empty()) {  // possible only with invalid blocks
     tokens_.assign(words_.size(), {});
     return;
   }

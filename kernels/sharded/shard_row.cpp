@@ -298,7 +298,7 @@ void ShardRow::answer_draws(const MergedRow& row, const DrawTokens& question, st
       const std::optional<uint128_t> place = row.place_in_shard(asked.token, attempt, shard_);
       if (!place) continue;
       const auto found = std::upper_bound(prefix.begin(), prefix.end(), *place);
-      if (found == prefix.end()) continue;  // only with invalid blocks
+      if (found == prefix.end()) continue;  // possible only with invalid blocks
       const uint128_t in_front = found == prefix.begin() ? uint128_t{0} : *std::prev(found);
       const auto tile = static_cast<std::size_t>(found - prefix.begin());
       // Below the tile's sum, so 64 bits suffice.
@@ -337,7 +337,7 @@ void ShardRow::answer_sums(const MergedRow& row, const SumAbove& question, std::
     for (std::int64_t id = begin; id < end; ++id) {
       const float x = values_[id - all_.begin];
       const std::int32_t key = order_key(x), largest = row.cut_tile_of(id).key;
-      if (key <= least || key > largest) continue;  // the second only with invalid blocks
+      if (key <= least || key > largest) continue;  // > largest: an invalid block
       const double octave = cpu::octaves_by(row.rule(), from_order_key(largest)).whole;
       const uint128_t weight = row_weight(tile_weight(cpu::octaves_by(row.rule(), x), octave),
                                           row_shift(row.octave(), octave));

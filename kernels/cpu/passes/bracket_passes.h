@@ -17,7 +17,7 @@ namespace fairdraw::cpu {
 struct BracketBounds {
   float from = 0;  ///< values below do not count; at least the smallest allowed value
   float low = 0;   ///< the bracket is [low, high]; low >= from
-  float high = 0;  ///< high >= from; lists nothing where low > high
+  float high = 0;  ///< high >= from; the list is empty if low > high
 };
 
 /// Results of `measure`: one array each with a value per tile, and the list.
@@ -25,7 +25,7 @@ struct MeasuredTiles {
   std::int32_t* keys;        ///< order_key of the largest allowed value; kEmptyTileKey without one
   std::uint64_t* sums;       ///< weights v of the values >= from
   std::uint64_t* above;      ///< weights v of the values > high
-  std::uint32_t* run_begin;  ///< where the tile's values begin in `list`
+  std::uint32_t* run_begin;  ///< begin of the tile's values in `list`
   float* list;  ///< the values in [low, high], in order; capacity n + kSlack of passes.h
 };
 

@@ -182,9 +182,9 @@ struct RowKind {
   using Value = Value_;
   static constexpr bool kMasked = kMasked_;
   static constexpr bool kFromProbs = kFromProbs_;
-  /// Whether values change when they are read: then they are staged as float32.
+  /// True if values change when they are read: then they are staged as float32.
   static constexpr bool kStaged = kMasked || sizeof(Value) != sizeof(float);
-  /// Whether only tiles that are not near are searched for NaN, because near ones have none.
+  /// True if only tiles that are not near are searched for NaN, because near ones have none.
   static constexpr bool kNearTellsNan = !kMasked && !kFromProbs;
   /// The value of a banned token.
   static constexpr float kBanned = kFromProbs ? 0.0F : -kInfinity;

@@ -1,6 +1,6 @@
 // The guess uses pieces spread over the row as a sample. Unless the sample shows an even row, the
-// head of the row (some hundred values, found through the group maxima as for top_k) is listed and
-// weighed, so that no sample has to catch the few values that may hold most of the mass. If the
+// head of the row (about a hundred values, found through the group maxima as for top_k) is listed
+// and weighed, so that no sample has to catch the few values that may hold most of the mass. If the
 // head probably holds the nucleus, it is the bracket, and the pass only makes the index. Otherwise
 // the rest of the sample gives a histogram of weight over values; the bracket extends
 // kCpuBracketDeviations standard deviations of W(>= v) - p Z to each side. Rows with heavy ties get

@@ -52,8 +52,7 @@ Error check_beam_history(const BeamHistory& history, std::int64_t requests,
   if (history.max_steps < 0) {
     return out_of_range("history.max_steps", std::to_string(history.max_steps), ">= 0");
   }
-  const std::int64_t of_a_step = requests * max_width;  // at most 2^41, because the shape was
-                                                        // checked
+  const std::int64_t of_a_step = requests * max_width;  // at most 2^41 (checked shape)
   if (of_a_step > 0 && history.max_steps > kMaxPlaces / of_a_step) {
     return out_of_range("history.max_steps", std::to_string(history.max_steps),
                         "at most 2^48 / (requests * max_width)");

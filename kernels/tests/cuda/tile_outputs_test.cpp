@@ -52,8 +52,7 @@ struct Written {
   std::vector<RowStatus> statuses;
   std::vector<std::uint32_t> mask;
   std::vector<float> probs;
-  std::vector<float> logprob, logprob_filtered, values, top_values, all;  ///< results of a
-                                                                          ///< logarithm
+  std::vector<float> logprob, logprob_filtered, values, top_values, all;  ///< logarithms
 
   Written(const Asked& asked, std::int64_t vocab) {
     const auto samples = static_cast<std::size_t>(asked.request.num_samples);

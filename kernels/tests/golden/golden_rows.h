@@ -21,7 +21,7 @@ inline constexpr std::int32_t kGoldenSamples = 3;
 
 struct GoldenInput {
   harness::Family family = harness::Family::gaussian;
-  std::uint64_t stream = 0, row_number = 0;  ///< of generate_row
+  std::uint64_t stream = 0, row_number = 0;  ///< arguments of generate_row
   std::int64_t vocab = 0;
   DType dtype = DType::float32;
   float temperature = 1.0F;

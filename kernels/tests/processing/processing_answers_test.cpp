@@ -231,7 +231,7 @@ TEST(ProcessingAnswers, TopNSigmaKeepsWhatLiesAtItsThreshold) {
 TEST(ProcessingAnswers, TopNSigmaIsOfTheTokensThatAreLeft) {
   RowProcessing row;
   row.top_n_sigma = 2;
-  row.biases = {{2, kBanned}, {0, 4}};  // 1 and -1 are left again
+  row.biases = {{2, kBanned}, {0, 4}};  // leaves 1 and -1, as above
   expect({-3, -1, -900, kBanned}, row, {1, -1, kBanned, kBanned});
 }
 
@@ -317,8 +317,7 @@ TEST(ProcessingAnswers, HistoriesAreCheckedWhereAPenaltyReadsThem) {
   row.presence_penalty = 1;
   EXPECT_EQ(process({0, 0}, row).status, RowStatus::invalid_history);  // the output's
   row.output = {0};
-  EXPECT_EQ(process({0, 0}, row).status, RowStatus::ok);  // only the repetition penalty reads the
-                                                          // prompt
+  EXPECT_EQ(process({0, 0}, row).status, RowStatus::ok);  // only repetition reads the prompt
   row.repetition_penalty = 2;
   EXPECT_EQ(process({0, 0}, row).status, RowStatus::invalid_history);
 }

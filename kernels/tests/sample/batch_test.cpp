@@ -17,7 +17,7 @@ namespace fairdraw::suites {
 namespace {
 
 constexpr std::int64_t kRows = 33;
-constexpr std::int64_t kVocab = 1003;  // not a multiple of a vector
+constexpr std::int64_t kVocab = 1003;  // not a multiple of a vector's width
 
 /// Returns rows of one width with their own parameters, `stride` values apart, starting `shift`
 /// bytes into the buffer.

@@ -119,8 +119,7 @@ TEST(LogProbabilityCalls, RawModesPassByWhatProcessedOnesSee) {
     EXPECT_EQ(call.top_ids, raw ? (Ids{3, 2, 0, 1, 1, 0}) : (Ids{2, 1, 1, -1, 1, 0}));
     EXPECT_EQ(call.top_values,
               raw ? (Floats{3, 2, 9, 8, 7, 5}) : (Floats{4, 2, 16, -kInfinity, 14, 10}));
-    const Floats last = raw ? Floats{5, 7, 5, 5} : Floats{10, 14, 10, 10};  // ties with the k-th
-                                                                            // value are kept
+    const Floats last = raw ? Floats{5, 7, 5, 5} : Floats{10, 14, 10, 10};  // keeps ties at k
     for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(call.row_of_all(2)[i], last[i]);
   }
 }

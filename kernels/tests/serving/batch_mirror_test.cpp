@@ -178,8 +178,7 @@ class Mirror : public testing::Test {
     }
   }
 
-  std::unique_ptr<BatchState> state_, expected_;  // the state behind its copy, and one that is
-                                                  // never behind
+  std::unique_ptr<BatchState> state_, expected_;  // behind its copy, and never behind
   std::unique_ptr<Copy> copy_;
   std::unique_ptr<FusedSamplingProcessor> processor_;
 };

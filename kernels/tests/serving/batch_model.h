@@ -28,8 +28,8 @@ enum class Mistake {
   first_row_is_sampled,     ///< with several rows per request, the wrong one (MAX's penalties)
   rows_see_no_new_tokens,   ///< drafted rows have the history of the step's beginning
   prompt_counts_as_output,  ///< min_tokens counts the prompt
-  bitmask_stays_in_slot,    ///< when requests are exchanged (vLLM issue 23401)
-  bitmask_is_inherited,     ///< by the next request in the slot
+  bitmask_stays_in_slot,    ///< exchanged requests lose their bitmasks (vLLM issue 23401)
+  bitmask_is_inherited,     ///< the next request in the slot has the old bitmask
   copy_follows,             ///< a copy of tokens shows tokens of later steps
   full_history_fails_all,   ///< one full request ends the step for the others
 };

@@ -32,10 +32,10 @@ enum class Mistake {
   pool_keeps_first,  ///< a better one does not displace the worst
   pool_equal_displaces,
   pool_newest_first,  ///< among equal scores
-  stops_at_once,      ///< early_stopping 0 and 2 as 1
+  stops_at_once,      ///< early_stopping 0 and 2 act as 1
   never_stops_early,
-  zero_looks_ahead,         ///< 0 as 2
-  two_looks_at_now,         ///< 2 as 0
+  zero_looks_ahead,         ///< early_stopping 0 acts as 2
+  two_looks_at_now,         ///< early_stopping 2 acts as 0
   attainable_of_live_beam,  ///< uses the best live beam instead of the best candidate
   ranked_by_normalised,     ///< live beams by score / length^penalty: equal order, other bits
   scores_one_ulp_low,

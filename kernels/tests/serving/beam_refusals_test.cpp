@@ -160,8 +160,7 @@ TEST(BeamRefusals, AResultOfABrokenHistoryIsRefused) {
   BeamBatch batch(one(problem_of(rules_of(2, 3, {2}), row_by_hand)), 3, BeamInput::logprobs);
   while (!batch.all_done()) ASSERT_FALSE(batch.step());
   ASSERT_EQ(batch.best(0, 2).size(), 2U);
-  batch.result.history.parents.data[2] = 2;  // a parent after two tokens that is no beam, because
-                                             // max_width is 2
+  batch.result.history.parents.data[2] = 2;  // no beam, because max_width is 2
   batch.result.history.parents.data[3] = 2;
   EXPECT_THROW(static_cast<void>(batch.best(0, 2)), std::runtime_error);
 }

@@ -63,8 +63,7 @@ TEST(StopCriteria, StopIdsGiveTheirPlace) {
   rules.stop_ids = {5, 6, 5};
   expect({rules, {}, {6}}, {FinishReason::stop_id, 1, 1, 1});
   expect({rules, {}, {4, 5}}, {FinishReason::stop_id, 2, 0, 1});
-  expect({rules, {5, 6}, {4}}, {FinishReason::none, 1, -1, 0});  // from earlier steps, which
-                                                                 // checked them
+  expect({rules, {5, 6}, {4}}, {FinishReason::none, 1, -1, 0});  // earlier steps checked 5, 6
 }
 
 TEST(StopCriteria, SequencesStraddleSteps) {

@@ -35,7 +35,7 @@ std::int64_t vocab_of(std::uint64_t number) {
 TEST(SpeculationDifferential, ChainsEqualTheModelOnEveryTarget) {
   HostArrays arrays;
   std::set<RowStatus> seen;
-  std::array<std::int64_t, 3> accepted{}, rejected{};  // by distribution of the draft
+  std::array<std::int64_t, 3> accepted{}, rejected{};  // per distribution of the draft
   for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
     const SpeculationCall call = random_speculation_call(number, vocab_of(number));
     SpeculationOutputs expected = expected_chain_outputs(call);
@@ -120,10 +120,9 @@ TEST(SpeculationDifferential, BonusTokensComeFromTheWeightsOfTheRule) {
 TEST(SpeculationDifferential, TreesEqualTheModelOnEveryTarget) {
   HostArrays arrays;
   std::set<RowStatus> seen;
-  std::array<std::int64_t, 3> branches{};  // paths that take a child other than the next node, by
-                                           // distribution of the draft
+  std::array<std::int64_t, 3> branches{};  // paths that skip the next node, per draft law
   std::array<std::int64_t, 2>
-      rejected{};  // trees of known distribution that end before a leaf, by siblings
+      rejected{};  // trees of known distribution that end before a leaf, by sibling rule
   for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
     const SpeculationCall call = random_speculation_call(number, vocab_of(number), true);
     const SpeculationOutputs expected = expected_tree_outputs(call);

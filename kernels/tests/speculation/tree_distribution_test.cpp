@@ -95,7 +95,7 @@ class TreeStep {
     return prefix;
   }
 
-  // Draws the rows of both models after `node`, and its children, each with its own sample number.
+  // Computes the rows of both models after `node`, and draws its children, one sample number each.
   void draw_children(std::int64_t node) {
     const auto row = static_cast<std::size_t>(node + 1);
     std::vector<float> behind;

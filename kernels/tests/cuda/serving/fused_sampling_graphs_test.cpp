@@ -43,8 +43,7 @@ TEST(CudaFusedSamplingProcessor, AGraphOfEightStepsIsEightStepsAtEveryReplay) {
       for (const auto& step : rows) expect_ok(twins.cpu->step(step->on_host));
       if (replay == 1) continue;  // the next copy has the tokens of two replays
       twins.start_copy();
-      if (replay == 0) {  // the batch changes while tokens are in flight, then the changes are
-                          // copied
+      if (replay == 0) {  // the batch changes while tokens are in flight, then is copied
         add();
         twins.on_both([](BatchState& state) { return state.swap(2, 40); });
         twins.on_both([](BatchState& state) { return state.remove(5); });

@@ -129,8 +129,8 @@ TEST(CudaKeptSets, MatchTheCpuForLargeVocabularies) {
   EXPECT_GT(seen.sets, 0);
 }
 
-/// Numbers around 256, from which on a separate launch computes offsets; a last chunk that is not
-/// full; and sets that fit into no chunk.
+/// Numbers around 256, from which on a separate launch computes offsets; last chunks that are not
+/// full; and overflowing sets in every chunk.
 TEST(CudaKeptSets, NumbersOfOutputsChangeNothing) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   DeviceArrays arrays;

@@ -83,8 +83,7 @@ TEST(CudaSharded, OneRankExchangesWithItself) {
       for (int call = 0; call < 3; ++call) {
         Error error = cuda::sample_sharded(shards.at(0).call, {});
         ASSERT_FALSE(error) << error.message;
-        const std::int32_t wide = vocab > 1000 ? 1 : 0;  // number of rows with tokens beyond the
-                                                         // candidates
+        const std::int32_t wide = vocab > 1000 ? 1 : 0;  // rows beyond the candidates
         EXPECT_EQ(shards.undecided(), wide);
         error = cuda::continue_sharded(shards.at(0).call, wide);
         ASSERT_FALSE(error) << error.message;
