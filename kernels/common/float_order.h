@@ -8,8 +8,8 @@
 
 namespace fairdraw {
 
-/// Returns the key of a float that is not NaN. Numbers satisfy a < b if and only if key(a) <
-/// key(b); both zeros have key 0.
+/// Returns the key of a float that is not NaN. Numbers satisfy a < b if and only if
+/// key(a) < key(b); both zeros have key 0.
 FAIRDRAW_HOST_DEVICE inline std::int32_t order_key(float value) {
   const auto bits = std::bit_cast<std::int32_t>(value);
   return bits >= 0 ? bits : -(bits & 0x7fffffff);

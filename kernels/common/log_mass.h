@@ -1,9 +1,9 @@
 // The normaliser of log-probabilities, the same for every backend.
 //
-// ln p(x) = (x - M) / T - log_mass, where M is the row's largest allowed logit and log_mass = ln(Z
-// / W_M) is the row's mass in units of M's own weight. Z includes W_M, so log_mass is at least 0
-// and a log-probability at most 0; for a row's only token it is exactly 0. Z, W_M and their
-// quotient are each rounded once to double.
+// ln p(x) = (x - M) / T - log_mass, where M is the row's largest allowed logit and
+// log_mass = ln(Z / W_M) is the row's mass in units of M's own weight. Z includes W_M, so log_mass
+// is at least 0 and a log-probability at most 0; for a row's only token it is exactly 0. Z, W_M and
+// their quotient are each rounded once to double.
 //
 // Error: weights relative to Z err as tile_weights.h states, and M's own weight by 1.96e-7 more.
 #pragma once

@@ -1,10 +1,10 @@
 // Threshold of min_p on y, the distance to the maximum in octaves: log2(min_p) as float32.
 //
-// It uses only IEEE double operations (no libm), so that host and device agree. The argument is m *
-// 2^e with m in [sqrt(1/2), sqrt(2)), and log2(m) = 2 / ln 2 * atanh((m - 1)/(m + 1)) by its series
-// in s^2. |s| < 0.1716, s^2 < 0.02944; the first omitted term, s^26 / 27 relative, is below 4e-21.
-// m - 1 is exact, so min_p close to 1 keeps its relative accuracy. Rounding to float32 leaves at
-// most 0.5001 ulp.
+// The code uses only IEEE double operations (no libm), so that host and device agree. The argument
+// is m * 2^e with m in [sqrt(1/2), sqrt(2)), and log2(m) = 2 / ln 2 * atanh((m - 1)/(m + 1)) by its
+// series in s^2. |s| < 0.1716, s^2 < 0.02944; the first omitted term, s^26 / 27 relative, is below
+// 4e-21. m - 1 is exact, so min_p close to 1 keeps its relative accuracy. Rounding to float32
+// leaves at most 0.5001 ulp.
 #pragma once
 
 #include <bit>

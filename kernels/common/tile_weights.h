@@ -6,8 +6,8 @@
 // 2^r 2^23 as an integer. So a token's weight is m 2^(n - 23).
 //
 //   tile   the ids 256 t ... 256 t + 255, regardless of the row's address and its reader. M_t is
-//          its largest allowed logit, N_t = n(M_t). A token s = N_t - n octaves below counts v =
-//          floor(m 2^(32 - s)), or 0 if s >= 64; S_t is the sum of v, below 2^63.5.
+//          its largest allowed logit, N_t = n(M_t). A token s = N_t - n octaves below counts
+//          v = floor(m 2^(32 - s)), or 0 if s >= 64; S_t is the sum of v, below 2^63.5.
 //   row    E is the largest N_t. A tile gap = E - N_t octaves below counts S_t 2^(48 - gap), or 0
 //          if gap >= 49; each v in it is shifted likewise. Z is the sum over tiles, below 2^124.
 //   draw   R = floor(word Z / 2^64). The token's tile is the first whose inclusive prefix of row
@@ -58,8 +58,8 @@ inline constexpr int kTileBits = 32;
 /// Number of octaves below the row's maximum up to which a tile counts; S_t is scaled by 2^this.
 inline constexpr int kRowBits = 48;
 
-/// Float arithmetic gives the definition's bits if |fl32(M_t c)| is at most this: then x c +
-/// kOctaveOrigin lies in [2^23, 2^24), where floats are the integers.
+/// Float arithmetic gives the definition's bits if |fl32(M_t c)| is at most this: then
+/// x c + kOctaveOrigin lies in [2^23, 2^24), where floats are the integers.
 inline constexpr float kFloatOctaves = 0x1p21F;
 inline constexpr float kOctaveOrigin = 0x1.8p23F;
 

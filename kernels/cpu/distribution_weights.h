@@ -55,10 +55,10 @@ inline std::int32_t draw(const DistributionWeights& distribution, std::uint64_t 
 }
 
 /// Draws the token that replaces a rejected one: from max(P_j Zq - Q_j Zp, 0), by prefix sums in
-/// token-id order; sums have up to 120 bits. Both products sum to Zp Zq, so if one token has P_x Zq
-/// < Q_x Zp, another has a positive residual. All residuals are 0 only if the distributions are
-/// equal. Then a rejected token would have weight 0 in both, which no drawn token has; the function
-/// draws from the target in that case.
+/// token-id order; sums have up to 120 bits. Both products sum to Zp Zq, so if one token has
+/// P_x Zq < Q_x Zp, another has a positive residual. All residuals are 0 only if the distributions
+/// are equal. Then a rejected token would have weight 0 in both, which no drawn token has; the
+/// function draws from the target in that case.
 inline std::int32_t recover(const DistributionWeights& target, const DistributionWeights& draft,
                             std::size_t vocab, std::uint64_t word) {
   const auto residual = [&](std::size_t j) {

@@ -41,8 +41,8 @@ class ValueList {
   /// values >= low.
   std::size_t row_position(const RowIndex& row, std::size_t position, float low) const;
 
-  /// Appends the segments of a list of the row's largest values; it holds at least all those >=
-  /// low.
+  /// Appends the segments of a list of the row's largest values; it holds at least
+  /// all those >= low.
   void add_segments(const RowIndex& row, float low, std::vector<Segment>& segments) const;
 
  private:

@@ -100,9 +100,9 @@ TEST(ProcessingAnswers, EachOperationRoundsOnce) {
   row.output = {0, 0};
   row.frequency_penalty = 0x1p-25F;
   expect({1, 0}, row, {1 - 0x1p-24F, 0});
-  // 0.1f * 3 rounded and then subtracted differs from a fused multiply-add. The exact 1 -
-  // 0x1.99999ap-4 * 3 is 0.69999999552965164, but the product is first rounded to 0x1.333334p-2 =
-  // 0.3000000119.
+  // 0.1f * 3 rounded and then subtracted differs from a fused multiply-add. The exact
+  // 1 - 0x1.99999ap-4 * 3 is 0.69999999552965164, but the product is first rounded to
+  // 0x1.333334p-2 = 0.3000000119.
   row.output = {0, 0, 0};
   row.frequency_penalty = 0.1F;
   expect({1, 0}, row, {1.0F - 0x1.333334p-2F, 0});

@@ -60,8 +60,8 @@ TEST(BeamSearch, LiveBeamsCountWhereTheLengthEndsThem) {
 }
 
 TEST(BeamSearch, EarlyStopping) {
-  // Width 1. In every step the end id has the largest log-probability, so that the pool is full
-  // after one step.
+  // Width 1. In the first step the end id has the largest log-probability, so that the pool is full
+  // after it.
   const auto row = [](std::size_t length, std::int32_t) {
     return length == 0 ? std::vector<float>{-1.5F, -1, -9} : std::vector<float>{-0.125F, -1, -9};
   };

@@ -159,9 +159,9 @@ TEST(OutputsOfAPrompt, TheBestHasTheLargestLogProbability) {
     sums.push_back(output.cumulative);
     lengths.push_back(static_cast<std::int32_t>(output.tokens.size()));
     // The log-probability of the whole output in real numbers. Logits lie in [0, 4), at most 5.8
-    // octaves below the maximum, so a weight, and with it log Z, is within 2^-22 + 2^-24 * ln 2 *
-    // 5.8 = 4.8e-7 (kernels/README.md). A log-probability is above -8 and rounded to float32 within
-    // 2^-22. Together the error is less than 2^-20 per token.
+    // octaves below the maximum, so a weight, and with it log Z, is within
+    // 2^-22 + 2^-24 * ln 2 * 5.8 = 4.8e-7 (kernels/README.md). A log-probability is above -8 and
+    // rounded to float32 within 2^-22. Together the error is less than 2^-20 per token.
     double real = 0;
     std::vector<std::int32_t> prefix;
     for (const std::int32_t token : output.tokens) {

@@ -392,8 +392,8 @@ TEST(BatchStateMachine, AnySequenceKeepsTheBatch) {
              static_cast<double>(commands_run) / seconds.count());
 }
 
-// Self-test of the machine: a difference that it misses here it would also miss in a state. The
-// test above needs four rounds for its commands.
+// Self-test of the machine: a difference that it misses here it would also miss in a state. Four
+// rounds, because the test above runs about as many.
 TEST(BatchStateMachine, NoticesEveryMistake) {
   for (int mistake = 1; mistake < kMistakes; ++mistake) {
     bool noticed = false;
