@@ -12,7 +12,7 @@ Error check_allowed(const BitRows<const std::uint32_t>& allowed, std::int64_t ro
                       "words of a row, ceil(vocab / 32)");
 }
 
-/// One value a tile.
+/// Checks a matrix with one value per tile.
 template <class T>
 Error check_tiles(const TileRows<T>& tiles, const std::string& name, const RowsView& rows) {
   if (!tiles.given() && rows.rows > 0) return out_of_range(name, "null", "a matrix");
@@ -182,7 +182,7 @@ Error check_result(const SampleRequest& request, const SampleResult& result, boo
     }
   }
   if (!result.probs.given()) return {};
-  // Of an operation that writes nothing else, whose `probs` may be what it reads.
+  // An operation that writes nothing else may write `probs` over its input.
   return check_matrix(wants_tokens ? "probs" : "output", result.probs.rows, result.probs.row_stride,
                       rows, request.logits.vocab, "vocab");
 }

@@ -1,4 +1,4 @@
-// Arrays one after another in one block of memory, of the host or of a device.
+// Consecutive arrays in one block of host or device memory.
 #pragma once
 
 #include <algorithm>
@@ -7,20 +7,20 @@
 
 namespace fairdraw {
 
-/// Places arrays in a block. Without a block (null) it counts bytes alone: the query of a size is
-/// the code that places the arrays.
+/// Places arrays in a block. Without a block (null) it only counts bytes, so that one function both
+/// computes the size and places the arrays.
 class BumpAllocator {
  public:
-  /// What cudaMalloc aligns to, so that an array is aligned as if it were a buffer of its own.
+  /// The alignment of cudaMalloc, so that an array is aligned as if it were a buffer of its own.
   static constexpr std::int64_t kDeviceAlignment = 256;
-  /// A cache line: no array shares one with another.
+  /// The size of a cache line, so that no two arrays share one.
   static constexpr std::int64_t kHostAlignment = 64;
 
-  /// `block` is aligned to `alignment` bytes, and so is each array.
+  /// Precondition: `block` is aligned to `alignment` bytes. Each array is aligned likewise.
   explicit BumpAllocator(void* block, std::int64_t alignment = kDeviceAlignment)
       : block_(static_cast<std::byte*>(block)), alignment_(alignment) {}
 
-  /// The next array; null without a block, or without elements.
+  /// Returns the next array, or null without a block or without elements.
   template <class T>
   T* allocate(std::int64_t count) {
     if (count <= 0) return nullptr;
@@ -35,12 +35,12 @@ class BumpAllocator {
     array = allocate<T>(count);
   }
 
-  /// Of the arrays so far, each rounded up to the alignment.
+  /// Returns the size of the arrays so far, each rounded up to the alignment.
   std::int64_t bytes() const { return bytes_; }
 
  private:
-  /// More than machines have; sizes stop growing there, so that sums of a few thousand arrays do
-  /// not overflow.
+  /// A size above any machine's memory. Sizes are clamped to it, so that the sum of a few thousand
+  /// arrays does not overflow.
   static constexpr std::int64_t kMaxArrayBytes = std::int64_t{1} << 50;
 
   std::byte* block_;

@@ -1,4 +1,4 @@
-// Single source for host and device: what a header of kernels/common needs to be both.
+// Definitions that let a header of kernels/common compile for both host and device.
 #pragma once
 
 #include <cstdint>

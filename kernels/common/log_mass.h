@@ -1,11 +1,11 @@
 // The normaliser of log-probabilities, the same for every backend.
 //
-// ln p(x) = (x - M) / T - log_mass, M the row's largest allowed logit and log_mass = ln(Z / W_M):
-// the row's mass in units of what M itself weighs. Z has W_M in it, so log_mass is at least 0 and a
-// log-probability at most 0; a token that is alone has exactly 0. Z and W_M are each rounded once
-// to double, and so is their quotient.
+// ln p(x) = (x - M) / T - log_mass, where M is the row's largest allowed logit and
+// log_mass = ln(Z / W_M) is the row's mass in units of M's own weight. Z includes W_M, so log_mass
+// is at least 0 and a log-probability at most 0; for a row's only token it is exactly 0. Z, W_M and
+// their quotient are each rounded once to double.
 //
-// Error: relative to Z the weights are off as tile_weights.h says, and M's own by 1.96e-7 more.
+// Error: weights relative to Z err as tile_weights.h states, and M's own weight by 1.96e-7 more.
 #pragma once
 
 #include <cmath>
@@ -17,7 +17,8 @@
 
 namespace fairdraw {
 
-/// `weight` of a row of logits, or of its survivors, in the row's unit; `max` is M, `scale` c.
+/// Returns log_mass. `weight` is that of a row of logits or of its survivors, in the row's unit;
+/// `max` is M and `scale` is c.
 FAIRDRAW_HOST_DEVICE inline double log_mass_of(uint128_t weight, float max, float scale) {
   const std::uint64_t significand = octaves_of(max, scale).significand;
   const uint128_t largest = row_weight(significand << kTileBits, kRowBits);

@@ -1,10 +1,10 @@
-// The threshold of min_p on y, the distance to the maximum in octaves: log2(min_p) as float32.
+// Threshold of min_p on y, the distance to the maximum in octaves: log2(min_p) as float32.
 //
-// Double arithmetic with IEEE operations only (no libm), so that host and device agree: the
-// argument is m * 2^e with m in [sqrt(1/2), sqrt(2)), log2(m) = 2 / ln 2 * atanh((m - 1)/(m + 1))
-// by its series in s^2. |s| < 0.1716, s^2 < 0.02944; the first term left out, s^26 / 27 relative,
-// is below 4e-21. m - 1 is exact, so min_p close to 1 keeps its relative accuracy. Rounding to
-// float32 leaves at most 0.5001 ulp.
+// The code uses only IEEE double operations (no libm), so that host and device agree. The argument
+// is m * 2^e with m in [sqrt(1/2), sqrt(2)), and log2(m) = 2 / ln 2 * atanh((m - 1)/(m + 1)) by its
+// series in s^2. |s| < 0.1716, s^2 < 0.02944; the first omitted term, s^26 / 27 relative, is below
+// 4e-21. m - 1 is exact, so min_p close to 1 keeps its relative accuracy. Rounding to float32
+// leaves at most 0.5001 ulp.
 #pragma once
 
 #include <bit>
@@ -14,9 +14,9 @@
 
 namespace fairdraw {
 
-/// min_p in (0, 1].
+/// Returns log2(min_p) for min_p in (0, 1].
 FAIRDRAW_HOST_DEVICE inline float min_p_octaves(float min_p) {
-  // A float is exact in double, and normal there: exponent and mantissa can be read off.
+  // Each such float is a normal double, so its exponent and mantissa can be read from the bits.
   const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(min_p));
   auto exponent = static_cast<std::int32_t>(bits >> 52) - 1023;
   double mantissa =

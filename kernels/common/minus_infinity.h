@@ -1,4 +1,4 @@
-// What a dropped logit becomes, in any dtype.
+// The value of a masked logit, in any dtype.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace fairdraw {
 
-/// -inf in the bits of a dtype.
+/// Returns the bits of -inf in a dtype.
 FAIRDRAW_HOST_DEVICE inline std::uint32_t minus_infinity_bits(DType dtype) {
   switch (dtype) {
     case DType::float16:

@@ -1,4 +1,4 @@
-// Operations of fairdraw/sampling.h as calls of the batch engines: what CPU and GPU share.
+// Operations of fairdraw/sampling.h expressed as calls of the batch engines, for CPU and GPU alike.
 #pragma once
 
 #include "fairdraw/sample.h"
@@ -6,19 +6,19 @@
 
 namespace fairdraw {
 
-/// An operation and its arguments, as every backend runs them.
+/// An operation and its arguments, in the form that every backend runs.
 struct OperationCall {
-  SampleRequest request;  ///< its logits are probabilities where from_probs is set
+  SampleRequest request;  ///< holds probabilities if from_probs is set
   SampleResult result;
   bool from_probs = false;
-  bool top_k_1_keeps_ties = false;  ///< the renorm operations
-  bool wants_tokens = true;         ///< else result.probs is what the operation writes
+  bool top_k_1_keeps_ties = false;  ///< for the renorm operations
+  bool wants_tokens = true;         ///< if false, the operation writes result.probs
 
-  /// What errors call `request.logits`.
+  /// Returns the name of `request.logits` in errors.
   const char* rows_name() const { return from_probs ? "probs" : "logits"; }
 };
 
-/// A draw from rows of logits or probabilities, without filters.
+/// Returns the call that draws from rows of logits, without filters.
 inline OperationCall draw_call(const RowsView& rows, const DrawOptions& options,
                                const DrawResult& draws) {
   OperationCall call;
@@ -39,7 +39,7 @@ inline OperationCall draw_from_probs_call(const RowsView& probs, const DrawOptio
   return call;
 }
 
-/// Probabilities of the survivors of each row, without filters.
+/// Returns the call that writes the softmax of each row, without filters.
 inline OperationCall normalise_call(const RowsView& rows, const FloatRows& normalised,
                                     View<RowStatus> statuses) {
   OperationCall call;

@@ -1,4 +1,4 @@
-// Ranges of the per-request parameters, and what a row of logits is asked for.
+// Ranges of the per-request parameters, and the filter parameters of one row.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace fairdraw {
 inline constexpr float kSmallestTemperature = 0x1p-126F;
 inline constexpr float kLargestTemperature = 0x1p64F;
 
-/// The filters of one row.
+/// Temperature and filters of one row.
 struct RowParameters {
   float temperature = 1.0F;
   std::int32_t top_k = 0;
@@ -19,8 +19,8 @@ struct RowParameters {
   float min_p = 0.0F;
 };
 
-/// ok, or which parameter is out of its range: the first of temperature, top_k, top_p, min_p.
-/// NaN compares false, so it is out of every range.
+/// Returns ok, or the status of the first parameter out of range (temperature, top_k, top_p,
+/// min_p). NaN compares false, so it is out of every range.
 FAIRDRAW_HOST_DEVICE inline RowStatus check(const RowParameters& parameters) {
   const float temperature = parameters.temperature;
   const bool temperature_ok = temperature == 0.0F || (temperature >= kSmallestTemperature &&
@@ -32,12 +32,12 @@ FAIRDRAW_HOST_DEVICE inline RowStatus check(const RowParameters& parameters) {
   return RowStatus::ok;
 }
 
-/// True where top_k keeps fewer than all of `vocab` tokens.
+/// Returns whether top_k keeps fewer than `vocab` tokens.
 FAIRDRAW_HOST_DEVICE inline bool top_k_is_on(std::int32_t top_k, std::int64_t vocab) {
   return top_k > 0 && top_k < vocab;
 }
 
-/// Greedy rows take the largest value, lowest id among equals.
+/// Returns whether a row is greedy: it takes the largest value, the lowest id among equals.
 FAIRDRAW_HOST_DEVICE inline bool is_greedy(const RowParameters& parameters) {
   return parameters.temperature == 0.0F || parameters.top_k == 1 || parameters.top_p == 0.0F;
 }

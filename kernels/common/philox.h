@@ -1,9 +1,9 @@
 // Random words: Philox4x32-10 (Salmon et al. 2011), by Random123.
 //
 // Key: the request's 64-bit seed. Counter: {offset low, offset high, purpose + 256 sibling, index}.
-// One 64-bit word a counter, out0 | out1 << 32, so no two purposes, siblings, offsets or indices
-// share bits. Sibling is 0 except for purpose accept in a drafted tree (fairdraw/speculative.h),
-// and for draws that propose, whose attempt it is (proposals.h).
+// Each counter yields one 64-bit word, out0 | out1 << 32, so no two purposes, siblings, offsets or
+// indices share bits. Sibling is 0 with two exceptions: purpose accept in a drafted tree
+// (fairdraw/speculative.h), and draws by proposals, where it is the attempt (proposals.h).
 #pragma once
 
 #include <Random123/philox.h>

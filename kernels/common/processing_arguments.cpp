@@ -1,4 +1,5 @@
-// Checks of LogitsProcessing that read no array: lengths, strides, what belongs together.
+// Checks of LogitsProcessing that read no array: lengths, strides, arguments that require each
+// other.
 #include "common/arguments.h"
 
 namespace fairdraw {

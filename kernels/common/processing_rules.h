@@ -1,37 +1,37 @@
-// Logits processing: the arithmetic of every step, what is checked, and in which order.
+// Logits processing: the arithmetic and the checks of each step, and their order.
 //
-// Contract. fairdraw/logits_processing.h says what the steps mean; this is the one place that
-// says how they are computed, for host and device. A processed logit is a function of the row's
-// logit, the request's parameters and its lists; the order of a list matters for `bias_ids` alone
-// (of an id listed twice the last counts) and for words.
+// Contract. fairdraw/logits_processing.h defines the steps; this file alone defines how they are
+// computed, for host and device. A processed logit is a function of the row's logit, the request's
+// parameters and its lists. The order of a list matters only for words and for `bias_ids`, where
+// the last entry of an id counts.
 //
 // Numerics. Each operation below is one float32 operation, rounded to nearest, with subnormals:
-//   1. x / r or x * r;   2. float(count), f * that, x - that;   x - p;   3. x + b.
+//   1. x / r or x * r;   2. float(count), f * float(count), x - that product;   x - p;   3. x + b.
 // float(count) is the nearest float32, which differs from the count from 2^24 + 1 on. With
 // parameters in their ranges no step makes a NaN: products stay below 2^(64 + 31), no penalty is
-// infinite, and -inf minus or plus something finite is -inf. Only x itself can grow infinite.
+// infinite, and -inf plus or minus a finite value is -inf. Only x itself can become infinite.
 //
-// Precedence of statuses: the first of these that applies, whatever else is wrong with the row.
+// Precedence of statuses: the first that applies, regardless of later errors in the row.
 //   inactive
-//   parameters, a scalar as well as an array, whether a list makes use of them or not:
+//   parameters, whether scalars or arrays, and even if no list uses them:
 //     temperature, top_k, top_p, min_p (parameters.h), then
 //     repetition, frequency, presence penalty: invalid_penalty;   min_tokens: invalid_min_tokens;
 //     top_n_sigma: invalid_top_n_sigma
-//   values of the row, all of them, banned or not: nan_input, infinite_input
+//   all values of the row, banned or not: nan_input, infinite_input
 //   lists, in the order of the steps:
 //     invalid_history      prompt, output, output_counts, output_lengths
-//     invalid_logit_bias   bias_ids, bias_values (of an id that is listed again later, too)
+//     invalid_logit_bias   bias_ids, bias_values (including entries that a later one overrides)
 //     invalid_min_tokens   stop_ids
 //     invalid_bad_words    bad_words, bad_word_lengths
 //     invalid_allowed_ids  allowed_ids
-//   processing_overflow    of any token, one that a later step bans as well
+//   processing_overflow    any token, even if a later step bans it
 //   no_allowed_token
 //
-// What is read is what is checked. Where a list begins and ends is checked wherever it is given.
-// Its entries are checked whole, except for histories: ids of `prompt` only where the repetition
-// penalty is not 1; ids of `output`, or `output_counts`, only where some penalty is not neutral. So
-// a row without penalties pays nothing for its history. Words compare with the ids at the end of
-// `output` as they are: one that is no token equals none.
+// Only what is read is checked. Begin and end of a list are always checked if the list is given.
+// All its entries are checked too, except in histories: ids of `prompt` only if the repetition
+// penalty is not 1; ids of `output`, or `output_counts`, only if some penalty is not neutral. So a
+// row without penalties pays nothing for its history. Bad words are compared with the unchecked ids
+// at the end of `output`: an invalid id there equals no token.
 #pragma once
 
 #include <bit>
@@ -74,7 +74,7 @@ FAIRDRAW_HOST_DEVICE inline RowStatus check(const ProcessingParameters& paramete
   return is_top_n_sigma(parameters.top_n_sigma) ? RowStatus::ok : RowStatus::invalid_top_n_sigma;
 }
 
-/// Whether the ids of the prompt, and those (or the counts) of the output, make a difference.
+/// Returns whether the prompt's ids can change the row; reads_output is the same for the output.
 FAIRDRAW_HOST_DEVICE inline bool reads_prompt(const ProcessingParameters& parameters) {
   return parameters.repetition != 1.0F;
 }
@@ -85,15 +85,15 @@ FAIRDRAW_HOST_DEVICE inline bool reads_output(const ProcessingParameters& parame
 
 // --- Checks of lists ---------------------------------------------------------------------------
 
-/// One row's list, and whether it lies in its buffer. Else it is empty.
+/// One row's list; it is empty if `in_buffer` is false.
 struct RowList {
   const std::int32_t* ids = nullptr;
-  std::int64_t begin = 0;  ///< in the buffer
+  std::int64_t begin = 0;  ///< offset in the buffer
   std::int32_t length = 0;
   bool in_buffer = true;
 };
 
-/// The list of a row; an empty one where there are no lists.
+/// Returns the list of a row; an empty one if no lists are given.
 FAIRDRAW_HOST_DEVICE inline RowList list_of(const TokenLists& lists, std::int64_t row) {
   RowList list;
   if (!lists.given()) return list;
@@ -111,7 +111,7 @@ FAIRDRAW_HOST_DEVICE inline bool is_token(std::int32_t id, std::int64_t vocab) {
   return id >= 0 && id < vocab;
 }
 
-/// Whether every id of a list is a token.
+/// Returns whether every id of a list is a token.
 FAIRDRAW_HOST_DEVICE inline bool all_are_tokens(const RowList& list, std::int64_t vocab) {
   for (std::int32_t i = 0; i < list.length; ++i) {
     if (!is_token(list.ids[i], vocab)) return false;
@@ -119,28 +119,28 @@ FAIRDRAW_HOST_DEVICE inline bool all_are_tokens(const RowList& list, std::int64_
   return true;
 }
 
-/// A position of a history whose token is not known yet.
+/// The id at a history's position whose token is not known yet.
 inline constexpr std::int32_t kPlaceholder = -1;
 
 FAIRDRAW_HOST_DEVICE inline bool is_history_id(std::int32_t id, std::int64_t vocab) {
   return id >= kPlaceholder && id < vocab;
 }
 
-/// A bias that bans.
+/// Returns whether a bias is -inf, which bans its token.
 FAIRDRAW_HOST_DEVICE inline bool is_ban(float bias) {
   return std::bit_cast<std::uint32_t>(bias) == 0xff800000U;
 }
 
 FAIRDRAW_HOST_DEVICE inline bool is_bias(float bias) { return is_penalty(bias) || is_ban(bias); }
 
-/// The tokens of an output that `min_tokens` counts.
+/// Returns the number of output tokens that `min_tokens` compares with.
 FAIRDRAW_HOST_DEVICE inline std::int32_t output_length(const LogitsProcessing& processing,
                                                        std::int64_t row) {
   if (processing.output_lengths.given()) return processing.output_lengths.data[row];
   return processing.output.given() ? processing.output.lengths.data[row] : 0;
 }
 
-/// Whether an output of `length` ids ends with the word's ids but its last one.
+/// Returns whether an output of `length` ids ends with all ids of the word except the last.
 FAIRDRAW_HOST_DEVICE inline bool completes_word(const std::int32_t* word, std::int32_t word_length,
                                                 const std::int32_t* output, std::int32_t length) {
   const std::int32_t prefix = word_length - 1;
@@ -155,7 +155,7 @@ FAIRDRAW_HOST_DEVICE inline bool completes_word(const std::int32_t* word, std::i
 
 namespace rounded {
 
-// On the host nothing is contracted (-ffp-contract=off); a device has instructions of that name.
+// On the host -ffp-contract=off prevents fused operations; on the device intrinsics do.
 #if defined(__CUDA_ARCH__)
 __device__ inline float multiply(float a, float b) { return __fmul_rn(a, b); }
 __device__ inline float divide(float a, float b) { return __fdiv_rn(a, b); }
@@ -172,7 +172,7 @@ FAIRDRAW_HOST_DEVICE inline float of_count(std::int32_t count) { return static_c
 
 }  // namespace rounded
 
-/// Steps 1 and 2, of a token in prompt or output; `count`: how often in the output.
+/// Applies steps 1 and 2 to a token of prompt or output; `count` is how often the output has it.
 FAIRDRAW_HOST_DEVICE inline float penalised(float x, std::int32_t count,
                                             const ProcessingParameters& parameters) {
   if (parameters.repetition != 1.0F) {
@@ -186,14 +186,14 @@ FAIRDRAW_HOST_DEVICE inline float penalised(float x, std::int32_t count,
   return parameters.presence != 0.0F ? rounded::subtract(x, parameters.presence) : x;
 }
 
-/// Step 3, of a bias that is no ban.
+/// Applies step 3 with a bias that is not a ban.
 FAIRDRAW_HOST_DEVICE inline float biased(float x, float bias) { return rounded::add(x, bias); }
 
 FAIRDRAW_HOST_DEVICE inline bool is_finite(float x) {
   return (std::bit_cast<std::uint32_t>(x) & 0x7f800000U) != 0x7f800000U;
 }
 
-/// Whether a step made a finite logit infinite.
+/// Returns whether a step made a finite logit infinite.
 FAIRDRAW_HOST_DEVICE inline bool overflowed(float before, float after) {
   return is_finite(before) && !is_finite(after);
 }

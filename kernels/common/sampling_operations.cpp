@@ -1,5 +1,5 @@
 // The operations of fairdraw/sampling.h and fairdraw/cuda.h that are calls of the batch engines,
-// each defined once: the backends differ in the namespace's `Execution`, which picks run_operation.
+// each defined once: the `Execution` of each namespace selects the backend's run_operation.
 #include "common/operation_calls.h"
 #include "fairdraw/cuda.h"
 

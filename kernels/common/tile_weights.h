@@ -1,41 +1,40 @@
-// Weights of tokens on octaves, summed by tiles of 256 ids: integers that need no maximum of the
-// row.
+// Weights of tokens in octaves, summed by tiles of 256 ids: integers that do not depend on the
+// row's maximum.
 //
-// Definition. y = x c is a logit in octaves (c = logit_scale(T)), n the integer nearest to it (ties
-// to even), r = y - n rounded to float32, |r| <= 1/2, and m = exp2_significand(r), which is
-// 2^r 2^23 as an integer. So a token weighs m 2^(n - 23).
+// Definition. y = x c is a logit in octaves (c = logit_scale(T)), n is the integer nearest to y
+// (ties to even), r = y - n rounded to float32, |r| <= 1/2, and m = exp2_significand(r), which is
+// 2^r 2^23 as an integer. So a token's weight is m 2^(n - 23).
 //
-//   tile   the ids 256 t ... 256 t + 255, wherever the row lies and whoever reads it. M_t is its
-//          largest allowed logit, N_t = n(M_t). A token that is s = N_t - n octaves below counts
-//          v = floor(m 2^(32 - s)), nothing from s = 64; S_t is the sum of v, below 2^63.5.
-//   row    E is the largest N_t. A tile that is gap = E - N_t octaves below counts
-//          S_t 2^(48 - gap), nothing from gap = 49, and so does each v in it. Z is the sum, below
-//          2^124.
+//   tile   the ids 256 t ... 256 t + 255, regardless of the row's address and its reader. M_t is
+//          its largest allowed logit, N_t = n(M_t). A token s = N_t - n octaves below counts
+//          v = floor(m 2^(32 - s)), or 0 if s >= 64; S_t is the sum of v, below 2^63.5.
+//   row    E is the largest N_t. A tile gap = E - N_t octaves below counts S_t 2^(48 - gap), or 0
+//          if gap >= 49; each v in it is shifted likewise. Z is the sum over tiles, below 2^124.
 //   draw   R = floor(word Z / 2^64). The token's tile is the first whose inclusive prefix of row
-//          weights passes R; in it (R - prefix before) >> (48 - gap) meets prefixes of v in id
-//          order.
+//          weights exceeds R. Within the tile, (R - prefix before) >> (48 - gap) is compared with
+//          prefixes of v in id order.
 //
 // A tile without an allowed token has no octave and sum 0. A tile's index entry is order_key(M_t)
-// and S_t: the octave is worked out from M_t again, never stored. Sums are integers, so neither
-// order nor grouping shows: tiles of any blocks, threads or shards merge.
+// and S_t; the octave is recomputed from M_t, never stored. Sums are integers, so neither order nor
+// grouping changes a result: tiles from any blocks, threads or shards can be merged.
 //
-// From probabilities m and n are the float's own significand (24 bits, 23 of a subnormal) and
+// From probabilities, m and n are the float's own significand (24 bits, 23 for a subnormal) and
 // exponent: rows of dyadic probabilities are exact over 31 octaves, and S_t is below 2^64.
 //
-// Numerics. A token that is d octaves below the row's maximum, as a real number, has a weight whose
+// Numerics. A token whose real value is d octaves below the row's maximum has a weight whose
 // relative error is at most
 //     2^-22 + 2^-24 ln2 d + 2^(d - 48),
-// but for a factor that all tokens share: the polynomial with m's rounding (1.96e-7 at most, over
-// every r) and r's, the rounding of c, and what the two shifts cut. Where the row lies does not
-// matter, since x c is exact. So the distribution of a row is within 3.5e-7 of softmax in total
-// variation for 2^20 tokens; reference/tile_bound.h derives both. Equal logits weigh the same
-// unless they are more than 32 octaves below the maximum of one of their tiles.
+// apart from a factor common to all tokens. It covers the polynomial with m's rounding (at most
+// 1.96e-7, over every r), the rounding of r and c, and the bits that the two shifts cut off. A
+// row's level does not matter, because x c is exact. So the distribution of a row is within 3.5e-7
+// of softmax in total variation for 2^20 tokens; reference/tile_bound.h derives both. Equal logits
+// weigh the same unless they are more than 32 octaves below the maximum of one of their tiles.
 //
-// Float and double. octaves_of is the definition, in double, where x c is exact. While the tile's
+// Float and double. octaves_of is the definition, in double, where x c is exact. If the tile's
 // maximum is within kFloatOctaves of 0, float_octaves_of gives the same m and s for every x in the
 // tile: its sum x c + 1.5 2^23 is rounded once, by the fused multiply-add, to the nearest integer.
-// The bits of that sum count octaves, so s is a difference of bits, unsigned: for x so far below
-// that the sum leaves its binade, -inf included, it is 64 or more, which weighs 0.
+// The bits of that sum count octaves, so s is an unsigned difference of bits. If x is so far below
+// that the sum leaves its binade (or x is -inf), s is at least 64, so the weight is 0.
 //
 // Determinism. IEEE operations rounded once, to nearest, with subnormals; callers set the
 // floating-point environment. The coefficients are part of the specification.
@@ -50,29 +49,29 @@
 
 namespace fairdraw {
 
-/// Octaves below a tile's maximum from which a token weighs nothing.
+/// Number of octaves below a tile's maximum from which on a token weighs 0.
 inline constexpr std::uint32_t kTileOctaves = 64;
 
-/// Bits below m's last in v.
+/// Number of fraction bits that v has below the last bit of m.
 inline constexpr int kTileBits = 32;
 
-/// Octaves below the row's maximum up to which a tile counts, and the bits that S_t is raised by.
+/// Number of octaves below the row's maximum up to which a tile counts; S_t is scaled by 2^this.
 inline constexpr int kRowBits = 48;
 
-/// Float arithmetic gives the definition's bits where |fl32(M_t c)| is at most this: then
+/// Float arithmetic gives the definition's bits if |fl32(M_t c)| is at most this: then
 /// x c + kOctaveOrigin lies in [2^23, 2^24), where floats are the integers.
 inline constexpr float kFloatOctaves = 0x1p21F;
 inline constexpr float kOctaveOrigin = 0x1.8p23F;
 
-/// c = log2(e) / T, rounded to float32 from double. T in [2^-126, 2^64].
+/// Returns c = log2(e) / T, rounded to float32 from double, for T in [2^-126, 2^64].
 FAIRDRAW_HOST_DEVICE inline float logit_scale(float temperature) {
   return static_cast<float>(0x1.71547652b82fep0 / static_cast<double>(temperature));
 }
 
-/// 2^r 2^23 for |r| <= 1/2, in [5931641, 11863282]; 2^23 for r = 0. The polynomial is the minimax
-/// fit of (2^r - 1) / r in the relative error of 2^r, its coefficients rounded to float32. The last
-/// step adds 3/2 instead of 1, so that the result stays in one binade, [1, 2), and its bits count
-/// units of 2^-23.
+/// Returns 2^r 2^23 for |r| <= 1/2, in [5931641, 11863282]; 2^23 for r = 0. The polynomial is the
+/// minimax fit of (2^r - 1) / r in the relative error of 2^r, its coefficients rounded to float32.
+/// The last step adds 3/2 instead of 1, so that the result stays in one binade, [1, 2), and its
+/// bits count units of 2^-23.
 FAIRDRAW_HOST_DEVICE inline std::uint32_t exp2_significand(float r) {
   float q = 0x1.5bda58p-10F;
   q = std::fma(q, r, 0x1.3ce8aep-7F);
@@ -82,21 +81,21 @@ FAIRDRAW_HOST_DEVICE inline std::uint32_t exp2_significand(float r) {
   return std::bit_cast<std::uint32_t>(std::fma(q, r, 1.5F)) - 0x3f400000U;
 }
 
-/// A value in octaves: 2^whole times a significand of 24 bits. `whole` is an integer; a double,
-/// because a logit of 1e38 at T = 2^-126 is 2^253 octaves.
+/// A value in octaves: 2^whole times a significand of 24 bits. `whole` is an integer, stored as a
+/// double because a logit of 1e38 at T = 2^-126 is 2^253 octaves.
 struct Octaves {
   double whole;
   std::uint32_t significand;
 };
 
-/// n and m of a finite logit.
+/// Returns n and m of a finite logit.
 FAIRDRAW_HOST_DEVICE inline Octaves octaves_of(float logit, float scale) {
   const double y = static_cast<double>(logit) * static_cast<double>(scale);
   const double whole = std::rint(y);
   return {whole, exp2_significand(static_cast<float>(y - whole))};
 }
 
-/// n and m of a finite probability above 0.
+/// Returns n and m of a finite probability above 0.
 FAIRDRAW_HOST_DEVICE inline Octaves octaves_of_probability(float probability) {
   const auto bits = std::bit_cast<std::uint32_t>(probability);
   const std::uint32_t exponent = bits >> 23;
@@ -105,14 +104,14 @@ FAIRDRAW_HOST_DEVICE inline Octaves octaves_of_probability(float probability) {
   return {static_cast<double>(static_cast<std::int32_t>(exponent) - 127), fraction | 0x800000U};
 }
 
-/// n and m by float arithmetic: `origin` is kOctaveOrigin + n, whose bits count octaves. Right
-/// relative to a maximum that float_octaves_are_exact.
+/// n and m by float arithmetic: `origin` is kOctaveOrigin + n, whose bits count octaves. Valid only
+/// relative to a tile maximum that satisfies float_octaves_are_exact.
 struct FloatOctaves {
   float origin;
   std::uint32_t significand;
 };
 
-/// N of a tile's maximum, as FloatOctaves::origin.
+/// Returns N of a tile's maximum, as FloatOctaves::origin.
 FAIRDRAW_HOST_DEVICE inline float float_octave_origin(float logit, float scale) {
   return std::fma(logit, scale, kOctaveOrigin);
 }
@@ -126,14 +125,14 @@ FAIRDRAW_HOST_DEVICE inline bool float_octaves_are_exact(float tile_maximum, flo
   return std::fabs(tile_maximum * scale) <= kFloatOctaves;
 }
 
-/// v: what a token `below` octaves below its tile's maximum counts in the tile.
+/// Returns v of a token that lies `below` octaves below its tile's maximum.
 FAIRDRAW_HOST_DEVICE inline std::uint64_t tile_weight(std::uint32_t significand,
                                                       std::uint32_t below) {
   if (below >= kTileOctaves) return 0;
   return (static_cast<std::uint64_t>(significand) << kTileBits) >> below;
 }
 
-/// v of a token in a tile whose maximum has octave `tile_octave`.
+/// Returns v of a token in a tile whose maximum has octave `tile_octave`.
 FAIRDRAW_HOST_DEVICE inline std::uint64_t tile_weight(const Octaves& token, double tile_octave) {
   const double below = tile_octave - token.whole;
   return below < static_cast<double>(kTileOctaves)
@@ -147,13 +146,13 @@ FAIRDRAW_HOST_DEVICE inline std::uint64_t float_tile_weight(const FloatOctaves& 
                                             std::bit_cast<std::uint32_t>(token.origin));
 }
 
-/// Left shift that brings what a tile counts into the row's unit, or -1: it counts nothing there.
+/// Returns the left shift from a tile's unit to the row's, or -1 if the tile counts 0 in the row.
 FAIRDRAW_HOST_DEVICE inline int row_shift(double row_octave, double tile_octave) {
   const double gap = row_octave - tile_octave;
   return gap <= static_cast<double>(kRowBits) ? kRowBits - static_cast<int>(gap) : -1;
 }
 
-/// v or S_t in the row's unit.
+/// Returns v or S_t in the row's unit.
 FAIRDRAW_HOST_DEVICE inline uint128_t row_weight(std::uint64_t tile_weight, int row_shift) {
   return row_shift < 0 ? uint128_t{0} : static_cast<uint128_t>(tile_weight) << row_shift;
 }

@@ -1,8 +1,8 @@
 // The arithmetic of top_n_sigma (fairdraw/logits_processing.h), for host and device.
 //
-// Sums of a distance and of the two halves of its square are below 2^52 for any vocabulary, so they
-// may be added up in any order; what follows from them is IEEE doubles, one rounding an operation,
-// and no product is followed by a sum that a compiler could fuse it with.
+// Sums of distances, and of the two halves of their squares, are below 2^52 for any vocabulary, so
+// they may be added in any order. The rest is IEEE double arithmetic with one rounding per
+// operation; no product is followed by a sum that a compiler could fuse with it.
 #pragma once
 
 #include <cmath>
@@ -19,15 +19,15 @@ FAIRDRAW_HOST_DEVICE inline bool top_n_sigma_is_on(float n) {
   return n > 0.0F && n <= 0x1.fffffep127F;
 }
 
-inline constexpr double kSigmaSteps = 0x1p20;  ///< of a logit's unit
+inline constexpr double kSigmaSteps = 0x1p20;  ///< per unit of a logit
 inline constexpr double kMostSigmaSteps = 0x1p31 - 1;
 
-/// From the largest logit, not rounded to steps yet.
+/// Returns the distance from the largest logit in steps, not yet rounded.
 FAIRDRAW_HOST_DEVICE inline double steps_below(float largest, float x) {
   return (static_cast<double>(largest) - static_cast<double>(x)) * kSigmaSteps;
 }
 
-/// Sums over the tokens that are left.
+/// Sums over the tokens still allowed.
 struct SigmaSums {
   std::uint64_t tokens = 0, distances = 0;
   std::uint64_t low = 0, high = 0;  ///< halves of squares
@@ -43,7 +43,7 @@ struct SigmaSums {
     high += square >> 32;
   }
 
-  /// A token stays where steps_below() is less than this; +inf: all of them stay.
+  /// Returns the bound that steps_below() of a kept token must be below; +inf keeps all tokens.
   FAIRDRAW_HOST_DEVICE double bound(float n) const {
     const uint128_t squares = (static_cast<uint128_t>(high) << 32) + low;
     const uint128_t spread = squares * tokens - static_cast<uint128_t>(distances) * distances;

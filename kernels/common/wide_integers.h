@@ -8,20 +8,20 @@
 
 namespace fairdraw {
 
-/// floor(a * b / 2^64).
+/// Returns floor(a * b / 2^64).
 FAIRDRAW_HOST_DEVICE inline std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) {
   return static_cast<std::uint64_t>((static_cast<uint128_t>(a) * b) >> 64);
 }
 
-/// floor(word * value / 2^64) for a value of 128 bits: the product has 192.
+/// Returns floor(word * value / 2^64) for a value of 128 bits; the product has 192 bits.
 FAIRDRAW_HOST_DEVICE inline uint128_t multiply_high(std::uint64_t word, uint128_t value) {
   const uint128_t low = static_cast<uint128_t>(word) * static_cast<std::uint64_t>(value);
   const uint128_t high = static_cast<uint128_t>(word) * static_cast<std::uint64_t>(value >> 64);
   return high + (low >> 64);
 }
 
-/// Mass that a nucleus must hold: max(1, ceil(top_p * total)), top_p in (0, 1], the float taken
-/// exactly. The product has up to 152 bits.
+/// Returns the mass that a nucleus must hold: max(1, ceil(top_p * total)), where top_p in (0, 1] is
+/// the exact value of the float. The product has up to 152 bits.
 FAIRDRAW_HOST_DEVICE inline uint128_t nucleus_target(float top_p, uint128_t total) {
   const auto bits = std::bit_cast<std::uint32_t>(top_p);
   const std::uint32_t exponent = bits >> 23;
@@ -30,12 +30,12 @@ FAIRDRAW_HOST_DEVICE inline uint128_t nucleus_target(float top_p, uint128_t tota
   const uint128_t low = static_cast<uint128_t>(mantissa) * static_cast<std::uint64_t>(total);
   const uint128_t high =
       static_cast<uint128_t>(mantissa) * static_cast<std::uint64_t>(total >> 64) + (low >> 64);
-  // The product in words of 64 bits, because a GPU shifts 128 slowly, the lowest first, moved down
-  // by whole words until less than one is left to shift.
+  // The product in 64-bit words, lowest first, because 128-bit shifts are slow on a GPU. Whole
+  // words are shifted out until fewer than 64 bits remain to shift.
   std::uint64_t word0 = static_cast<std::uint64_t>(low);
   std::uint64_t word1 = static_cast<std::uint64_t>(high);
   std::uint64_t word2 = static_cast<std::uint64_t>(high >> 64);
-  std::uint64_t below = 0;  // what is shifted out
+  std::uint64_t below = 0;  // bits shifted out
   int rest = shift;
   for (; rest >= 64; rest -= 64) {
     below |= word0;
@@ -46,13 +46,13 @@ FAIRDRAW_HOST_DEVICE inline uint128_t nucleus_target(float top_p, uint128_t tota
   if (rest > 0) {
     below |= word0 << (64 - rest);
     word0 = (word0 >> rest) | (word1 << (64 - rest));
-    word1 = (word1 >> rest) | (word2 << (64 - rest));  // nothing above: the target is <= total
+    word1 = (word1 >> rest) | (word2 << (64 - rest));  // no higher word: the target is <= total
   }
   const uint128_t target = ((static_cast<uint128_t>(word1) << 64) | word0) + (below != 0 ? 1U : 0U);
   return target == 0 ? uint128_t{1} : target;
 }
 
-/// Zero bits above the highest bit of a value that is not 0.
+/// Returns the number of zero bits above the highest set bit of a nonzero value.
 FAIRDRAW_HOST_DEVICE inline int leading_zeros(std::uint64_t value) {
 #if defined(__CUDA_ARCH__)
   return __clzll(static_cast<long long>(value));
@@ -61,13 +61,13 @@ FAIRDRAW_HOST_DEVICE inline int leading_zeros(std::uint64_t value) {
 #endif
 }
 
-/// The double nearest to the value, ties to even. Spelled out, because a compiler's own conversion
-/// is a library function, and a device has it from another library than a host.
+/// Returns the double nearest to the value, ties to even. Written by hand, because a compiler's own
+/// conversion is a library function, and host and device have different libraries.
 FAIRDRAW_HOST_DEVICE inline double nearest_double(uint128_t value) {
   const auto high = static_cast<std::uint64_t>(value >> 64);
   if (high == 0) return static_cast<double>(static_cast<std::uint64_t>(value));
-  // The 64 highest bits. The conversion keeps 53 of them, so that the lowest can stand for all
-  // that is below it: it only tells a tie from more than one.
+  // The 64 highest bits. The conversion keeps 53 of them, so the lowest bit can stand for all lower
+  // bits: it only breaks ties.
   const int zeros = leading_zeros(high);
   const uint128_t raised = value << zeros;
   const auto below = static_cast<std::uint64_t>(raised);

@@ -17,13 +17,13 @@
 namespace fairdraw::cpu {
 namespace {
 
-/// Work on one call: the request, its results, and how rows map to outputs.
+/// One call in progress: the request, its results, and the outputs of each row.
 struct Batch {
   const SampleRequest& request;
   const SampleResult& result;
   FilterOptions options;
   bool wants_tokens;
-  View<const std::int32_t> given_tokens;  // instead of draws
+  View<const std::int32_t> given_tokens;  // reported instead of drawn tokens
   BatchLogprobs logprobs;
   OutputsByRow grouped;
   const std::int64_t* logit_rows;  // null: row i of the call is row i of the logits
@@ -75,7 +75,7 @@ struct Batch {
     }
   }
 
-  /// Of a row that begin_row() has seen: log-probabilities of its tokens.
+  /// Writes the log-probabilities of an output's tokens. Precondition: begin_row() ran for its row.
   void write_logprobs(std::int64_t output, Worker& worker) const {
     const std::int64_t samples = request.num_samples;
     if (!given_tokens.given()) {

@@ -1,4 +1,4 @@
-// The log-probabilities of a call: from a row's values to the arrays of its outputs.
+// Log-probabilities of a call, written from a row's values to the arrays of its outputs.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,21 @@
 
 namespace fairdraw::cpu {
 
-/// Where the reports of one call go. All functions do nothing where their arrays are not given.
+/// Report arrays of one call. Each function does nothing if its arrays are absent.
 class BatchLogprobs {
  public:
   BatchLogprobs(const SampleRequest& request, const LogprobsResult& result)
       : request_(request), result_(result) {}
 
-  /// A row whose filters ran (worker.sampler); its outputs have been drawn, so that the sums that
-  /// they needed are known. `values`: the row that was filtered. `processed`: it may differ from
-  /// the caller's, row `logit_row` of the logits, which raw modes then read again.
+  /// Begins the reports of a row. Precondition: its filters ran (worker.sampler), and its outputs
+  /// were drawn, so that the sums that draws needed are known. `values` is the row that was
+  /// filtered. If `processed`, it may differ from the caller's row `logit_row`, and raw modes read
+  /// that row again.
   void begin_row(std::int64_t row, std::int64_t logit_row, const float* values, bool processed,
                  Worker& worker) const;
-  /// Of the row's output, with its num_samples tokens.
+  /// Writes the report of one output of the row, with its num_samples tokens.
   void write_output(std::int64_t output, const std::int32_t* tokens, Worker& worker) const;
-  /// Of the row itself.
+  /// Writes the report of the row itself.
   void write_row(std::int64_t row, Worker& worker) const;
 
   void write_failed_output(std::int64_t output) const;

@@ -1,5 +1,5 @@
-// Integer weights of two distributions over one vocabulary, and what speculative sampling does with
-// them.
+// Integer weights of two distributions over one vocabulary, and the steps of speculative sampling
+// with them.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace fairdraw::cpu {
 
-/// Weights of n values of a row (speculative.h): floor(m 2^(16 + n - E)) of tile_weights.h, E the
-/// octave of the row's largest allowed value `max`; at most 2^40. Values below `low` weigh 0, and
-/// those equal to it from position tie_end on. No tile is in them, so the values may be any part of
-/// the row. Returns their sum.
+/// Writes the weights of n values of a row (speculative.h), floor(m 2^(16 + n - E)) in the terms of
+/// tile_weights.h, where E is the octave of the row's largest allowed value `max`; at most 2^40.
+/// Values below `low` weigh 0, and from position tie_end on values equal to it do too. Weights do
+/// not depend on tiles, so x may be any part of the row. Returns their sum.
 std::uint64_t write_weights_of(const TilePasses& passes, const float* x, std::size_t n,
                                const TileRule& rule, float max, float low, std::size_t tie_end,
                                std::uint64_t* weights);
 
-/// Weights of a row: those of its survivors, 0 elsewhere. The vector may be longer.
+/// Weights of a row: its survivors' weights, 0 for other tokens. The vector may be longer.
 struct DistributionWeights {
   std::vector<std::uint64_t> weight;
   std::uint64_t total = 0;
@@ -29,9 +29,9 @@ struct DistributionWeights {
   }
 };
 
-/// True where a token drawn from a draft is accepted: with probability min(1, P / Q), without
-/// division. p and q are its weights in rows that sum to zp and zq: p zq and q zp have up to 100
-/// bits, their product with the word 164.
+/// Returns whether a token drawn from a draft is accepted: with probability min(1, P / Q), without
+/// division. p and q are the token's weights in rows that sum to zp and zq. p zq and q zp have up
+/// to 100 bits, their product with the word 164.
 inline bool accepts(std::uint64_t p, std::uint64_t zp, std::uint64_t q, std::uint64_t zq,
                     std::uint64_t word) {
   const uint128_t a = static_cast<uint128_t>(p) * zq;
@@ -44,7 +44,7 @@ inline bool accepts(const DistributionWeights& target, const DistributionWeights
   return accepts(target.weight[x], target.total, draft.weight[x], draft.total, word);
 }
 
-/// A token of the distribution, by prefix sums in token-id order.
+/// Draws a token of the distribution, by prefix sums in token-id order.
 inline std::int32_t draw(const DistributionWeights& distribution, std::uint64_t word) {
   const std::uint64_t t = multiply_high(word, distribution.total);
   std::uint64_t sum = 0;
@@ -54,11 +54,11 @@ inline std::int32_t draw(const DistributionWeights& distribution, std::uint64_t 
   }
 }
 
-/// The token in place of a rejected one: from max(P_j Zq - Q_j Zp, 0), by prefix sums in
-/// token-id order; sums have up to 120 bits. Both products sum to Zp Zq, so where one token has
-/// P_x Zq < Q_x Zp another has a positive residual. All are 0 only where the two distributions are
-/// equal, and then a rejected token has weight 0 in both, which no drawn token has; the
-/// target itself is drawn from there.
+/// Draws the token that replaces a rejected one: from max(P_j Zq - Q_j Zp, 0), by prefix sums in
+/// token-id order; sums have up to 120 bits. Both products sum to Zp Zq, so if one token has
+/// P_x Zq < Q_x Zp, another has a positive residual. All residuals are 0 only if the distributions
+/// are equal. Then a rejected token would have weight 0 in both, which no drawn token has; the
+/// function draws from the target in that case.
 inline std::int32_t recover(const DistributionWeights& target, const DistributionWeights& draft,
                             std::size_t vocab, std::uint64_t word) {
   const auto residual = [&](std::size_t j) {

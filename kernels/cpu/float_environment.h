@@ -1,6 +1,6 @@
-// The floating-point environment that the specification asks for: round to nearest, subnormals
-// kept. Whatever the caller had set (FTZ, DAZ, a rounding mode, unmasked exceptions) comes back
-// when the guard ends.
+// The floating-point environment that the specification requires: round to nearest, subnormals
+// kept. The guard's destructor restores the caller's settings (FTZ, DAZ, a rounding mode, unmasked
+// exceptions).
 #pragma once
 
 #include <cfenv>
@@ -12,8 +12,8 @@
 
 namespace fairdraw::cpu {
 
-/// Sets the environment of the calling thread. Code between must be reached through a call that
-/// the compiler cannot move across (the passes are called through pointers).
+/// Sets the environment of the calling thread. Code under the guard must be reached through a call
+/// that the compiler cannot move across it (the passes are called through pointers).
 class FloatEnvironment {
  public:
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-// What a filtered row gives: draws, masks, probabilities, log-probabilities (indexed_row.h).
+// Outputs of a filtered row: draws, masks, probabilities, log-probabilities (indexed_row.h).
 #include <algorithm>
 #include <bit>
 

@@ -1,4 +1,4 @@
-// Filters of a row: status, min_p, top_k and top_p put together (indexed_row.h).
+// Filters of a row: status, min_p, top_k and top_p combined (indexed_row.h).
 #include "cpu/indexed_row.h"
 
 #include <algorithm>
@@ -13,13 +13,13 @@ namespace {
 
 constexpr float kLargestFinite = std::numeric_limits<float>::max();
 
-/// The share of a row's groups that min_p may reach in a row that proposes before its survivors are
-/// known. A quarter of them, evenly spread, lies in nine of ten tiles (1 - 0.75^8): what min_p
-/// keeps and what is above a proposal are then sums over most of the row, and the threshold costs
-/// less.
+/// Largest share of a row's groups that min_p may reach if the row proposes before its survivors
+/// are known. A quarter of the groups, evenly spread, lies in nine of ten tiles (1 - 0.75^8): then
+/// sums of min_p's tokens and of tokens above a proposal cover most of the row, and the threshold
+/// costs less.
 constexpr double kFewGroups = 0.25;
 
-/// How far a guessed rank may be off, in standard deviations of the sample.
+/// Margin of a guessed rank, in standard deviations of the sample.
 constexpr double kRankDeviations = 4.0;
 
 }  // namespace
@@ -41,7 +41,7 @@ RowStatus IndexedRow::index_for_proposals() {
   return parameters_.min_p > 0.0F ? index.scan(index.smallest_allowed()) : index.build();
 }
 
-/// The smallest value that min_p keeps.
+/// Returns the smallest value that min_p keeps.
 float IndexedRow::min_p_low() const {
   const RowIndex& index = row_.index;
   const float lowest = index.smallest_allowed();
@@ -109,7 +109,7 @@ RowStatus IndexedRow::find_survivors() {
 
 void IndexedRow::begin_row(const float* x, std::size_t n, const RowParameters& parameters,
                            bool from_probs) {
-  // Log-probabilities of a greedy row with temperature 0 are those at temperature 1.
+  // Log-probabilities of a greedy row with temperature 0 are computed at temperature 1.
   const float temperature = parameters.temperature == 0.0F ? 1.0F : parameters.temperature;
   temperature_ = static_cast<double>(temperature);
   row_.index.begin(x, n, {from_probs, from_probs ? 1.0F : logit_scale(temperature)});
@@ -124,7 +124,7 @@ void IndexedRow::apply_top_k(std::size_t k, TieRule tie_rule) {
       bound_of_kth_largest(*index.passes, index.group_max.data(), index.blocks * kGroups,
                            survivors.low(), index.max, k, scratch_);
   const float list_from = std::max(survivors.low(), bound);
-  if (bound == index.max) {  // k values share the maximum: too many to list, perhaps
+  if (bound == index.max) {  // at least k values share the maximum, perhaps too many to list
     survivors.keep_from(index, index.max);
   } else if (row_.list.collect(index, list_from, kLargestFinite, list_limit(index.size))) {
     const ValueList& list = row_.list;
@@ -145,8 +145,8 @@ void IndexedRow::apply_top_k(std::size_t k, TieRule tie_rule) {
   }
 }
 
-/// The k-th largest value of a row whose candidates are too many to list; the threshold so far when
-/// fewer than k values reach it.
+/// Returns the k-th largest value of a row with too many candidates to list, or the threshold so
+/// far if fewer than k values reach it.
 float IndexedRow::kth_largest_of_row(std::size_t k) {
   RowIndex& index = row_.index;
   ValueList& list = row_.list;
@@ -174,7 +174,7 @@ float IndexedRow::kth_largest_of_row(std::size_t k) {
     above = 0;
   }
   list.collect(index, bracket_low, bracket_high, index.size);
-  if (above + list.size() < k) {  // the guess was too high, or there are not that many
+  if (above + list.size() < k) {  // the guess was too high, or `low` keeps fewer than k
     above += list.size();
     if (order_key(bracket_low) <= order_key(low)) return low;
     bracket_high = previous_below(bracket_low);

@@ -1,5 +1,5 @@
-// log_probabilities: reports of given tokens (fairdraw/log_probabilities.h). The work is in
-// row_logprobs.h.
+// log_probabilities: reports of given tokens (fairdraw/log_probabilities.h). row_logprobs.h does
+// the work.
 #include "fairdraw/log_probabilities.h"
 
 #include "common/arguments.h"
@@ -20,7 +20,7 @@ Error log_probabilities(const SampleRequest& request, View<const std::int32_t> t
   cpu::FilterOptions options;
   options.tie_rule = request.tie_rule;
   options.filter_order = request.filter_order;
-  // Without outputs there is nothing to point to, and nothing is drawn.
+  // Without outputs the token array may be null, and nothing is drawn.
   return cpu::run_batch(rows, reports, execution, "logits", options, /*wants_tokens=*/false,
                         token_ids);
 }

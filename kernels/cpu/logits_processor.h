@@ -1,9 +1,9 @@
 // Logits processing of one row (fairdraw/logits_processing.h, common/processing_rules.h) as a list
 // of edits: tokens whose logit differs from the caller's, each with its new value.
 //
-// Cost. Histories, biases, words and stop ids cost their lengths, whatever the vocabulary; a dense
-// prompt_mask its words and dense output_counts one read. The row is copied once, by write(), and
-// not at all where there is nothing to change; top_n_sigma reads the copy three times.
+// Cost. Histories, biases, words and stop ids cost their lengths, regardless of the vocabulary; a
+// dense prompt_mask costs one read of its words, dense output_counts one read. write() copies the
+// row once, and is not needed if nothing changes; top_n_sigma reads the copy three times.
 #pragma once
 
 #include <cstddef>
@@ -15,35 +15,35 @@
 
 namespace fairdraw::cpu {
 
-/// Which tokens the values of a row are of: begin, begin + 1, ... of a vocabulary that has others,
-/// too, as a shard's columns are. What has a value a token (prompt_mask, output_counts, the packed
-/// mask) then is of these tokens alone; lists have ids of the whole vocabulary. Default: all of it.
+/// The tokens begin, begin + 1, ... that the values of a row belong to, within a larger vocabulary
+/// (a shard's columns). Per-token arrays (prompt_mask, output_counts, the packed mask) then cover
+/// only these tokens; lists have ids of the whole vocabulary. Default: the whole vocabulary.
 struct TokenRange {
   std::int64_t begin = 0;
-  std::int64_t vocab = 0;  ///< of the whole; 0: as many as the row has values
+  std::int64_t vocab = 0;  ///< size of the whole vocabulary; 0: the row's size
 };
 
 class LogitsProcessor {
  public:
-  /// Works out the edits of `row`, whose n logits are x, of the tokens in `range`. Returns what is
-  /// wrong with its lists, or processing_overflow. Values of the row come first in the order of
-  /// statuses: where the status is not ok, the caller looks at all of them.
+  /// Computes the edits of `row` for the tokens in `range`; x are its n logits. Returns the first
+  /// error of its lists, or processing_overflow. Values of the row precede these statuses: if the
+  /// status is not ok, the caller must check all values.
   RowStatus prepare(const LogitsProcessing& processing, std::int64_t row, const float* x,
                     std::size_t n, const TokenRange& range = {});
 
-  /// True where the row differs from x.
+  /// Returns whether the row differs from x.
   bool changes() const {
     return !edits_.empty() || allowed_ids_.length > 0 || top_n_sigma_is_on(top_n_sigma_);
   }
 
-  /// The processed row, with `allowed` (may be null) as the step before top_n_sigma. `out` may be
-  /// x. Returns the scan of x: what was NaN or +inf may not be in the row any more.
+  /// Writes the processed row, with `allowed` (may be null) as the step before top_n_sigma. `out`
+  /// may be x. Returns the scan of x, because the row may no longer contain its NaN or +inf.
   RowScan write(const Passes& passes, const float* x, std::size_t n, const std::uint32_t* allowed,
                 float* out);
 
  private:
   struct Edit {
-    std::int32_t id;     // counted from the range's first
+    std::int32_t id;     // relative to the range's first
     std::int32_t count;  // in the output
     float value;
     bool has_bias;
@@ -77,7 +77,7 @@ class LogitsProcessor {
   float top_n_sigma_ = 0.0F;
   RowList allowed_ids_;
   std::vector<Edit> edits_;
-  std::vector<std::uint32_t> slot_;  // of a token: 1 + its place in edits_; 0: none
+  std::vector<std::uint32_t> slot_;  // per token: 1 + its position in edits_; 0: none
   std::vector<float> kept_;          // values of allowed_ids_
 };
 

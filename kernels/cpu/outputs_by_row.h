@@ -1,4 +1,4 @@
-// Which outputs of a call draw from which row.
+// The outputs of a call, grouped by the row that they draw from.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@
 
 namespace fairdraw::cpu {
 
-/// Outputs of each row: those that `indices` names, in order, or the one of the row's number.
+/// Lists the outputs of each row: those whose `indices` entry names it, in order; without indices,
+/// the output with the row's number.
 class OutputsByRow {
  public:
   OutputsByRow() = default;
@@ -27,7 +28,7 @@ class OutputsByRow {
     output_.resize(static_cast<std::size_t>(begin_.back()));
     std::vector<std::int64_t> next(begin_.begin(), begin_.end() - 1);
     for (std::int64_t i = 0; i < indices.size; ++i) {
-      if (!in_range(indices.data[i])) continue;  // left out: it is of no row
+      if (!in_range(indices.data[i])) continue;  // left out, because it belongs to no row
       std::int64_t& slot = next[static_cast<std::size_t>(indices.data[i])];
       output_[static_cast<std::size_t>(slot++)] = i;
     }
@@ -38,7 +39,7 @@ class OutputsByRow {
     const auto r = static_cast<std::size_t>(row);
     return begin_[r + 1] - begin_[r];
   }
-  /// The row's output number i, below count(row).
+  /// Returns output number i of the row; i is below count(row).
   std::int64_t at(std::int64_t row, std::int64_t i) const {
     if (!indexed_) return row;
     return output_[static_cast<std::size_t>(begin_[static_cast<std::size_t>(row)] + i)];

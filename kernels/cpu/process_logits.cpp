@@ -1,4 +1,4 @@
-// process_logits (fairdraw/process_logits.h). The work is in logits_processor.h.
+// process_logits (fairdraw/process_logits.h). logits_processor.h does the work.
 #include "fairdraw/process_logits.h"
 
 #include <algorithm>

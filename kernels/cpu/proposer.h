@@ -1,14 +1,14 @@
 // A row's draws by proposals (common/proposals.h).
 //
-// A proposal costs its tile, after one prefix sum over the index. Whether it survives is a question
-// about A, the sum of the larger values, and is answered by bounds that meet where they must:
-//   above  a tile whose largest value is not larger adds nothing, any other at most its sum. Where
-//          few tokens have the mass that decides already.
-//   tiles  one tile after the other is summed exactly, until A is known to be below the target or
-//          not. Of a flat row a part u of whose mass is not larger than the proposal, (1 - p) / u
-//          of the tiles accept it: a quarter on average for p = 0.9.
-// What has been accepted accepts all larger values, what has been rejected rejects all smaller
-// ones: of all attempts, and of all samples of the row.
+// A proposal costs one read of its tile, after one prefix sum over the index. It survives if A, the
+// sum of the larger values, is below the target. Bounds of A decide that, refined only as needed:
+//   above  A tile whose largest value is not larger adds 0, any other at most its sum. If few
+//          tokens have most of the mass, these bounds decide already.
+//   tiles  Tiles are summed exactly, one after the other, until A is known to be below the target
+//          or not. If a share u of a flat row's mass is not larger than the proposal, acceptance
+//          takes (1 - p) / u of the tiles: a quarter on average for p = 0.9.
+// Once a value is accepted, all larger values are too; once one is rejected, all smaller ones are.
+// This holds for all attempts and samples of the row.
 #pragma once
 
 #include <cstddef>
@@ -24,15 +24,16 @@ namespace fairdraw::cpu {
 
 class Proposer {
  public:
-  /// A row that is indexed, of which min_p keeps the values >= `low`; the smallest allowed without
-  /// min_p.
+  /// Begins an indexed row, of which min_p keeps the values >= `low`; without min_p, `low` is the
+  /// smallest allowed value.
   void begin(const RowIndex& row, float low, float top_p);
-  /// A row that is scanned alone, and whose hot tiles are those of `low`: they are indexed.
+  /// Begins a row that was only scanned and whose hot tiles are those of `low`; indexes these
+  /// tiles.
   void begin_scanned(const RowIndex& row, float low, float top_p);
-  /// The survivors are known: the values >= threshold.
+  /// Takes over the known survivors: the values >= threshold.
   void know_threshold(float threshold);
 
-  /// The first accepted proposal; none of all attempts is.
+  /// Returns the first accepted proposal, or nothing if no attempt is accepted.
   std::optional<std::int32_t> draw(const RowIndex& row, const DrawWords& words);
 
  private:
@@ -58,7 +59,7 @@ class Proposer {
   float top_p_ = 1;
   std::optional<uint128_t> target_;
   float accepted_ = 0;  ///< the smallest value known to survive
-  float rejected_ = 0;  ///< the largest known not to
+  float rejected_ = 0;  ///< the largest value known not to survive
 };
 
 }  // namespace fairdraw::cpu

@@ -79,8 +79,8 @@ void RowIndex::find_shifts() {
     }
     return;
   }
-  // Without a call for each: adding and taking away 1.5 2^52 rounds to the nearest integer, ties to
-  // even, what is not below -2^51. What is, counts nothing, and an empty tile's -inf either.
+  // Inlined for speed: adding and subtracting 1.5 2^52 rounds values from -2^51 up to the nearest
+  // integer, ties to even. Lower values weigh 0, and so does the -inf of an empty tile.
   constexpr double kToInteger = 0x1.8p52;
   const auto scale = static_cast<double>(rule.scale);
   for (std::size_t tile = 0; tile < tiles; ++tile) {
@@ -166,7 +166,7 @@ double RowIndex::find_hot_tiles(float low) {
     hot_tiles[i] = hot_blocks_[i / 2] * 2 + static_cast<std::uint32_t>(i % 2);
   }
   hot_tiles_size = 2 * hot;
-  if (hot > 0 && hot_tiles[2 * hot - 1] == tiles) --hot_tiles_size;  // the last block has one
+  if (hot > 0 && hot_tiles[2 * hot - 1] == tiles) --hot_tiles_size;  // odd number of tiles
   const std::size_t groups = blocks * kGroups;
   return static_cast<double>(passes->count_at_least(group_max.data(), groups, low)) /
          static_cast<double>(groups);

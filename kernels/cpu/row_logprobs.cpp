@@ -12,7 +12,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLargestFinite = std::numeric_limits<float>::max();
 
-/// -inf is kept for what has no value: a number below float32's range becomes its lowest.
+/// Clamps to finite values, because -inf is reserved for tokens without a value.
 inline float finite(double value) {
   return static_cast<float>(std::max(-static_cast<double>(kLargestFinite), value));
 }
@@ -47,7 +47,7 @@ void RowLogprobs::begin(const ScannedRow& row, LogprobsMode mode, RankRule rank_
   top_.clear();
 }
 
-/// Calls `use` with the function from a logit that counts to its value.
+/// Calls `use` with the function that maps the logit of a token that counts to its reported value.
 template <class Use>
 void RowLogprobs::with_value_of(const Use& use) const {
   const float temperature = temperature_;
@@ -84,7 +84,7 @@ void RowLogprobs::write_all(float* values) const {
   const float low = row_.low;
   with_value_of([=](const auto& function) {
     for (std::size_t i = 0; i < n; ++i) {
-      const float value = function(x[i]);  // of what does not count too, so that no branch is left
+      const float value = function(x[i]);  // computed for all tokens, so that no branch is left
       values[i] = x[i] >= low ? value : -kInfinity;
     }
   });
@@ -100,8 +100,8 @@ std::size_t RowLogprobs::find_hot_blocks(float low) {
   return passes_->blocks_at_least(row_.group_max, blocks(), low, hot_blocks_.data());
 }
 
-/// The largest value found that at least n values reach which count; row_.low where there are not
-/// that many.
+/// Returns the largest value it finds that at least n counting values reach, or row_.low if fewer
+/// than n values count.
 float RowLogprobs::threshold_of_top(std::size_t n) {
   if (row_.list != nullptr) {
     const float from = std::max(row_.low, row_.list_low);
@@ -127,7 +127,7 @@ float RowLogprobs::threshold_of_top(std::size_t n) {
   return kth_largest(*passes_, list_.data(), size, from, row_.max, n, scratch_);
 }
 
-/// Calls `take(position)` for values >= low in the order of their ids, until it says false.
+/// Calls `take(position)` for values >= low in the order of their ids, until it returns false.
 template <class Take>
 void RowLogprobs::for_each_at_least(float low, const Take& take) {
   const std::size_t hot = find_hot_blocks(low);
@@ -152,7 +152,7 @@ void RowLogprobs::find_top(std::size_t n) {
   const auto add = [this](std::size_t position) {
     top_.push_back({row_.x[position], static_cast<std::int32_t>(position)});
   };
-  // Less than n values lie above the threshold, or it is between the n-th and the next.
+  // Fewer than n values lie above the threshold, or it lies between the n-th and the next value.
   if (threshold < row_.max) {
     for_each_at_least(next_above(threshold), [&](std::size_t position) {
       add(position);
@@ -189,7 +189,7 @@ std::int32_t RowLogprobs::rank(std::int32_t token) {
   if (!counts(position)) return 0;
   const float x = row_.x[position];
   if (!top_.empty() && x > top_.back().x) {
-    // All that count at x are among the top.
+    // All values >= x that count are among the top.
     const bool at_least = rank_rule_ == RankRule::at_least;
     std::int32_t rank = 0;
     for (const Entry& entry : top_) {
@@ -197,7 +197,7 @@ std::int32_t RowLogprobs::rank(std::int32_t token) {
     }
     return rank;
   }
-  // Those of the same value count as far as this position.
+  // Equal values count up to this position (`position` rule), or all of them (`at_least`).
   const std::size_t end = rank_rule_ == RankRule::position ? position + 1
                           : x == row_.low                  ? row_.tie_end
                                                            : row_.n;

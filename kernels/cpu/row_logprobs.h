@@ -1,18 +1,18 @@
 // One row's log-probabilities: values of tokens, their ranks, the n largest, the whole row.
 //
-// Semantics and numerics are those of fairdraw/log_probabilities.h. A row is seen through the
-// maxima of its groups, which the filters have already found (indexed_row.h), so that no output
-// but the whole row needs a pass over all of it:
+// Semantics and numerics are those of fairdraw/log_probabilities.h. A row is read through the
+// maxima of its groups, which the filters have already found (indexed_row.h), so that only the
+// output of the whole row needs a pass over all of it:
 //
-//   top n: n of the group maxima are n values of their own, so the n-th largest maximum bounds the
-//     n-th largest value; blocks that reach it are collected and the n-th is selected, as for
-//     top_k. Where the filters left a list that holds n values, that list is searched instead.
-//     Then the blocks that reach the threshold are turned into bits, and the bits into ids; n
-//     entries are sorted. No part of it grows with the number of ties.
-//   rank: in the top n where the token is among them, else counted in the blocks that reach its
-//     value.
-//   normaliser: the integer sum that the draw has taken already; of a raw row at a temperature
-//     that is not 1, a pass of its own.
+//   top n: the n largest group maxima are n different values of the row, so the n-th largest
+//     maximum bounds the n-th largest value from below. Blocks that reach it are collected and the
+//     n-th is selected, as for top_k. If the filters left a list that holds n values, that list is
+//     searched instead. Then the blocks that reach the threshold are turned into bits, and the bits
+//     into ids; n entries are sorted. No step grows with the number of ties.
+//   rank: read from the top n if the token is among them, otherwise counted in the blocks that
+//     reach its value.
+//   normaliser: the integer sum that the draw has already taken; for a raw row at a temperature
+//     other than 1, a pass of its own.
 #pragma once
 
 #include <cstddef>
@@ -27,50 +27,51 @@
 
 namespace fairdraw::cpu {
 
-/// A scanned row and the top set of it that has values: those > low, and those == low in front of
+/// A scanned row and its top set that has values: the values > low, and those == low before
 /// position tie_end. The set is not empty.
 struct ScannedRow {
   const float* x = nullptr;
   std::size_t n = 0;
-  const float* group_max = nullptr;  ///< of `scan`
+  const float* group_max = nullptr;  ///< from `scan`
   float max = 0;
   float low = 0;
   std::size_t tie_end = 0;
-  /// All values of the row that are >= list_low; null where there is no such list.
+  /// All values of the row that are >= list_low, or null if there is no such list.
   const float* list = nullptr;
   std::size_t list_size = 0;
   float list_low = 0;
 };
 
-/// (x - max) / T - log_mass, the one formula of log-probabilities; log_mass: common/log_mass.h.
+/// Returns (x - max) / T - log_mass, the formula of log-probabilities; log_mass is
+/// that of common/log_mass.h.
 inline double log_probability(float x, float max, double temperature, double log_mass) {
-  // Which zero a maximum of 0 has depends on the path that found it: -0 becomes +0.
+  // Adding 0.0 turns -0 into +0, because the sign of a zero maximum depends on the path.
   const double distance = static_cast<double>(x) - static_cast<double>(max) + 0.0;
   return distance / temperature - log_mass;
 }
 
 class RowLogprobs {
  public:
-  /// The passes of the rows to come.
+  /// Selects the passes for the following rows.
   void use(const Passes& passes, const TilePasses& tile_passes) {
     passes_ = &passes;
     tile_passes_ = &tile_passes;
   }
 
-  /// A row that the filters have not seen: all its values above -inf count, and there is one. It
-  /// has no NaN and no +inf.
+  /// Scans a row that the filters have not seen: all its values above -inf count. Precondition:
+  /// there is one, and no NaN or +inf.
   ScannedRow scan(const float* x, std::size_t n);
-  /// log_mass of a row whose values above -inf all count, at temperature 1.
+  /// Returns log_mass at temperature 1 of a row whose values above -inf all count.
   double log_mass_of(const ScannedRow& row);
 
-  /// The row of the calls to come; it must stay alive. `temperature` as the caller gave it (raw
+  /// Sets the row of the following calls; it must stay alive. `temperature` is the caller's (raw
   /// modes: 1); `log_mass` is used for log-probabilities only.
   void begin(const ScannedRow& row, LogprobsMode mode, RankRule rank_rule, float temperature,
              double log_mass);
 
   float value(std::int32_t token) const;
   std::int32_t rank(std::int32_t token);
-  /// The n largest, n <= kLargestTopN; looked for once a row.
+  /// Writes the n largest, n <= kLargestTopN; searches for them once per row.
   void write_top(std::int32_t n, std::int32_t* ids, float* values);
   void write_all(float* values) const;
 
@@ -102,12 +103,12 @@ class RowLogprobs {
   float temperature_ = 1;
   double log_mass_ = 0;
 
-  std::size_t top_size_ = 0;  // how many were looked for; 0: none yet
+  std::size_t top_size_ = 0;  // the n that was searched for; 0: none yet
   std::vector<Entry> top_;
   std::vector<float> list_;
   std::vector<std::uint32_t> hot_blocks_;
   SelectionScratch scratch_;
-  std::vector<float> group_max_;  // of a row that was scanned here
+  std::vector<float> group_max_;  // for rows scanned by scan()
   RowMass mass_;
 };
 

@@ -1,4 +1,4 @@
-// The weight of a row by its tiles, and of a row of logits its logarithm.
+// The weight of a row from its tiles, and its logarithm for rows of logits.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace fairdraw::cpu {
 
-/// Sum of tiles' sums in the unit of a row whose octave is `row_octave`, 2^(row_octave - 103).
+/// Returns the sum of tiles' sums in 2^(row_octave - 103), the unit of a row with that octave.
 uint128_t weight_of_tiles(const std::int32_t* keys, const std::uint64_t* sums, std::size_t tiles,
                           const TileRule& rule, double row_octave);
 
-/// Rows that no filter has seen.
+/// The log_mass of rows that no filter has seen.
 class RowMass {
  public:
-  /// log_mass (common/log_mass.h) of all of a row of n logits at temperature 1. No NaN, no +inf,
-  /// and one is not -inf.
+  /// Returns log_mass (common/log_mass.h) of a whole row of n logits at temperature 1.
+  /// Precondition: no NaN, no +inf, and at least one value above -inf.
   double of_logits(const TilePasses& passes, const float* x, std::size_t n, float max);
 
  private:

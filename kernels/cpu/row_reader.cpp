@@ -34,7 +34,7 @@ const float* RowReader::convert(const Passes& passes, const RowsView& rows, std:
 
 namespace {
 
-/// What a scan says of all values of a row, banned tokens included.
+/// Returns the status of all values of a row, banned tokens included.
 RowStatus status_of(const RowScan& found) {
   if (found.has_nan) return RowStatus::nan_input;
   return found.max == std::numeric_limits<float>::infinity() ? RowStatus::infinite_input
@@ -50,7 +50,7 @@ const float* RowReader::read(const Passes& passes, const RowsView& rows, std::in
   if (allowed == nullptr) return values;
 
   const auto n = static_cast<std::size_t>(rows.vocab);
-  // Negative ones are looked for before they can vanish, and told after NaN and +inf.
+  // Counted before bans overwrite negative values; reported after NaN and +inf.
   const bool negative = from_probs && passes.count_at_least(values, n, 0.0F) != n;
   if (values_.size() < n) values_.resize(n);
   const float banned = from_probs ? 0.0F : -std::numeric_limits<float>::infinity();
@@ -59,7 +59,8 @@ const float* RowReader::read(const Passes& passes, const RowsView& rows, std::in
   return values_.data();
 }
 
-/// Values come before lists: a row whose lists are wrong is read for that alone.
+/// Prepares the processing. Faults of values precede those of lists, so a row with faulty lists is
+/// scanned only to find a fault of its values.
 RowStatus RowReader::prepare(const Passes& passes, const float* values, std::size_t n,
                              const LogitsProcessing& processing, std::int64_t row,
                              const TokenRange& range) {
@@ -76,7 +77,7 @@ const float* RowReader::read_processed(const Passes& passes, const RowsView& row
   const auto n = static_cast<std::size_t>(rows.vocab);
   const float* values = convert(passes, rows, row);
   status = prepare(passes, values, n, processing, processed_as, range);
-  // Where nothing changes, whoever samples the row looks at its values.
+  // If nothing changes, the caller that samples the row checks its values.
   if (status != RowStatus::ok || (allowed == nullptr && !processor_.changes())) return values;
   if (values_.size() < n) values_.resize(n);
   status = status_of(processor_.write(passes, values, n, allowed, values_.data()));

@@ -1,4 +1,4 @@
-// From a row as the caller holds it (dtype, stride, alignment, banned tokens) to float32.
+// Conversion of a row in the caller's memory (dtype, stride, alignment, banned tokens) to float32.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@ namespace fairdraw::cpu {
 
 class RowReader {
  public:
-  /// The row as floats: the caller's own memory where that is float32, aligned and without banned
-  /// tokens; else a buffer that is valid until the next call. Banned tokens become -inf (0 for
-  /// probabilities). A row with banned tokens is checked before they vanish: the status says
-  /// what is wrong with it, and the pointer is not to be used unless it is ok.
+  /// Returns the row as floats: the caller's memory if it is float32, aligned and without banned
+  /// tokens; otherwise a buffer that is valid until the next call. Banned tokens become -inf (0 for
+  /// probabilities). A row with banned tokens is checked before they are overwritten: `status` is
+  /// its first fault. The pointer may be used only if the status is ok.
   const float* read(const Passes& passes, const RowsView& rows, std::int64_t row,
                     const std::uint32_t* allowed, bool from_probs, RowStatus& status);
 
-  /// The same for logits, processed as row `processed_as` of `processing` says. The caller's own
-  /// memory where nothing changes. `range`: which tokens the values are of.
+  /// Reads logits likewise, processed as row `processed_as` of `processing`. Returns the caller's
+  /// memory if nothing changes. `range`: the tokens that the values belong to.
   const float* read_processed(const Passes& passes, const RowsView& rows, std::int64_t row,
                               const LogitsProcessing& processing, std::int64_t processed_as,
                               const std::uint32_t* allowed, RowStatus& status,
                               const TokenRange& range = {});
 
-  /// Writes the processed row to `out` (vocab floats, which may be the row itself) unless the
-  /// returned status says what is wrong with it.
+  /// Writes the processed row to `out` (vocab floats, which may be the row itself). Otherwise
+  /// returns the row's first fault.
   RowStatus write_processed(const Passes& passes, const RowsView& rows, std::int64_t row,
                             const LogitsProcessing& processing, const std::uint32_t* allowed,
                             float* out);

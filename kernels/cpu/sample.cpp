@@ -1,4 +1,4 @@
-// sample: from raw logits to tokens (fairdraw/sample.h). The work is in indexed_row.h.
+// sample: from raw logits to tokens (fairdraw/sample.h). indexed_row.h does the work.
 #include "fairdraw/sample.h"
 
 #include "cpu/batch.h"

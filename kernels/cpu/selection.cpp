@@ -8,11 +8,11 @@
 namespace fairdraw::cpu {
 namespace {
 
-/// Lists up to this length are bisected as they are: a pass costs less than cutting them.
+/// Length up to which lists are bisected without cutting, because a pass costs less than a cut.
 constexpr std::size_t kShortList = 128;
 constexpr int kStepsPerCut = 3;
 /// Longer lists of weights are cut after two interpolated pivots, one on each side of the answer:
-/// the second one lies this share of the bracket beyond the place where the answer is expected.
+/// the second lies beyond the expected answer by this share of the bracket.
 constexpr std::size_t kLongList = 1024;
 constexpr double kBeyond = 1.0 / 32;
 constexpr auto kTile = static_cast<std::size_t>(kTileSize);
@@ -22,20 +22,20 @@ std::int32_t midpoint_above(std::int32_t low, std::int32_t high) {
   return static_cast<std::int32_t>(sum >> 1);  // rounds up: low < middle <= high
 }
 
-/// A list that is cut while it is searched, and the bracket of keys in which the answer lies.
-/// Sum: of the measure.
+/// A list that is cut while it is searched, and the bracket of keys that contains the answer. Sum:
+/// type of the measure.
 template <class Sum>
 struct Search {
   const Passes& passes;
   const float* values;
   std::size_t n;
   std::int32_t low_key, high_key;
-  Sum above = 0;           // measure of what lies above the list's bracket
-  Sum above_high = 0;      // measure of what lies above high_key, `above` not included
-  bool low_moved = false;  // by the last step, or else high_key
+  Sum above = 0;           // measure of the values above the list's bracket
+  Sum above_high = 0;      // measure of the listed values above high_key
+  bool low_moved = false;  // whether the last step moved low_key, not high_key
   int buffer = 0;
 
-  /// Bisects between values that are there: equal ones end the search at once.
+  /// Narrows the bracket to the listed values, so that equal values end the search at once.
   void tighten() {
     if (n == 0) return;
     const Range range = passes.range(values, n);
@@ -45,7 +45,7 @@ struct Search {
     if (largest < high_key && largest >= low_key) high_key = largest;
   }
 
-  /// One step: on which side of a key the answer is. `measured`: the listed values from there up.
+  /// Moves one end of the bracket to `key`. `measured` is the measure of the listed values >= key.
   void step(std::int32_t key, Sum measured, Sum target) {
     low_moved = above + measured >= target;
     if (low_moved) {
@@ -69,7 +69,7 @@ struct Search {
   }
 };
 
-/// The key at which a share of the bracket's weight lies, if it is spread evenly.
+/// Returns the key at which the missing share of the bracket's weight lies, if spread evenly.
 std::int32_t interpolated(const Search<uint128_t>& search, uint128_t from_low, uint128_t target,
                           bool first) {
   const uint128_t above = search.above + search.above_high;
@@ -94,7 +94,7 @@ float kth_largest(const Passes& passes, const float* values, std::size_t n, floa
     const std::size_t count =
         passes.count_at_least(search.values, search.n, from_order_key(middle));
     search.step(middle, count, k);
-    // Exactly k values: any threshold between the k-th and the next keeps the same ones.
+    // Exactly k values: any threshold between the k-th and the next value keeps the same ones.
     if (search.above + count == k) break;
     if (step % kStepsPerCut == 0 && search.n > kShortList) search.cut(scratch);
   }
@@ -132,7 +132,7 @@ float nucleus_end(const NearWeights& near, const float* values, const std::uint6
   Search<uint128_t> search{*near.passes, values, n, order_key(low), order_key(high)};
   search.tighten();
   uint128_t from_low = total;  // weight from low_key up
-  // Once: where weights are spread unevenly, only halves are sure to become small.
+  // Only once: if weights are spread unevenly, only bisection is certain to shrink the list.
   bool interpolates = search.n > kLongList;
   for (int step = 1; search.low_key < search.high_key; ++step) {
     const std::int32_t middle = interpolates ? interpolated(search, from_low, target, step == 1)

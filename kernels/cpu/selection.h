@@ -1,13 +1,13 @@
-// Selection without sorting: the value at which listed values are k, or hold a given mass.
+// Selection without sorting: the value from which on listed values number k, or hold a given mass.
 //
-// Both are one question. For a measure that adds up over values (a count, or weights), find the
-// largest float v such that the values >= v measure at least a target. Keeping the values >= v then
-// keeps the k largest with all ties of the k-th, or the smallest nucleus with all ties of the token
-// that crosses its mass.
+// Both problems are one. For a measure that adds up over values (a count, or weights), find the
+// largest float v such that the values >= v measure at least a target. The values >= v are then the
+// k largest with all ties of the k-th, or the smallest nucleus with all ties of the token that
+// crosses its mass.
 //
-// Bisection on the float's order key between values that are there: at most 32 steps, one pass over
-// the list each; the list is cut to the bracket after every third, so that the cost is that of a
-// few passes.
+// The search bisects on the float's order key between listed values, in at most 32 steps of one
+// pass over the list. After every third step the list is cut to the bracket, so that the total cost
+// is that of a few passes.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,10 @@
 
 namespace fairdraw::cpu {
 
-/// Rows up to this length are listed whole: a guess would cost more than it saves.
+/// Length up to which rows are listed whole, because a guess would cost more than it saves.
 inline constexpr std::size_t kShortRow = 4096;
 
-/// Room for n values and for what passes overwrite after them.
+/// Makes room for n values and for the elements that passes overwrite after them.
 template <class T>
 void reserve_with_slack(std::vector<T>& values, std::size_t n) {
   if (values.size() < n + kSlack) values.resize(n + kSlack);
@@ -35,53 +35,53 @@ struct SelectionScratch {
   std::vector<std::uint64_t> weights;
 };
 
-// In all of these: the largest v in [low, high] such that the listed values >= v measure at least
-// the target, where the listed values >= low are taken to measure that much. No listed value is
-// above `high`; those below `low` do not count. Where no value lies between two floats, either may
-// be returned: what is kept is the same.
+// These functions return the largest v in [low, high] such that the listed values >= v measure at
+// least the target. Precondition: the listed values >= low measure that much, and none is above
+// `high`. Values below `low` do not count. If no value lies between two floats, either may be
+// returned, because both keep the same values.
 
-/// The k-th largest value, k >= 1.
+/// Returns the k-th largest value, k >= 1.
 float kth_largest(const Passes& passes, const float* values, std::size_t n, float low, float high,
                   std::size_t k, SelectionScratch& scratch);
 
-/// A lower bound of the k-th largest value of a row, not much below it: the k-th largest of the
-/// maxima of its groups, each a value of its own. -inf where fewer than k maxima reach `low`.
+/// Returns a close lower bound of a row's k-th largest value: the k-th largest of the maxima of its
+/// groups, which are different values of the row. -inf if fewer than k maxima reach `low`.
 float bound_of_kth_largest(const Passes& passes, const float* group_max, std::size_t groups,
                            float low, float high, std::size_t k, SelectionScratch& scratch);
 
-/// How listed values weigh relative to one maximum: all of them at most kTileBits octaves below.
+/// Weights of listed values relative to one maximum, all at most kTileBits octaves below it.
 struct NearWeights {
   const Passes* passes;
   const TilePasses* tile_passes;
   const TileRule* rule;
   float maximum;
 
-  /// Weights v, 0 below `low`; room for kTileSlack values after the n.
+  /// Writes weights v, 0 below `low`; needs room for kTileSlack values after the n.
   void weigh(const float* values, std::size_t n, float low, std::uint64_t* weights) const;
-  /// Sum of given weights where the value is >= low.
+  /// Returns the sum of the given weights of values >= low.
   uint128_t sum(const float* values, const std::uint64_t* weights, std::size_t n, float low) const;
 };
 
-/// A value with its weight in the row's unit, where that needs 128 bits.
+/// A value with its weight in the row's unit, for weights that need 128 bits.
 struct WeighedValue {
   float x;
   uint128_t weight;
 };
 
-/// Weights of a list: near ones, by NearWeights::weigh, or the others with their values.
+/// Weights of a list: either near ones, by NearWeights::weigh, or wide ones with their values.
 struct ListWeights {
   std::vector<std::uint64_t> near;
   std::vector<WeighedValue> wide;
 };
 
-/// Where values of near weights weigh `target` (> 0), in the unit of v; all of them weigh `total`.
-/// In a long list the first pivots are interpolated, as if that were spread evenly over the
-/// bracket.
+/// Returns the v from which on values with near weights weigh `target` (> 0), in the unit of v; all
+/// of them weigh `total`. In a long list the first pivots are interpolated, as if the weight were
+/// spread evenly over the bracket.
 float nucleus_end(const NearWeights& near, const float* values, const std::uint64_t* weights,
                   std::size_t n, float low, float high, uint128_t target, uint128_t total,
                   SelectionScratch& scratch);
 
-/// The same for any weights; their order is lost. The list is cut to one side at each step.
+/// Does the same for any weights; reorders them. The list is cut to one side at each step.
 float nucleus_end(std::vector<WeighedValue>& weighed, float low, float high, uint128_t target);
 
 }  // namespace fairdraw::cpu

@@ -1,5 +1,5 @@
-// tile_index and what merges its results (fairdraw/tile_index.h). The passes are in
-// tile_passes.h, the definition in common/tile_weights.h.
+// tile_index and the functions that merge its results (fairdraw/tile_index.h). tile_passes.h has
+// the passes, common/tile_weights.h the definition.
 #include "fairdraw/tile_index.h"
 
 #include <algorithm>
@@ -13,10 +13,10 @@
 namespace fairdraw {
 namespace {
 
-/// Greedy rows are weighed at temperature 1, as log-probabilities take them.
+/// Returns the scale of a row. Greedy rows are weighed at temperature 1, as in log-probabilities.
 float scale_of(float temperature) { return logit_scale(temperature == 0.0F ? 1.0F : temperature); }
 
-/// Rows of one call.
+/// The rows of one call.
 struct Batch {
   const TileIndexRequest& request;
   const TileIndexResult& result;
@@ -95,8 +95,8 @@ TileIndexTotal total_at(View<const TileIndexPart> parts, TileInput input, float 
   return total;
 }
 
-/// Calls `function` with round-to-nearest and subnormals, whatever the caller had set. The pointer
-/// is volatile, so that the compiler moves no arithmetic out of the call.
+/// Calls `function` with round-to-nearest and subnormals, regardless of the caller's settings. The
+/// pointer is volatile, so that the compiler moves no arithmetic out of the call.
 template <class Result, class... Arguments>
 Result in_float_environment(Result (*function)(Arguments...), Arguments... arguments) {
   Result (*volatile opaque)(Arguments...) = function;
@@ -121,8 +121,8 @@ double tile_octave(std::int32_t key, TileInput input, float temperature) noexcep
 }
 
 TileTotal tile_weight_in_row(std::uint64_t sum, double octave, double row_octave) noexcept {
-  if (octave > row_octave) return {};  // of no such row
-  // Two empty tiles: the difference is NaN, which counts nothing.
+  if (octave > row_octave) return {};  // no tile of such a row
+  // For two empty tiles the difference is NaN, which counts 0.
   const uint128_t weight = row_weight(sum, row_shift(row_octave, octave));
   return {static_cast<std::uint64_t>(weight), static_cast<std::uint64_t>(weight >> 64)};
 }

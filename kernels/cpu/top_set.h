@@ -1,6 +1,6 @@
-// The tokens that a row's filters keep: the values above a threshold and the first of those equal
-// to it. Their sums and draws, by prefix sums over segments: tiles of the row, or of the list of
-// its largest values.
+// The tokens that a row's filters keep: the values above a threshold and the first ones equal to
+// it. Their sums and draws use prefix sums over segments: tiles of the row, or of the list of its
+// largest values.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace fairdraw::cpu {
 
-/// All calls are for the row and the list of `begin`.
+/// The kept tokens of one row. All calls must pass the row of `begin` and its list.
 class TopSet {
  public:
-  /// All allowed tokens of a new row.
+  /// Begins a new row, with all allowed tokens.
   void begin(const RowIndex& row);
 
   float low() const { return low_; }
@@ -25,13 +25,13 @@ class TopSet {
     return row.x[position] > low_ || (row.x[position] == low_ && position < tie_end_);
   }
 
-  /// Keeps the values >= low; those equal to it all.
+  /// Keeps the values >= low, including all equal to it.
   void keep_from(const RowIndex& row, float low);
   /// Keeps only the first `ties_kept` values equal to low(), at least one.
   void cut_ties(const RowIndex& row, const ValueList& list, std::size_t ties_kept);
 
-  /// Where sums and draws run from now on: in the row; in the row, by sums of its tiles that are
-  /// known; in a list of all its values >= list_low.
+  /// Select the domain of the following sums and draws: the row; the row with known sums of its
+  /// tiles; a list of all its values >= list_low.
   void use_row();
   void use_tile_sums(const std::uint64_t* sums);
   void use_list(const ValueList& list, float list_low);
@@ -55,19 +55,19 @@ class TopSet {
   }
   void build_prefix(RowIndex& row, const ValueList& list);
   void add_tiles(RowIndex& row);
-  /// Calls use(begin, length, low) for a segment's values before the place where ties are cut and
-  /// for those after it.
+  /// Calls use(begin, length, low) for a segment's values before the position where ties are cut,
+  /// and for those after it.
   template <class Use>
   void for_both_sides(const Segment& segment, const Use& use) const;
 
   float low_ = 0;
-  std::size_t tie_end_ = 0;  ///< in the row; its size where no ties are cut
+  std::size_t tie_end_ = 0;  ///< in the row; the row's size if no ties are cut
   std::size_t tie_end_in_domain_ = 0;
   bool on_list_ = false;
   float list_low_ = 0;
   const std::uint64_t* tile_sums_ = nullptr;
 
-  // Inclusive, by segment; empty: not known yet. No segments: tiles.
+  // Inclusive prefix sums by segment; empty if not yet known. Without segments: by tile.
   std::vector<Segment> segments_;
   std::vector<uint128_t> prefix_;
 };

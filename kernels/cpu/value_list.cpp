@@ -6,7 +6,7 @@
 namespace fairdraw::cpu {
 namespace {
 
-/// Share of a row's groups of 32 values that have a value to list: from here on a branch for four
+/// Share of a row's groups of 32 values that have a value to list. Above it, a branch per four
 /// vectors is mispredicted too often.
 constexpr double kManyReach = 1.0 / 2;
 
@@ -68,12 +68,12 @@ void ValueList::add_segments(const RowIndex& row, float low, std::vector<Segment
     }
     return;
   }
-  // Runs of tiles share a segment while none of its values is cut off relative to the largest of
-  // them: then each weighs the same in the row's unit as relative to its own tile. Where a tile may
-  // be so low that it counts nothing, every run is a segment.
+  // Runs of tiles share a segment if none of their values loses bits relative to the largest of
+  // them: then each has the same weight in the row's unit as relative to its own tile. If a tile
+  // may be so low that it counts 0, every run is a segment.
   const double low_octave = row.octave_of(low);
   const bool merges = row.octave - low_octave <= static_cast<double>(kRowBits);
-  float near_low = low;  // values up to here are near `low`
+  float near_low = low;  // values up to this one are near `low`
   bool last_is_near = false;
   for (std::size_t run = 0; run < runs_.size(); ++run) {
     const std::size_t length = run_length(run);

@@ -9,25 +9,27 @@
 
 namespace fairdraw::cpu {
 
-/// A list pays while it is shorter than this part of the row.
+/// Returns the length up to which a list is faster than passes over the row.
 inline std::size_t list_limit(std::size_t n) { return n / 4 < kShortRow ? kShortRow : n / 4; }
 
-/// Weights relative to the row's maximum.
+/// Returns weights relative to the row's maximum.
 inline NearWeights near_weights_of(const RowIndex& row) {
   return {row.passes, row.tile_passes, &row.rule, row.max};
 }
 
 class ValueList {
  public:
-  /// The values that the list has of one tile.
+  /// The listed values of one tile.
   struct Run {
     std::size_t tile;
-    std::size_t begin;  ///< in the list
+    std::size_t begin;  ///< position in the list
   };
 
-  /// Lists the values in [low, high]. False, and no list, when there are more than `limit`.
+  /// Lists the values in [low, high]. Returns false, without a list, if there are more than
+  /// `limit`.
   bool collect(RowIndex& row, float low, float high, std::size_t limit);
-  /// Takes `size` values that a pass has written to `room_for`, with the begin of each tile's.
+  /// Takes over `size` values that a pass wrote to `room_for`; run_begin has the begin of each
+  /// tile.
   void take(const RowIndex& row, const std::uint32_t* run_begin, std::size_t size);
   float* room_for(std::size_t n);
 
@@ -35,10 +37,12 @@ class ValueList {
   std::size_t size() const { return size_; }
   const std::vector<Run>& runs() const { return runs_; }
   std::size_t run_length(std::size_t run) const;
-  /// Position in the row of the list's value at `position`. The list has all values >= low.
+  /// Returns the row position of the list's value at `position`. Precondition: the list has all
+  /// values >= low.
   std::size_t row_position(const RowIndex& row, std::size_t position, float low) const;
 
-  /// Appends the segments of a list of the row's largest values, from `low` up or more.
+  /// Appends the segments of a list of the row's largest values; it holds at least
+  /// all those >= low.
   void add_segments(const RowIndex& row, float low, std::vector<Segment>& segments) const;
 
  private:

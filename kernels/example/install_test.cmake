@@ -13,7 +13,7 @@ function(run)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-# A static library with sanitizers in it wants them in the program too.
+# A static library built with sanitizers needs them in the program too.
 set(flags "")
 if(sanitize)
   set(flags "-fsanitize=${sanitize}")
@@ -30,8 +30,8 @@ run(${CMAKE_COMMAND} -S ${example} -B ${scratch}/build -G ${generator}
 run(${CMAKE_COMMAND} --build ${scratch}/build)
 run(${scratch}/build/sample)
 
-# Rows 0 and 1 are greedy and row 3 fails: they are the same in each step. Row 2 draws 0 or 3, the
-# two largest logits, which tie.
+# Rows 0 and 1 are greedy and row 3 fails, so they give the same in every step. Row 2 draws 0 or 3,
+# the two largest logits, which tie.
 set(row "4 \\(ok\\) 4 \\(ok\\) [03] \\(ok\\) -1 \\(nan_input\\)")
 if(NOT output MATCHES "^step 0: ${row}\nstep 1: ${row}\nstep 2: ${row}\nstep 3: ${row}\n$")
   message(FATAL_ERROR "the example printed\n${output}")

@@ -1,5 +1,5 @@
-// Samples one batch in which every request has parameters of its own: greedy and random rows, a
-// banned token, and a row that is broken and fails alone.
+// Samples one batch in which every request has its own parameters: greedy and random rows, a banned
+// token, and an invalid row that fails alone.
 #include <fairdraw/sample.h>
 
 #include <cmath>
@@ -34,8 +34,8 @@ int main() {
   result.tokens = {tokens.data(), kRows};
   result.statuses = {statuses.data(), kRows};
 
-  // A generation: each step takes new random bits by a new offset, and the same call twice gives
-  // the same tokens twice.
+  // A generation: the new offset of each step selects new random bits; repeating a call repeats its
+  // tokens.
   for (std::uint64_t step = 0; step < 4; ++step) {
     request.offset = step;
     if (const fairdraw::Error error = fairdraw::sample(request, result)) {

@@ -12,7 +12,7 @@
 namespace fairdraw::serving {
 namespace {
 
-/// Nine digits tell every float from every other.
+/// Returns a text of nine digits, which is unique for every float.
 std::string text_of(float value) {
   std::array<char, 32> text{};
   static_cast<void>(std::snprintf(text.data(), text.size(), "%.9g", static_cast<double>(value)));
@@ -47,7 +47,7 @@ Error check_room(const char* field, std::size_t length, std::int64_t room, const
                       "0 to " + std::to_string(room) + " (" + option + ")");
 }
 
-/// A list of ids with its room.
+/// Checks a list of ids and its length against the capacity of the option.
 Error check_list(const char* field, const std::vector<std::int32_t>& ids, std::int64_t room,
                  const char* option, std::int64_t vocab) {
   if (Error error = check_room(field, ids.size(), room, option)) return error;

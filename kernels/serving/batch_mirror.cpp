@@ -7,14 +7,15 @@
 namespace fairdraw::serving {
 namespace {
 
-/// Epochs that are remembered while nothing is delivered: more than any ring of records has calls.
+/// Number of epochs remembered without deliveries; above the number of calls in any ring of
+/// records.
 constexpr std::size_t kMaxEpochs = 4096;
 
 }  // namespace
 
 BatchMirror::BatchMirror(BatchSlots& slots)
     : slots_(slots),
-      changes_(slots.changes - 1),  // nothing is there yet
+      changes_(slots.changes - 1),  // differs from slots.changes, because the copy is empty
       bitmask_changes_(slots.bitmask_changes),
       from_(static_cast<std::size_t>(slots.options.capacity), -1) {
   epochs_.push_back({0, std::vector<std::uint64_t>(from_.size(), 0)});
@@ -22,7 +23,7 @@ BatchMirror::BatchMirror(BatchSlots& slots)
 
 void BatchMirror::update() {
   const std::vector<std::uint64_t>& held = epochs_.back().entries;
-  std::unordered_map<std::uint64_t, std::int32_t> places;  // of entries that may have moved
+  std::unordered_map<std::uint64_t, std::int32_t> places;  // slots of entries that may have moved
   for (std::int32_t slot = 0; slot < slots_.options.capacity; ++slot) {
     const std::uint64_t entry = held[static_cast<std::size_t>(slot)];
     if (entry != 0 && entry != slots_.arrays.entry[slot]) places.emplace(entry, slot);
@@ -59,7 +60,7 @@ bool BatchMirror::has_processing(std::int32_t slot) const {
          (a.min_tokens[slot] > 0 && has(ListName::stop_ids));
 }
 
-/// The slot of an entry, which is most often `slot`.
+/// Returns the slot of an entry, most often `slot`; -1 if it has left.
 std::int32_t BatchMirror::find(std::uint64_t entry, std::int32_t slot) const {
   if (entry == 0) return -1;
   const std::uint64_t* const entries = slots_.arrays.entry;

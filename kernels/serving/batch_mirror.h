@@ -1,16 +1,16 @@
-// A copy of a batch's slots on a device, as the host sees it: what the copy holds, what has to be
-// brought to it, and whose the tokens are that were drawn there.
+// The host's view of a copy of a batch's slots on a device: the contents of the copy, the updates
+// that it needs, and the requests to which its drawn tokens belong.
 //
-// The device runs ahead: it appends tokens to its own copy of a request's history, and the host
-// learns of them later. So two things belong to the device while a request is in the batch: the
-// length of its output, and its offset. All others belong to the host. When a request moves, the
-// device moves its own two; when it has left, tokens that were drawn for it meanwhile are dropped.
-// A request to which the caller appends tokens has left and entered again with another history.
+// The device runs ahead: it appends tokens to its copy of a request's history, and the host
+// receives them later. So while a request is in the batch, the device owns the length of its output
+// and its offset; the host owns everything else. When a request moves, the device moves its own two
+// values; when it has left, tokens drawn for it in the meantime are dropped. A request to which the
+// caller appends tokens counts as a request that left and entered again with another history.
 //
-// A request is known by the number that it got as it entered (SlotArrays::entry), a state of the
-// slots by its epoch: records of calls carry the epoch in which they were drawn.
+// A request is identified by its entry number (SlotArrays::entry), a state of the slots by its
+// epoch; records of calls carry the epoch in which their tokens were drawn.
 //
-// No device here: batch_on_device.h moves the bytes.
+// This class uses no device: batch_on_device.h moves the bytes.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,13 @@
 
 namespace fairdraw::serving {
 
-/// What one call of `sample` over a batch drew for one slot, as the device writes it. A step is one
-/// call, or with several rows a request one for the first rows, one for the second ones and so on.
+/// The result of one call of `sample` over a batch for one slot, as the device writes it. A step is
+/// one call; with several rows per request it is one call for all first rows, one for all second
+/// rows, etc.
 struct CallRecord {
   std::int32_t token;   ///< -1: none
-  RowStatus status;     ///< of the request in the step so far
-  std::uint32_t call;   ///< number of the call modulo 2^31, and kFirstOfStep
+  RowStatus status;     ///< of the request, in the step so far
+  std::uint32_t call;   ///< call number modulo 2^31, and the flag kFirstOfStep
   std::uint32_t epoch;  ///< BatchMirror::epoch() when the call ran
 };
 static_assert(sizeof(CallRecord) == 16);
@@ -39,35 +40,35 @@ class BatchMirror {
 
   const BatchSlots& slots() const { return slots_; }
 
-  /// False where update() has something to bring.
+  /// Returns whether update() has nothing to copy.
   bool is_current() const {
     return changes_ == slots_.changes && bitmask_changes_ == slots_.bitmask_changes;
   }
 
-  /// The copy will hold what is in the slots now. Allocates a little, for the new epoch.
+  /// Plans the copy of the slots' present contents. Allocates a little, for the new epoch.
   void update();
 
-  // What the last update found.
+  // Results of the last update.
   std::uint32_t epoch() const { return epochs_.back().number; }
-  /// [capacity]: the slot of the copy that holds what belongs in this one; -1: none, or empty.
+  /// [capacity]: the slot of the copy with the contents of this slot; -1: none, or empty.
   const std::vector<std::int32_t>& from() const { return from_; }
-  /// Occupied slots that the copy does not hold as they are, in rising order.
+  /// Occupied slots whose contents differ in the copy, in ascending order.
   const std::vector<std::int32_t>& changed() const { return changed_; }
-  /// True where the host's bitmask was set or cleared as a whole.
+  /// Returns whether the host's bitmask was set or cleared as a whole.
   bool has_new_bitmask() const { return has_new_bitmask_; }
-  /// True where some request has penalties, biases or bans.
+  /// Returns whether any request has penalties, biases or bans.
   bool uses_processing() const { return uses_processing_; }
 
-  // Tokens from the copy.
+  // Delivery of tokens from the copy.
 
-  /// Gives the tokens of a call, [capacity], to the requests that they were drawn for, where those
-  /// are still in the batch. Calls come in the order in which they ran.
+  /// Delivers the tokens of a call, [capacity], to those requests they were drawn for that are
+  /// still in the batch. Calls must be delivered in the order in which they ran.
   Error deliver(const CallRecord* call);
-  /// The slot on the host of what the copy has in `slot`; -1: it has left.
+  /// Returns the host's slot of the request in the copy's `slot`; -1: it has left.
   std::int32_t slot_on_host(std::int32_t slot) const;
-  /// The same for tokens that follow what the host has, in a slot of the host.
+  /// Delivers tokens that follow the history of a slot of the host.
   void deliver(std::int32_t slot_on_host, const std::int32_t* tokens, std::int64_t count);
-  /// No calls of earlier epochs will be delivered.
+  /// Promises that no calls of earlier epochs will be delivered.
   void forget_earlier_epochs();
 
  private:
@@ -80,7 +81,7 @@ class BatchMirror {
 
   BatchSlots& slots_;
   std::uint64_t changes_, bitmask_changes_;
-  std::deque<Epoch> epochs_;  // never empty; the last one is the copy's
+  std::deque<Epoch> epochs_;  // never empty; the last one is that of the copy
   std::vector<std::int32_t> from_, changed_;
   bool has_new_bitmask_ = false;
   bool uses_processing_ = false;

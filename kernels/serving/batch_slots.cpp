@@ -85,8 +85,8 @@ void BatchSlots::write_list(ListName name, std::int32_t slot,
   arrays.list(name).lengths[slot] = static_cast<std::int32_t>(values.size());
 }
 
-/// How often a token is in the prompt, and where, makes no difference to the penalty: a prompt
-/// is sorted once, so that a step reads each of its tokens once, in the order of the logits.
+/// Number and order of a prompt's tokens do not change the penalty. So a prompt is sorted once, and
+/// each step reads each different token once, in the order of the logits.
 void BatchSlots::write_distinct_prompt(std::int32_t slot, const BatchRequest& request) {
   const bool is_read = options.history == HistoryForm::lists && request.repetition_of_prompt &&
                        request.repetition_penalty != 1.0F;
@@ -101,7 +101,7 @@ void BatchSlots::write_distinct_prompt(std::int32_t slot, const BatchRequest& re
   arrays.list(ListName::distinct_prompt).lengths[slot] = static_cast<std::int32_t>(end - ids);
 }
 
-/// An empty slot: neutral parameters and empty lists in its lane.
+/// Empties a slot: neutral parameters and empty lists in its lane.
 void BatchSlots::clear(std::int32_t slot) {
   const std::int32_t lane = arrays.lane[slot];
   arrays.for_each_of_table([slot](auto* array) { array[slot] = {}; });
@@ -113,7 +113,7 @@ void BatchSlots::clear(std::int32_t slot) {
   for (ListArrays& each : arrays.lists) each.begins[slot] = lane * each.room;
 }
 
-/// Visits what a dense history holds of a slot's tokens, and no other token of the vocabulary.
+/// Visits the dense history's entries of a slot's tokens, and no other entries of the vocabulary.
 template <class OfOutput, class OfPrompt>
 void BatchSlots::for_each_dense(std::int32_t slot, OfOutput of_output, OfPrompt of_prompt) {
   if (options.history != HistoryForm::dense) return;

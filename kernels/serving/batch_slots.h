@@ -1,7 +1,7 @@
-// The slots of a batch state: requests written into arrays, taken out again, exchanged.
+// The slots of a batch state: writes requests into arrays, removes and exchanges them.
 //
-// Nothing is checked here but what the find... and check... functions say; batch_state.cpp asks
-// them before it writes.
+// Only the find... and check... functions check anything; batch_state.cpp calls them before it
+// writes.
 #pragma once
 
 #include <cstddef>
@@ -39,12 +39,12 @@ struct BatchSlots {
   std::unordered_map<RequestId, std::int32_t> by_id;
   std::vector<std::uint32_t> allowed;  // [capacity, words]; empty until a bitmask is set
 
-  // What a copy of the slots elsewhere has to know: it is up to date while these stay what they are
-  // (batch_mirror.h). Tokens that are pushed leave them alone.
-  std::uint64_t entries = 0;          ///< numbers given out to requests (SlotArrays::entry)
-  std::uint64_t changes = 0;          ///< of what is in which slot
-  std::uint64_t bitmask_changes = 0;  ///< of all rows of the bitmask
-  bool is_mirrored = false;  ///< tokens come from one copy: a second would not learn of them
+  // A copy of the slots elsewhere is up to date while these counts do not change (batch_mirror.h).
+  // Pushed tokens do not change them.
+  std::uint64_t entries = 0;  ///< number of entry numbers given to requests (SlotArrays::entry)
+  std::uint64_t changes = 0;  ///< number of changes of the slots' contents
+  std::uint64_t bitmask_changes = 0;  ///< number of changes of the whole bitmask
+  bool is_mirrored = false;           ///< one copy supplies tokens; a second would miss them
 
   std::int64_t words() const { return words_of(options.vocab); }
   bool is_slot(std::int32_t slot) const { return slot >= 0 && slot < options.capacity; }
@@ -57,20 +57,20 @@ struct BatchSlots {
   Error find(RequestId id, std::int32_t& slot) const;
   Error check_slot(const char* field, std::int32_t slot) const;
   Error check_room_for(std::int32_t slot, std::int64_t count) const;
-  /// Where a new request goes: the slot that is named, which must be free, or the lowest free one.
+  /// Finds the slot of a new request: `slot` if named, which must be free, or the lowest free one.
   Error choose_slot(RequestId id, std::int32_t& slot) const;
 
   void enter(std::int32_t slot, RequestId id, const BatchRequest& request);
   void leave(std::int32_t slot);
   void exchange(std::int32_t first, std::int32_t second);
-  /// The request of the slot has another history than what was drawn for it: for a copy of the
-  /// slots it is another request.
+  /// Marks that a slot's history differs from its drawn tokens. For a copy of the slots, the slot
+  /// then holds another request.
   void mark_history_changed(std::int32_t slot);
-  /// Tokens that were drawn: the offset advances.
+  /// Appends drawn tokens and advances the offset.
   void push(std::int32_t slot, const std::int32_t* drawn, std::int64_t count);
   RequestSnapshot snapshot_of(std::int32_t slot) const;
 
-  /// The bitmask, all ones where it was not there.
+  /// Creates the bitmask with all ones, unless it exists.
   void need_allowed();
   std::uint32_t* allowed_row(std::int32_t slot) { return allowed.data() + slot * words(); }
 
@@ -85,7 +85,7 @@ struct BatchSlots {
   void for_each_dense(std::int32_t slot, OfOutput of_output, OfPrompt of_prompt);
 };
 
-/// How the library's own classes access a state.
+/// Access of the library's own classes to a state.
 struct BatchAccess {
   static BatchSlots& slots_of(BatchState& state);
 };

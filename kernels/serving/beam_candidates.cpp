@@ -1,24 +1,23 @@
-// The best candidates of one live beam: the `most` first of a row by (score, token id).
+// The best candidates of one live beam: the first `most` of a row by (score, token id).
 //
-// Contract. Exactly those that a sort of the whole row would give. A score is a function of the
-// value that never decreases, with one or two roundings: values that differ may have equal scores,
-// among which the lower token id comes first, whatever the values.
+// Contract. The result equals that of a sort of the whole row. A score is a function of the value
+// that never decreases, with one or two roundings: different values may have equal scores, and then
+// the lower token id comes first, regardless of the values.
 //
-// Algorithm. No sort of the row.
-//   1. scan: the maximum, and the maximum of each group of 32 values. `most` of the group maxima
-//      are values of their own, so the most-th largest of them is a lower bound of the most-th
-//      largest value, and little more than `most` values are above it in a row of any shape but
-//      one with many ties.
-//   2. From logits: the index of tiles (tile_passes.h), for the log of the mass.
+// Algorithm. The row is not sorted.
+//   1. scan finds the maximum, and the maximum of each group of 32 values. The `most` largest group
+//      maxima are different values of the row, so the last of them is a lower bound of the most-th
+//      largest value, and few more than `most` values are above it, unless the row has many ties.
+//   2. From logits, the index of tiles (tile_passes.h) gives the log of the mass.
 //   3. The bound is lowered to the smallest float of the same score, by bisection on floats: 32
 //      steps of arithmetic. All values of equal score are then on one side.
-//   4. Blocks with a maximum at or above the bound are read, values at or above it listed with
-//      their ids. When the list is full (many ties) it is cut to its best; a later value then has
-//      a larger id than all that are listed, so that only larger scores count from there on, and
-//      a row of equal values is cut once.
-// Cost: the scan (F1), the weights' pass from logits (F2), and some blocks of 512 values.
+//   4. Blocks with a maximum at or above the bound are read, and values at or above it listed with
+//      their ids. When the list is full (many ties), it is cut to its best. Later values have
+//      larger ids than all listed ones, so from then on only larger scores count, and a row of
+//      equal values is cut once.
+// Cost: the scan (F1), the weights' pass if from logits (F2), and some blocks of 512 values.
 //
-// Numerics and determinism. Scores are those of fairdraw/beam_search.h; the sum of weights is an
+// Numerics and determinism. fairdraw/beam_search.h defines scores; the sum of weights is an
 // integer, so no result depends on the instruction set.
 #include "serving/beam_candidates.h"
 
@@ -33,8 +32,8 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLargest = std::numeric_limits<float>::max();
-/// The list may grow to this many times what is wanted before it is cut, and to kRoom at least: a
-/// cut is linear, so that its cost for each value stays small.
+/// Factor by which the list may exceed `most` before it is cut; it may always grow to kRoom. A cut
+/// is linear, so its cost per value stays small.
 constexpr std::size_t kGrowth = 4;
 constexpr std::size_t kRoom = 1024;
 
@@ -53,7 +52,7 @@ float BeamCandidates::score_of(float x) const {
   return beam_score_ + static_cast<float>(distance - log_mass_);
 }
 
-/// The smallest finite float that has the score of x.
+/// Returns the smallest finite float with the score of x.
 float BeamCandidates::smallest_with_score_of(float x) const {
   const float score = score_of(x);
   std::int64_t low = order_key(-kLargest);
@@ -69,7 +68,7 @@ float BeamCandidates::smallest_with_score_of(float x) const {
   return from_order_key(static_cast<std::int32_t>(high));
 }
 
-/// Cuts the list to what is wanted; from here on only larger scores than the last one's count.
+/// Cuts the list to the `most` best; from then on only scores above the last one's count.
 void BeamCandidates::prune() {
   keep_best(found_, most_);
   const float last = std::max_element(found_.begin(), found_.end(), comes_before)->score;
@@ -91,7 +90,7 @@ void BeamCandidates::scan(const float* x, std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) {
     if (!(x[i] >= cut_)) continue;
     const float score = score_of(x[i]);
-    if (score == -kInfinity) continue;  // no candidate: the sum is out of float32's range
+    if (score == -kInfinity) continue;  // no candidate, because the sum is out of float32's range
     found_.push_back({score, beam_, static_cast<std::int32_t>(i)});
     if (found_.size() == room_) prune();
   }

@@ -1,4 +1,4 @@
-// The best candidates that one live beam offers.
+// The best candidates of one live beam.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ namespace fairdraw::cpu {
 /// Keeps the first `most` of the list by comes_before, in any order.
 void keep_best(std::vector<BeamCandidate>& candidates, std::size_t most);
 
-/// Finds candidates; its buffers are kept between rows.
+/// Finds the best candidates of rows; keeps its buffers between rows.
 class BeamCandidates {
  public:
-  /// The best candidates of a row of n >= 1 values: the first `most` of all those of the beam (or
-  /// all there are), in any order, until the next call. `status` says what is wrong with the row.
+  /// Returns the first `most` candidates of a row of n >= 1 values (or all, if fewer), in any
+  /// order, valid until the next call. `status` is the row's first fault, or ok.
   const std::vector<BeamCandidate>& find(const Passes& passes, const TilePasses& tile_passes,
                                          const float* x, std::size_t n, BeamInput input,
                                          float beam_score, std::int32_t beam, std::size_t most,
@@ -38,7 +38,7 @@ class BeamCandidates {
   double log_mass_ = 0;
   std::int32_t beam_ = 0;
   std::size_t most_ = 0, room_ = 0;
-  float cut_ = 0;  ///< values below it offer nothing
+  float cut_ = 0;  ///< no value below it is a candidate
 
   std::vector<BeamCandidate> found_;
   std::vector<float> group_max_;

@@ -1,15 +1,15 @@
 // One step of beam search.
 //
-// Contract. fairdraw/beam_search.h has the rules. Requests are independent of each other: a bad
-// one fails alone, and its neighbours get the bits that they get without it.
+// Contract. fairdraw/beam_search.h has the rules. Requests are independent: an invalid one fails
+// alone and does not change a bit of its neighbours' results.
 //
-// Algorithm. Rows of all live beams in parallel, each to its best candidates (beam_candidates.cpp:
-// the cost of the call); then requests in parallel: the best of their beams' candidates, sorted,
-// and a walk over them. What a request is asked for is checked first, and nothing of it is written
-// before its rows are known to be right.
+// Algorithm. The rows of all live beams are reduced in parallel to their best candidates
+// (beam_candidates.cpp); this is the cost of the call. Then the requests are finished in parallel:
+// merge the candidates of their beams, sort them, and walk over them. A request's parameters are
+// checked first, and nothing is written for a request before its rows are known to be valid.
 //
-// Determinism. Candidates are totally ordered, scores have stated roundings, and rows do not know
-// of each other: neither threads nor instruction sets show in a result.
+// Determinism. Candidates are totally ordered, scores have stated roundings, and rows are
+// independent: neither threads nor instruction sets change a result.
 #include "fairdraw/beam_search.h"
 
 #include <algorithm>
@@ -25,13 +25,13 @@
 namespace fairdraw {
 namespace {
 
-/// So few candidates are ranked sooner by one thread than others are woken.
+/// Number of candidates below which one thread ranks them faster than other threads wake up.
 constexpr std::size_t kFewCandidates = std::size_t{1} << 14;
 
 /// One request of the call.
 struct Request {
   BeamTerms terms;
-  std::size_t first_row = 0;  // of its rows among all rows of the call
+  std::size_t first_row = 0;  // its first row among all rows of the call
 };
 
 struct Row {
@@ -46,7 +46,7 @@ struct Workspace {
   std::vector<Request> requests;
   std::vector<Row> rows;
   std::vector<BeamCandidate> candidates;
-  std::size_t planned = 0;  // places for candidates in this call
+  std::size_t planned = 0;  // capacity for candidates in this call
 };
 
 void plan(const BeamStepRequest& step, const BeamStepResult& result, Workspace& work) {
@@ -67,7 +67,7 @@ void plan(const BeamStepRequest& step, const BeamStepResult& result, Workspace& 
   if (work.candidates.size() < places) work.candidates.resize(places);
 }
 
-/// The candidates of one row.
+/// Finds the candidates of one row.
 void find_candidates(const BeamStepRequest& step, Workspace& work, std::size_t i,
                      cpu::Worker& worker) {
   thread_local cpu::BeamCandidates finder;
@@ -87,7 +87,7 @@ void find_candidates(const BeamStepRequest& step, Workspace& work, std::size_t i
             work.candidates.begin() + static_cast<std::ptrdiff_t>(row.begin));
 }
 
-/// The candidates of a request that count, in order.
+/// Collects the candidates of a request that count, in order.
 RowStatus ranked_candidates(const Workspace& work, const Request& request,
                             std::vector<BeamCandidate>& ranked) {
   ranked.clear();
@@ -126,7 +126,7 @@ Error beam_search_step(const BeamStepRequest& request, const BeamStepResult& res
   thread_local Workspace own;
   Workspace& work = own;  // a worker's thread has another `own`
   {
-    // pow, in the environment that the arithmetic of scores asks for.
+    // pow runs in the floating-point environment that scores require.
     const cpu::FloatEnvironment environment;
     plan(request, result, work);
   }

@@ -2,19 +2,18 @@
 //
 // Contract. fairdraw/fused_sampling_processor.h.
 //
-// Algorithm. A step is one call of `sample` with a row a slot. Rows of logits are not gathered: the
-// call reads row logit_rows[slot] of the caller's matrix for slot i (run_batch), while parameters,
-// histories and bitmask are the state's own arrays, row by row as they lie. With StepRows::all
-// there is one such call for the first rows of all requests, one for the second rows and so on,
-// because a row's history holds the token before it. Between calls the tokens are appended to the
-// state.
+// Algorithm. A step is one call of `sample` with one row per slot. Rows of logits are not gathered:
+// for slot i the call reads row logit_rows[i] of the caller's matrix (run_batch), and parameters,
+// histories and bitmask are the state's own arrays. With StepRows::all there is one such call for
+// the first rows of all requests, one for the second rows and so on, because a row's history
+// includes the token before it. Between calls the tokens are appended to the state.
 //
-// Cost. That of `sample`, and a few stores a slot. No allocation after the first step.
+// Cost. That of `sample`, and a few stores per slot. No allocation after the first step.
 //
-// Randomness. That of BatchState: seeds and offsets a request, purpose draw, index 0.
+// Randomness. That of BatchState: one seed and offset per request, purpose draw, index 0.
 //
-// Determinism. A token is a function of its row, the request's parameters and history, seed and
-// offset; not of the slot, other requests, threads or the instruction set.
+// Determinism. A token depends on its row, the request's parameters and history, seed and offset;
+// not on the slot, other requests, threads or the instruction set.
 #include "fairdraw/fused_sampling_processor.h"
 
 #include <algorithm>
@@ -28,7 +27,7 @@
 
 namespace fairdraw {
 
-/// Arrays of one value a slot, as long as the state has slots.
+/// Arrays with one value per slot; their length is the state's capacity.
 struct FusedSamplingProcessor::Buffers {
   explicit Buffers(std::size_t capacity)
       : begins(capacity + 1),
@@ -41,9 +40,9 @@ struct FusedSamplingProcessor::Buffers {
         statuses(capacity),
         copied_tokens(capacity) {}
 
-  // The step: request i has rows begins[i] to begins[i + 1], exclusive.
+  // The step: request i has the rows from begins[i] up to, but not including, begins[i + 1].
   std::vector<std::int64_t> begins;
-  // One call of it.
+  // One call of the step.
   std::vector<std::int64_t> logit_rows;
   std::vector<std::uint8_t> active;
   std::vector<std::int32_t> drawn;
@@ -68,7 +67,7 @@ Error check_slots(const char* field, std::int64_t slots, const BatchState& state
                           std::to_string(state.options().capacity) + " (capacity)");
 }
 
-/// From offsets, or without any one row a slot. Nothing is written on an error.
+/// Reads the row offsets, or assumes one row per slot without them. Writes nothing on an error.
 template <class Offset>
 Error read_offsets(const RowsView& logits, View<const Offset> offsets, const BatchState& state,
                    std::vector<std::int64_t>& begins, std::int64_t& slots) {
@@ -87,7 +86,7 @@ Error read_offsets(const RowsView& logits, View<const Offset> offsets, const Bat
   std::uint64_t before = 0;
   for (std::int64_t i = 0; i < offsets.size; ++i) {
     const auto most = static_cast<std::uint64_t>(i == 0 ? 0 : logits.rows);
-    const auto offset = static_cast<std::uint64_t>(offsets.data[i]);  // below 0: beyond any row
+    const auto offset = static_cast<std::uint64_t>(offsets.data[i]);  // if negative: wraps
     if (offset < before || offset > most) {
       return out_of_range("logit_offsets[" + std::to_string(i) + "]",
                           std::to_string(offsets.data[i]),
@@ -163,7 +162,8 @@ Error FusedSamplingProcessor::step_with(const RowsView& logits, View<const Offse
   }
 }
 
-/// The rows of one call: of each request its last, or the one of this number. False: no more.
+/// Chooses each request's row for one call: its last one, or the one numbered `call`. Returns false
+/// if no rows are left.
 bool FusedSamplingProcessor::choose_rows(StepRows rows, std::int64_t call) {
   if (rows == StepRows::last && call > 0) return false;
   Buffers& b = *buffers_;

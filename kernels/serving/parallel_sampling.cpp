@@ -1,10 +1,10 @@
 // Several outputs of one prompt.
 //
-// Contract. Seeds are integer arithmetic; sums and scores are doubles, each operation rounded
-// once. A pow of the C library is the one step that another library may round otherwise, and only
-// where the length penalty is neither 0 nor 1.
+// Contract. Seeds are integer arithmetic; sums and scores are doubles, each operation rounded once.
+// Only a pow of the C library may round differently with another library. It is used only if the
+// length penalty is neither 0 nor 1.
 //
-// Algorithm. Candidates of a prompt are few: they are sorted by (score, number).
+// Algorithm. A prompt has few candidates, so they are sorted by (score, number).
 #include "fairdraw/parallel_sampling.h"
 
 #include <algorithm>
@@ -28,8 +28,8 @@ RowStatus status_of_sum(double value) {
   return value == kInfinity ? RowStatus::infinite_input : RowStatus::ok;
 }
 
-/// Adds the values to `sum`, unless one of them is no log-probability. Not inlined: its arithmetic
-/// must not be moved out of the environment that the caller sets.
+/// Adds the values to `sum`, unless one of them is not a log-probability. Not inlined, because its
+/// arithmetic must stay inside the floating-point environment that the caller sets.
 [[gnu::noinline]] RowStatus add_in_order(const float* values, std::int64_t count, double& sum) {
   double added = sum;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -48,12 +48,12 @@ double length_score(double cumulative, std::int32_t length, double penalty) {
   return cumulative / by;
 }
 
-/// The candidates of a prompt that can be chosen, with their scores.
+/// The eligible candidates of a prompt, with their scores.
 struct Ranking {
   std::vector<std::int32_t> order;
   std::vector<double> scores;
 
-  /// Not inlined, for the reason of add_in_order.
+  /// Not inlined, for the reason given at add_in_order.
   [[gnu::noinline]] RowStatus read(const BestOfRequest& request, std::int64_t prompt) {
     order.clear();
     scores.assign(static_cast<std::size_t>(request.candidates), -kInfinity);
@@ -68,7 +68,7 @@ struct Ranking {
       const std::int32_t length = request.lengths.given() ? request.lengths.data[at] : 1;
       if (penalty != 0 && length < 1) return RowStatus::invalid_history;
       const double score = length_score(cumulative, length, penalty);
-      if (std::isnan(score)) return RowStatus::invalid_penalty;  // 0 or inf by a power out of range
+      if (std::isnan(score)) return RowStatus::invalid_penalty;  // 0 / 0, or infinity / infinity
       scores[static_cast<std::size_t>(j)] = score;
       order.push_back(j);
     }

@@ -1,13 +1,14 @@
-// The memory of a batch state: arrays with one value a slot, and lists with one place a slot.
+// The memory of a batch state: arrays with one value per slot, and lists with one place per slot.
 //
-// Layout. One block. First the table: all arrays of one value a slot (parameters, seeds, offsets,
-// begins and lengths of the lists), side by side, about 200 bytes a slot; a step changes little
-// else, so that a copy of a state on a device needs one transfer of a few kilobytes a step. Then
-// the lists, of fixed room a slot. The same function places the arrays wherever the block is.
+// Layout. One block. It begins with the table: all arrays with one value per slot (parameters,
+// seeds, offsets, begins and lengths of the lists), side by side, about 200 bytes per slot. A step
+// changes little else, so a copy of the state on a device needs one transfer of a few kilobytes per
+// step. After the table come the lists, of fixed capacity per slot. The same function places the
+// arrays in any block.
 //
-// Lanes. The room of a list belongs to a lane, and a slot has a lane: lists are found by their
-// begins. So two slots are exchanged by exchanging their columns of the table; no token is copied,
-// and what is said of a slot is still an array with one value a row.
+// Lanes. The storage of a list belongs to a lane, and each slot has a lane: the begins locate the
+// lists. So two slots are exchanged by exchanging their columns of the table; no token is copied,
+// and all data of the slots remain arrays with one value per row.
 #pragma once
 
 #include <array>
@@ -18,7 +19,7 @@
 
 namespace fairdraw::serving {
 
-/// The lists of a request. The output's room begins after the prompt, in the same lane.
+/// The lists of a request. The output begins right after the prompt, in the same lane.
 enum class ListName : std::size_t {
   prompt,
   output,
@@ -27,11 +28,11 @@ enum class ListName : std::size_t {
   bad_words,
   bad_word_lengths,
   allowed_ids,
-  distinct_prompt,  ///< the prompt as the repetition penalty reads it: each token once, ascending
+  distinct_prompt,  ///< the distinct tokens of the prompt, ascending, for the repetition penalty
 };
 inline constexpr std::size_t kLists = 8;
 
-/// One list a slot.
+/// One list per slot.
 struct ListArrays {
   std::int32_t* data = nullptr;     ///< [capacity * room]
   std::int64_t room = 0;            ///< elements of a lane
@@ -44,12 +45,12 @@ struct ListArrays {
   std::int32_t length(std::int32_t slot) const { return lengths[slot]; }
 };
 
-/// Pointers into a block. All arrays of one value a slot have `capacity` elements.
+/// Pointers into a block. All arrays with one value per slot have `capacity` elements.
 struct SlotArrays {
   std::uint64_t* seed = nullptr;
   std::uint64_t* offset = nullptr;
   std::uint64_t* id = nullptr;
-  std::uint64_t* entry = nullptr;  ///< a number that each request gets as it enters; 0: empty
+  std::uint64_t* entry = nullptr;  ///< unique number that each request gets as it enters; 0: empty
   std::int32_t* lane = nullptr;
   float* temperature = nullptr;
   std::int32_t* top_k = nullptr;
@@ -58,7 +59,7 @@ struct SlotArrays {
 #define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) type* name = nullptr;
 #include "fairdraw/processing_parameters.inc"
   std::int32_t* penalised_prompt =
-      nullptr;  ///< its tokens, or none: where not repetition_of_prompt
+      nullptr;  ///< its number of tokens; 0 without repetition_of_prompt
   std::uint8_t* repetition_of_prompt = nullptr;
   std::uint8_t* active = nullptr;
   std::array<ListArrays, kLists> lists;
@@ -68,12 +69,12 @@ struct SlotArrays {
 
   float* bias_values = nullptr;  ///< parallel to list(ListName::bias).data
 
-  // HistoryForm::dense only.
+  // With HistoryForm::dense only.
   std::int32_t* output_counts = nullptr;  ///< [capacity, vocab]
   std::uint32_t* prompt_mask = nullptr;   ///< [capacity, words of vocab]
 
-  std::int64_t table_bytes = 0;  ///< the block up to the lists
-  std::int64_t bytes = 0;        ///< the whole block
+  std::int64_t table_bytes = 0;  ///< size of the block up to the lists
+  std::int64_t bytes = 0;        ///< size of the whole block
 
   /// Calls visit(array) for every array of the table.
   template <class Visit>
@@ -97,15 +98,15 @@ struct SlotArrays {
   }
 };
 
-/// Most bytes of a block: more than machines have, and far from where sizes overflow.
+/// Largest size of a block, in bytes: above any machine's memory, and far from overflow.
 inline constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
 
-/// Places the arrays in a block at `block`, which is aligned to 64 bytes; null: sizes alone, which
-/// do not overflow.
+/// Places the arrays in a block at `block`, which is aligned to 64 bytes. With null it only
+/// computes sizes, which do not overflow.
 SlotArrays place_slot_arrays(const BatchStateOptions& options, std::byte* block);
 
-/// The call of `sample` over the arrays of the first logits.rows slots, wherever they are. Without
-/// a bitmask, which lies elsewhere.
+/// Returns the call of `sample` over the arrays of the first logits.rows slots, on host or device,
+/// without a bitmask, because that is stored elsewhere.
 SampleRequest call_over(const SlotArrays& arrays, const BatchStateOptions& options,
                         const RowsView& logits);
 

@@ -1,8 +1,9 @@
-// When a request ends, on the CPU.
+// The end of requests, on the CPU.
 //
-// Contract. fairdraw/stop_criteria.h has the rules and the order of the criteria, stop_rules.h what
-// both backends do for a request: one pass over the tokens of its step. Requests are independent of
-// each other: a bad one fails alone. So few steps of work are done by the calling thread.
+// Contract. fairdraw/stop_criteria.h has the rules and the order of the criteria, stop_rules.h the
+// work per request in both backends: one pass over the tokens of its step. Requests are
+// independent: an invalid one fails alone. The calling thread does all work, because there is so
+// little.
 #include "fairdraw/stop_criteria.h"
 
 #include "serving/rules/stop_rules.h"

@@ -1,4 +1,4 @@
-// The blocks of a call in progress: this shard's, and those that came.
+// The blocks of a call in progress: this shard's own block, and the received ones.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,17 @@ class CallBlocks {
  public:
   void begin(int shards, std::uint64_t fingerprint);
 
-  /// This shard's block of the next exchange: a header, and so many zeros; returns those.
+  /// Starts this shard's block of the next exchange, a header and `bytes` zeros; returns the zeros.
   std::byte* start(std::size_t bytes);
   const std::vector<std::byte>& block() const { return block_; }
 
-  /// No error, or a shard's block is no block of this exchange of this call. They count as taken.
+  /// Accepts the blocks of all shards. Returns an error if one of them does not belong to this
+  /// exchange of this call.
   Error take(const std::byte* blocks);
-  /// What follows the header in each shard's block.
+  /// Returns the part after the header of each shard's block.
   std::vector<const std::byte*> parts(const std::byte* blocks) const;
 
-  /// Exchanges so far.
+  /// Returns the number of exchanges so far.
   std::int32_t exchanges() const { return static_cast<std::int32_t>(exchange_); }
 
  private:

@@ -10,13 +10,13 @@
 namespace fairdraw::sharded {
 namespace {
 
-/// Candidates of a shard: enough for the usual top_k and most nuclei; two shards of 128256 tokens
-/// exchange 6.8 KB a row with them. Of many shards each sends less.
+/// Limits of a shard's number of candidates: enough for the usual top_k and most nuclei. Two shards
+/// of 128256 tokens exchange 6.8 KB per row with them. With more shards, each sends fewer.
 constexpr std::int64_t kCandidatesOfAll = 512;
 constexpr std::int64_t kFewestCandidates = 64;
 constexpr std::int64_t kMostCandidates = 256;
 
-/// Of probabilities what the operations of sampling.h have.
+/// Checks that a call on probabilities asks only for what the operations of sampling.h support.
 Error check_input(const ShardedRequest& request, const SampleResult& result) {
   if (static_cast<std::uint32_t>(request.input) > 1) {
     return out_of_range("input", std::to_string(static_cast<std::uint32_t>(request.input)),
@@ -40,7 +40,8 @@ Error check_input(const ShardedRequest& request, const SampleResult& result) {
   return {};
 }
 
-/// No token is drawn: survivors are asked for, or whole rows of reports, and nothing of a token.
+/// Returns whether the results include survivors or whole rows of reports, but nothing about
+/// tokens.
 bool wants_columns_alone(const SampleResult& result) {
   const LogprobsResult& reports = result.logprobs;
   const bool of_tokens = result.tokens.given() || result.logprob.given() ||
@@ -49,7 +50,7 @@ bool wants_columns_alone(const SampleResult& result) {
   return !of_tokens && (result.mask.given() || result.probs.given() || reports.all.given());
 }
 
-/// Arrays that cannot be read may ask for anything.
+/// Returns whether any row is filtered. Arrays that cannot be read may contain any value.
 bool any_filtered(const SampleRequest& request, const CallRules& rules, ArraysLie arrays) {
   const bool by_row = request.temperature.is_array() || request.top_k.is_array() ||
                       request.top_p.is_array() || request.min_p.is_array();
@@ -64,8 +65,8 @@ bool any_filtered(const SampleRequest& request, const CallRules& rules, ArraysLi
   return false;
 }
 
-/// Returns whether attempts may decide a row whose threshold is not known: not where results need
-/// it. Arrays may have any value.
+/// Returns whether attempts may decide a row without a known threshold; false if results need the
+/// threshold. Parameter arrays may contain any value.
 bool may_be_wide(const ShardedRequest& request, const SampleResult& result,
                  const CallRules& rules) {
   const SampleRequest& rows = request.rows;
@@ -115,13 +116,13 @@ Error check_boundaries(const ShardedRequest& request) {
       std::to_string(columns) + ", the columns of shard " + std::to_string(request.shard));
 }
 
-/// A matrix without columns, as if it had one: what else there is to check is the same.
+/// Gives a matrix without columns the stride of one column, so that the other checks apply to it.
 template <class Rows>
 void widen(Rows& rows) {
   rows.row_stride = std::max<std::int64_t>(rows.row_stride, 1);
 }
 
-/// Of each shard, where rows are filtered.
+/// Returns the number of candidates of each shard for filtered rows.
 std::int64_t candidates_of(const Partition& partition) {
   return std::clamp(kCandidatesOfAll / partition.shards(), kFewestCandidates, kMostCandidates);
 }

@@ -1,4 +1,4 @@
-// What tells calls apart whose ranks disagree by mistake.
+// A hash that detects ranks whose calls disagree by mistake.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace fairdraw::sharded {
 
-/// Where arrays of parameters, seeds and lists lie. Those of a device are not read: a call that has
-/// such parameters may be filtered, and ranks are told apart by all else.
+/// The location of arrays of parameters, seeds and lists. Device arrays are not read: a call with
+/// device parameters counts as filtered, and the fingerprint covers everything else.
 enum class ArraysLie { on_host, on_device };
 
-/// FNV-1a, 64 bits: ranks that differ by mistake are told apart, which is all that is asked of it.
+/// FNV-1a, 64 bits. It only has to detect ranks that differ by mistake.
 class Fingerprint {
  public:
   explicit Fingerprint(ArraysLie arrays = ArraysLie::on_host)
@@ -39,7 +39,7 @@ class Fingerprint {
     add(lists.begins);
     add(lists.lengths);
   }
-  /// What is not of columns.
+  /// Adds everything except values per column.
   void add(const LogitsProcessing& processing) {
 #define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) add(processing.name);
 #include "fairdraw/processing_parameters.inc"

@@ -14,19 +14,19 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Place of a status in the order in which faults count; of those of values, lists and bans.
+/// Returns the rank of a status in the precedence of faults of values, lists and bans.
 int precedence(RowStatus status) {
   switch (status) {
     case RowStatus::ok:
       return 1000;
     case RowStatus::no_allowed_token:
-      return 999;  // of a shard; of the row only where no shard has one
+      return 999;  // of a shard; it is the row's status only if no shard has an allowed token
     default:
-      return static_cast<int>(status);  // in order: NaN, +inf, below 0, lists, overflow
+      return static_cast<int>(status);  // in order: NaN, +inf, negative, lists, overflow
   }
 }
 
-/// Candidates of a shard's list, or the values of its cut tiles.
+/// Reads the candidates of a shard's list, or the values of its cut tiles.
 template <class T>
 std::vector<T> read_list(const std::byte* at, std::size_t n) {
   std::vector<T> values(n);
@@ -60,7 +60,7 @@ void MergedRow::merge(const CallRules& rules, const RowParameters& parameters,
   decide();
 }
 
-/// The first fault of all shards. A row has no allowed token where no shard has one.
+/// Finds the first fault of all shards. A row has no allowed token if no shard has one.
 void MergedRow::merge_status(const std::vector<const std::byte*>& summaries) {
   RowStatus worst = RowStatus::ok;
   bool any_allowed = false;
@@ -72,7 +72,8 @@ void MergedRow::merge_status(const std::vector<const std::byte*>& summaries) {
   status_ = worst == RowStatus::no_allowed_token && any_allowed ? RowStatus::ok : worst;
 }
 
-/// Each shard has sent its head, then its tail. A tile that is cut is in no shard's whole tiles.
+/// Joins the values of cut tiles: each shard sent its head, then its tail. No shard counts a cut
+/// tile among its whole tiles.
 void MergedRow::assemble_cut_tiles(const std::vector<const std::byte*>& summaries) {
   cut_tiles_.clear();
   const Partition& partition = rules_->partition;
@@ -130,7 +131,7 @@ void MergedRow::merge_maximum(const std::vector<RowSummary>& summaries) {
 
 namespace {
 
-/// What a shard's whole tiles weigh in a row of octave `row_octave`.
+/// Returns the weight of a shard's whole tiles in a row of octave `row_octave`.
 uint128_t weight_of(const OctaveSums& octaves, double shard_octave, double row_octave) {
   uint128_t weight = 0;
   for (int gap = 0; gap < kOctaveSums; ++gap) {
@@ -162,7 +163,7 @@ void MergedRow::merge_totals(const std::vector<RowSummary>& summaries) {
   }
 }
 
-/// The caller's row at temperature 1.
+/// Merges the caller's row at temperature 1.
 void MergedRow::merge_raw(const std::vector<const std::byte*>& summaries) {
   const cpu::TileRule rule{false, logit_scale(1.0F)};
   std::vector<RawSummary> raws;
@@ -207,7 +208,7 @@ bool comes_first(float x, std::int32_t id, float other, std::int32_t other_id) {
 
 }  // namespace
 
-/// The largest of the caller's logits, in order, where they may differ from the filtered ones.
+/// Returns the largest of the caller's logits, in order, if they may differ from the filtered ones.
 std::vector<KnownToken> MergedRow::raw_candidates(
     const std::vector<const std::byte*>& summaries) const {
   std::vector<KnownToken> known;
@@ -234,7 +235,7 @@ std::vector<KnownToken> MergedRow::raw_candidates(
   return known;
 }
 
-/// All candidates and all values of cut tiles, in order, and the certificate.
+/// Lists all candidates and all values of cut tiles, and finds the certificate.
 void MergedRow::list_known(const std::vector<const std::byte*>& summaries,
                            const std::vector<RowSummary>& heads) {
   known_.clear();
@@ -264,7 +265,7 @@ void MergedRow::list_known(const std::vector<const std::byte*>& summaries,
   }
 }
 
-/// All of the row, by the columns of each shard.
+/// Lists the whole row from the columns of each shard.
 void MergedRow::know_all(const std::vector<const std::byte*>& columns) {
   is_gathered_ = true;
   known_.clear();
@@ -286,7 +287,8 @@ void MergedRow::know_all(const std::vector<const std::byte*>& columns) {
   weigh_known();
 }
 
-/// Weights of known values. Those of a shard's list come from tiles whose largest value is listed.
+/// Weighs known values. A shard's list contains the largest value of every tile from which it has
+/// one.
 void MergedRow::weigh_known() {
   std::sort(known_.begin(), known_.end(),
             [](const KnownValue& a, const KnownValue& b) { return a.id < b.id; });
@@ -308,7 +310,7 @@ void MergedRow::weigh_known() {
   });
 }
 
-/// Whole tiles of shards and cut tiles, by their first ids.
+/// Orders the shards' whole tiles and the cut tiles by their first ids.
 void MergedRow::order_parts() {
   parts_.clear();
   for (int shard = 0; shard < shards(); ++shard) {
@@ -363,7 +365,7 @@ void MergedRow::take(const std::vector<const std::byte*>& answers) {
   if (std::holds_alternative<GatherRow>(answered)) {
     know_all(answers);
     decide();
-    // Nothing else is read of what may be many rows.
+    // Afterwards only the reported values are read, and many rows may be held.
     known_.resize(std::min(known_.size(), rules_->layout.reported));
     known_.shrink_to_fit();
   } else if (const auto* draws = std::get_if<DrawTokens>(&answered)) {

@@ -1,22 +1,23 @@
-// What all ranks know of one row: the merge of the shards' summaries, the survivors of the filters,
-// and the tokens. It sees no logits, only what was exchanged, so every rank works out the same.
+// The knowledge that all ranks share of one row: the merged summaries of the shards, the survivors
+// of the filters, and the tokens. It uses no logits, only exchanged data, so every rank derives the
+// same.
 //
-// The row as it is seen here: each shard's whole tiles, whose total is in the summary; the tiles
-// that boundaries cut, with all their values; and the candidates, the first of each shard in the
-// order of value (descending) and id. `left_key` is the largest value that no list has: what is
-// above it is known, token by token. Candidates can be weighed, because a list that has a value of
-// a tile has the tile's largest, too.
+// A row consists of each shard's whole tiles, whose total is in the summary; the tiles that
+// boundaries cut, with all their values; and the candidates, the first values of each shard in the
+// order of value (descending) and id. `left_key` is the largest value that is in no list: every
+// value above it is known, with its token. Candidates can be weighed, because a list that has a
+// value of a tile also has the tile's largest value.
 //
 // Every filter keeps the values at or above a threshold, and a threshold is the largest value at
-// which a measure of the row (a count, or a mass) reaches a target: a walk down the list. Where the
-// list ends before that, the row is gathered: then it is all known, and the walk is the same. Where
-// nothing is dropped, the token's place lies in a cut tile, or in a shard that is asked for it. So
-// do the places of attempts of rows that propose (common/proposals.h): all ranks know the places
-// and the threshold, and each shard answers with its first attempt that survives. Where the list
-// ends before the threshold, and nothing but tokens is asked of it, shards answer with what may be
-// the first accepted attempt, then with the mass above that. Where min_p drops tiles nobody knows
-// the places, and where no attempt is accepted the survivors are drawn from: such rows are
-// gathered, too.
+// which a measure of the row (a count or a mass) reaches a target: a walk down the list. If the
+// list ends before the threshold, the row is gathered; then all of it is known, and the walk is the
+// same. If nothing is dropped, the token's position lies in a cut tile, or in a shard that is asked
+// for the token. The same holds for attempts of rows that draw by proposals (common/proposals.h):
+// all ranks know the attempts' positions and the threshold, and each shard answers with its first
+// surviving attempt. If the list ends before the threshold and only tokens are requested, shards
+// answer with the attempts that may be the first accepted one, and then with the mass above these.
+// Two kinds of rows are gathered too: if min_p drops tiles, because no rank knows the positions;
+// and if no attempt is accepted, because the token is then drawn from the survivors.
 #pragma once
 
 #include <cstddef>
@@ -36,30 +37,30 @@
 
 namespace fairdraw::sharded {
 
-/// The same for all rows of a call.
+/// The rules of a call, the same for all its rows.
 struct CallRules {
   Partition partition;
   SummaryLayout layout;
   bool from_probs = false;          ///< rows are probabilities
-  bool top_k_1_keeps_ties = false;  ///< as top_k of any other k does
+  bool top_k_1_keeps_ties = false;  ///< whether top_k = 1 keeps ties like any other k
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
   CpuTarget target = CpuTarget::best;
   const cpu::TilePasses* tile_passes = nullptr;
-  bool ranks = false;  ///< are wanted
+  bool ranks = false;  ///< whether ranks are requested
   LogprobsMode mode = LogprobsMode::raw_logprobs;
   RankRule rank_rule = RankRule::position;
-  bool processed = false;  ///< the filtered row may differ from the caller's
+  bool processed = false;  ///< whether the filtered row may differ from the caller's
 
-  /// Whether reports are of values that summaries do not list.
+  /// Returns whether reports are of values that summaries do not list.
   bool reports_raw_values() const { return processed && is_raw(mode); }
 
-  /// Whether a row has one survivor, the first of its largest values.
+  /// Returns whether a row has one survivor, the first of its largest values.
   bool is_greedy(const RowParameters& parameters) const {
     const bool ties_of_largest = top_k_1_keeps_ties && parameters.top_k == 1;
     return fairdraw::is_greedy(parameters) && !ties_of_largest;
   }
-  /// Whether a row is filtered by a threshold.
+  /// Returns whether a row is filtered by a threshold.
   bool filters(const RowParameters& parameters) const {
     return !is_greedy(parameters) && (parameters.min_p > 0.0F || parameters.top_p < 1.0F ||
                                       top_k_is_on(parameters.top_k, partition.vocab()));
@@ -68,14 +69,14 @@ struct CallRules {
     if (from_probs) return {true, 1.0F};
     return {false, logit_scale(temperature == 0.0F ? 1.0F : temperature)};
   }
-  /// The smallest value that may be drawn: all others are -inf, or probabilities of 0.
+  /// Returns the smallest value that may be drawn: all others are -inf, or probabilities of 0.
   float smallest() const {
     return from_probs ? std::numeric_limits<float>::denorm_min()
                       : -std::numeric_limits<float>::max();
   }
 };
 
-/// The random words of one token: of its seed, or one that the caller brought.
+/// The random words of one token: from its seed, or one that the caller supplied.
 struct TokenWords {
   DrawWords of_seed{};
   std::optional<std::uint64_t> brought = std::nullopt;
@@ -85,22 +86,22 @@ struct TokenWords {
   }
 };
 
-/// A token that all ranks know.
+/// A token known to all ranks.
 struct KnownToken {
   std::int32_t id = -1;
   float x = 0;    ///< its value
-  float raw = 0;  ///< its logit as the caller has it; of reports_raw_values() only
+  float raw = 0;  ///< the caller's logit; only if reports_raw_values()
 };
 
 class MergedRow {
  public:
-  /// `summaries`: one a shard. `words`: one a token.
+  /// Merges `summaries` (one per shard); `words` are one per token.
   void merge(const CallRules& rules, const RowParameters& parameters,
              const std::vector<const std::byte*>& summaries, std::vector<TokenWords> words);
 
-  /// What is asked of all shards; nothing when the row is decided.
+  /// Returns the question to all shards; it is empty when the row is decided.
   const Question& question() const { return question_; }
-  /// Their answers, one a shard.
+  /// Accepts the answers, one per shard.
   void take(const std::vector<const std::byte*>& answers);
 
   RowStatus status() const { return status_; }
@@ -110,34 +111,34 @@ class MergedRow {
   double octave() const { return octave_; }
   bool is_greedy_row() const { return greedy_; }
 
-  /// Survivors: values above low(), and those equal to it with an id below tie_end().
+  /// Survivors are the values above low(), and those equal to it with an id below tie_end().
   float low() const { return low_; }
   std::int64_t tie_end() const { return tie_end_; }
-  /// Attempts with smaller keys are rejected; from the other key on all are accepted. Of rows that
-  /// ask for tokens.
+  /// Attempts with keys below rejected_below() are rejected; those from accepted_from() on are
+  /// accepted. Only for rows that ask for tokens.
   std::int32_t rejected_below() const { return rejected_below_; }
   std::int32_t accepted_from() const { return accepted_from_; }
   std::int64_t support_size() const { return support_size_; }
   uint128_t survivors_weight() const { return survivors_weight_; }
   uint128_t unfiltered_weight() const { return unfiltered_weight_; }
-  uint128_t raw_weight() const { return raw_weight_; }  ///< at temperature 1, of the caller's row
+  uint128_t raw_weight() const { return raw_weight_; }  ///< of the caller's row at temperature 1
   float raw_max() const { return raw_max_; }
 
   const std::vector<KnownToken>& tokens() const { return tokens_; }
   const std::vector<std::int32_t>& ranks() const { return ranks_; }
-  /// The n largest values that reports are of, in order.
+  /// Returns the n largest of the reported values, in order.
   std::vector<KnownToken> largest(std::size_t n) const;
 
-  /// The cut tile that has an id: its first id, and its largest allowed value. For rows that are
-  /// ok.
+  /// The cut tile that has an id: its first id, and its largest allowed value. Precondition: the
+  /// row's status is ok.
   struct TileMaximum {
     std::int64_t begin = 0;
     std::int32_t key = kEmptyTileKey;
   };
   TileMaximum cut_tile_of(std::int64_t id) const;
 
-  /// Finds an attempt of a token in the shard's whole tiles, as the mass in front of it;
-  /// nothing where it does not lie there. Precondition: the row asks for tokens.
+  /// Finds an attempt of a token in the shard's whole tiles, as the mass before it; nothing if the
+  /// attempt lies elsewhere. Precondition: the row asks for tokens.
   std::optional<uint128_t> place_in_shard(std::uint32_t token, std::uint32_t attempt,
                                           int shard) const;
 
@@ -148,22 +149,22 @@ class MergedRow {
     std::vector<float> raw;
     std::int32_t key = kEmptyTileKey;
     std::uint64_t sum = 0;
-    int shift = -1;  // into the row's unit; -1: weighs nothing there
+    int shift = -1;  // into the row's unit; -1: it weighs 0 there
   };
-  /// A value that all ranks know.
+  /// A value known to all ranks.
   struct KnownValue {
     float x;
     float raw;
     std::int32_t id;
     std::int32_t key;
-    uint128_t weight;  // of filtered rows
+    uint128_t weight;  // for filtered rows only
   };
-  /// How many values there are, and what they weigh in the row's unit.
+  /// The number of values and their weight in the row's unit.
   struct Measure {
     std::uint64_t count = 0;
     uint128_t mass = 0;
   };
-  /// Values >= key.
+  /// All values >= key, with their measure.
   struct Threshold {
     std::int32_t key = 0;
     Measure at_least;
@@ -179,13 +180,13 @@ class MergedRow {
     std::int64_t begin;
     int shard;  // -1: a cut tile
     std::size_t cut_tile;
-    uint128_t end;  // mass of the row up to here
+    uint128_t end;  // mass of the row up to and including this part
   };
   struct Place {
     const Part* part;
-    uint128_t rest;  // mass in front of it in the part
+    uint128_t rest;  // mass before it in the part
   };
-  /// Known values in the order of ids, to draw from.
+  /// Known values in the order of ids, from which tokens are drawn.
   struct Pool {
     std::vector<const KnownValue*> values;
     std::vector<uint128_t> prefix;
@@ -253,7 +254,7 @@ class MergedRow {
   KnownToken first_at_max_;
   std::vector<CutTile> cut_tiles_;
   std::vector<Part> parts_;
-  std::vector<Measure> whole_;  // of each shard's whole tiles
+  std::vector<Measure> whole_;  // per shard: measure of its whole tiles
   uint128_t unfiltered_weight_ = 0;
   uint128_t raw_weight_ = 0;
   float raw_max_ = 0;
@@ -261,8 +262,8 @@ class MergedRow {
   std::int32_t left_key_ = kEmptyTileKey;
   std::vector<KnownToken> raw_known_;
 
-  // Found out by decide(), and by answers.
-  std::int32_t base_key_ = kEmptyTileKey;  // the smallest that min_p keeps
+  // Set by decide() and by answers.
+  std::int32_t base_key_ = kEmptyTileKey;  // key of the smallest value that min_p keeps
   float low_ = 0;
   std::int64_t tie_end_ = 0;
   bool is_gathered_ = false;
@@ -270,14 +271,14 @@ class MergedRow {
   uint128_t survivors_weight_ = 0;
   std::int32_t rejected_below_ = kEmptyTileKey;
   std::int32_t accepted_from_ = kEmptyTileKey;
-  uint128_t target_ = 0;  // of a nucleus whose threshold is not known
+  uint128_t target_ = 0;  // target of a nucleus without a known threshold
   std::vector<TokenWords> words_;
   std::vector<KnownToken> tokens_;
   std::vector<std::int32_t> ranks_;
 
   Question question_;
-  std::vector<std::vector<DrawnToken>> records_;  // of tokens, when masses above them are asked
-  std::vector<std::size_t> asked_;                // tokens whose ranks the question is about
+  std::vector<std::vector<DrawnToken>> records_;  // per token, until masses are known
+  std::vector<std::size_t> asked_;                // tokens whose ranks the question asks for
 };
 
 }  // namespace fairdraw::sharded

@@ -13,12 +13,12 @@
 namespace fairdraw::sharded {
 namespace {
 
-/// No measure reaches it.
+/// A target that no measure reaches.
 constexpr uint128_t kUnreachable = ~uint128_t{0};
 
 }  // namespace
 
-/// Goes on to the next question, or to the end.
+/// Advances to the next question, or finishes.
 void MergedRow::decide() {
   if (greedy_) {
     low_ = max_;
@@ -40,7 +40,7 @@ void MergedRow::ask_for_row() {
 // --- Survivors
 // ------------------------------------------------------------------------------------
 
-/// False where what is known does not say.
+/// Finds the survivors; returns false if the known values do not suffice.
 bool MergedRow::find_survivors() {
   std::int32_t base = smallest_key();
   if (parameters_.min_p > 0.0F) {
@@ -83,7 +83,7 @@ bool MergedRow::cut_to_nucleus(std::int32_t base, Survivors& survivors) const {
     }
   }
   const uint128_t target = nucleus_target(parameters_.top_p, measured);
-  // Jointly, what top_k keeps may hold less than the nucleus needs: then all of it stays.
+  // In the joint order top_k may keep less than the nucleus needs; then all of it stays.
   if (mass < target) return true;
   Threshold end;
   if (!find(By::mass, target, survivors.from.key, end)) return false;
@@ -91,7 +91,7 @@ bool MergedRow::cut_to_nucleus(std::int32_t base, Survivors& survivors) const {
   return true;
 }
 
-/// Of the values at the threshold only the first stay, in the order of ids, so that `wanted` do.
+/// Keeps only the first values at the threshold, in the order of ids, so that `wanted` values stay.
 void MergedRow::cut_ties(std::uint64_t wanted, Survivors& survivors) const {
   const std::uint64_t kept = survivors.from.at_least.count;
   if (kept <= wanted) return;
@@ -100,7 +100,7 @@ void MergedRow::cut_ties(std::uint64_t wanted, Survivors& survivors) const {
   for (std::uint64_t i = wanted; i < kept; ++i) survivors.cut.mass += known_[i].weight;
 }
 
-/// Every allowed value of the row.
+/// Returns the measure of all allowed values of the row.
 MergedRow::Measure MergedRow::everything() const {
   Measure all{0, unfiltered_weight_};
   for (const Measure& shard : whole_) all.count += shard.count;
@@ -111,8 +111,8 @@ MergedRow::Measure MergedRow::everything() const {
   return all;
 }
 
-/// The largest value >= low_key from which on the row measures at least `target`; low_key where
-/// none does. False where that is not known.
+/// Finds the largest value >= low_key from which on the row measures at least `target`, or low_key
+/// if there is none. Returns false if the known values do not suffice.
 bool MergedRow::find(By by, uint128_t target, std::int32_t low_key, Threshold& found) const {
   Measure sum;
   for (std::size_t i = 0; i < known_.size();) {
@@ -127,11 +127,11 @@ bool MergedRow::find(By by, uint128_t target, std::int32_t low_key, Threshold& f
     const uint128_t measured = by == By::count ? uint128_t{sum.count} : sum.mass;
     if (key == low_key || measured >= target) return true;
   }
-  found = {low_key, sum};  // no value is there
+  found = {low_key, sum};  // no known value is equal to it
   return left_key_ < low_key;
 }
 
-/// The row from a key on, exactly.
+/// Measures the row from a key on, exactly.
 bool MergedRow::measure(std::int32_t key, Threshold& found) const {
   return find(By::count, kUnreachable, key, found);
 }
@@ -139,7 +139,7 @@ bool MergedRow::measure(std::int32_t key, Threshold& found) const {
 // --- Tokens
 // ---------------------------------------------------------------------------------------
 
-/// Returns whether tokens are drawn by attempts: words that are brought are of the survivors.
+/// Returns whether tokens are drawn by attempts. Supplied words always select among the survivors.
 bool MergedRow::proposes() const {
   return !words_.front().brought &&
          fairdraw::proposes(top_k_is_on(parameters_.top_k, rules_->partition.vocab()),
@@ -159,10 +159,10 @@ bool MergedRow::is_wide() {
   return true;
 }
 
-/// False where the places of attempts are not known.
+/// Draws the tokens; returns false if the positions of attempts are not known.
 bool MergedRow::draw_tokens() {
   if (words_.empty()) return true;
-  if (survivors_weight_ == 0) {  // of blocks that were not right: every row has a survivor
+  if (survivors_weight_ == 0) {  // only with invalid blocks, because every row has a survivor
     tokens_.assign(words_.size(), {});
     return true;
   }
@@ -177,7 +177,8 @@ bool MergedRow::draw_tokens() {
     return true;
   }
   if (base_key_ > smallest_key()) return false;
-  // What is known is not the target yet, so the first value that is not has less than it above.
+  // The known values do not reach the target, so less than the target lies above the first unknown
+  // one.
   if (target_ > 0) accepted_from_ = left_key_;
   draw_by_parts(target_ > 0 ? kWideAttempts : kAttempts);
   return true;
@@ -189,7 +190,7 @@ std::optional<MergedRow::Place> MergedRow::place_of(const TokenWords& words,
   const auto found =
       std::upper_bound(parts_.begin(), parts_.end(), place,
                        [](uint128_t value, const Part& part) { return value < part.end; });
-  if (found == parts_.end()) return std::nullopt;  // of blocks that were not right
+  if (found == parts_.end()) return std::nullopt;  // possible only with invalid blocks
   return Place{&*found, place - (found == parts_.begin() ? uint128_t{0} : std::prev(found)->end)};
 }
 
@@ -200,7 +201,7 @@ std::optional<uint128_t> MergedRow::place_in_shard(std::uint32_t token, std::uin
   return place->rest;
 }
 
-/// Asks for what may lie in whole tiles in front of the first attempt that a cut tile has.
+/// Asks for attempts in whole tiles that precede the first attempt in a cut tile.
 void MergedRow::draw_by_parts(std::uint32_t most) {
   tokens_.resize(words_.size());
   DrawTokens question;
@@ -239,8 +240,8 @@ KnownToken token_of_record(const DrawnToken& drawn) {
 
 }  // namespace
 
-/// Attempts of all shards with a larger value than all before, up to one that is accepted surely,
-/// or to where a list ends early.
+/// Returns the attempts of all shards with a larger value than all earlier ones, up to one that is
+/// certainly accepted, or to the point where a list ends early.
 std::vector<DrawnToken> MergedRow::records_of(const DrawTokens& question, std::size_t draw,
                                               const std::vector<const std::byte*>& answers) const {
   const auto& [token, attempts] = question.draws[draw];
@@ -272,7 +273,7 @@ std::vector<DrawnToken> MergedRow::records_of(const DrawTokens& question, std::s
   return records;
 }
 
-/// A row of which one token has no attempt that may be accepted is gathered.
+/// Accepts attempts. If one token has no attempt that may be accepted, the row is gathered.
 void MergedRow::take_tokens(const DrawTokens& question,
                             const std::vector<const std::byte*>& answers) {
   SumAbove sums{std::vector<std::int32_t>(words_.size() * kRecords, kNoRecord)};
@@ -282,7 +283,7 @@ void MergedRow::take_tokens(const DrawTokens& question,
     const std::size_t t = question.draws[i].token;
     records_[t] = records_of(question, i, answers);
     if (records_[t].empty()) {
-      if (!proposes()) continue;  // of blocks that were not right
+      if (!proposes()) continue;  // possible only with invalid blocks
       ask_for_row();
       return;
     }
@@ -300,7 +301,7 @@ void MergedRow::take_tokens(const DrawTokens& question,
   if (asks) question_ = std::move(sums);
 }
 
-/// A row of which one token has all attempts rejected is gathered.
+/// Accepts masses. If all attempts of one token are rejected, the row is gathered.
 void MergedRow::take_sums(const SumAbove& question, const std::vector<const std::byte*>& answers) {
   for (std::size_t t = 0; t < words_.size(); ++t) {
     const std::vector<DrawnToken>& records = records_[t];
@@ -323,7 +324,7 @@ void MergedRow::take_sums(const SumAbove& question, const std::vector<const std:
   }
 }
 
-/// Known values that pass, in the order of ids.
+/// Returns the known values that pass, in the order of ids.
 template <class Passes>
 MergedRow::Pool MergedRow::pool_of(const Passes& passes) const {
   Pool pool;
@@ -341,7 +342,7 @@ MergedRow::Pool MergedRow::survivors() const {
   return pool_of([this](const KnownValue& value) { return survives(value.x, value.id); });
 }
 
-/// Values of the tiles whose largest min_p keeps.
+/// Returns the values of the tiles whose largest value min_p keeps.
 MergedRow::Pool MergedRow::tiles_kept() const {
   std::vector<bool> kept(static_cast<std::size_t>(tiles_of(rules_->partition.vocab())));
   const auto tile_of = [](const KnownValue& value) {
@@ -359,10 +360,10 @@ const MergedRow::KnownValue& MergedRow::drawn(const Pool& pool, std::uint64_t wo
   return *pool.values[static_cast<std::size_t>(found - pool.prefix.begin())];
 }
 
-/// All survivors are known.
+/// Draws from the survivors. Precondition: all of them are known.
 void MergedRow::draw_known() {
   const Pool pool = survivors();
-  if (pool.prefix.empty() || pool.prefix.back() == 0) {  // of blocks that were not right
+  if (pool.prefix.empty() || pool.prefix.back() == 0) {  // possible only with invalid blocks
     tokens_.assign(words_.size(), {});
     return;
   }
@@ -371,10 +372,10 @@ void MergedRow::draw_known() {
   }
 }
 
-/// All of the row is known.
+/// Draws by proposals. Precondition: the whole row is known.
 void MergedRow::propose_known() {
   const Pool all = survivors(), tiles = tiles_kept();
-  if (all.values.empty()) {  // of blocks that were not right
+  if (all.values.empty()) {  // possible only with invalid blocks
     tokens_.assign(words_.size(), {});
     return;
   }
@@ -389,7 +390,7 @@ void MergedRow::propose_known() {
   }
 }
 
-/// Weight of a value of a cut tile in the row's unit.
+/// Returns the weight of a value of a cut tile in the row's unit.
 uint128_t MergedRow::weight_in(const CutTile& tile, float x) const {
   const double octave = cpu::octaves_by(rule_, from_order_key(tile.key)).whole;
   return row_weight(tile_weight(cpu::octaves_by(rule_, x), octave), tile.shift);
@@ -408,14 +409,14 @@ std::size_t MergedRow::place_in_cut_tile(const CutTile& tile, uint128_t place) c
 // --- Ranks
 // ----------------------------------------------------------------------------------------
 
-/// Equal values count up to this id.
+/// Returns the id below which equal values count in the rank.
 std::int64_t MergedRow::end_of_equals(const KnownToken& token) const {
   if (rules_->rank_rule == RankRule::position) return token.id + std::int64_t{1};
   const bool cut = !is_raw(rules_->mode) && token.x == low_;
   return cut ? tie_end_ : rules_->partition.vocab();
 }
 
-/// The rank of a token whose peers are all known.
+/// Finds the rank of a token whose peers are all known.
 bool MergedRow::known_rank(const KnownToken& token, std::int32_t& rank) const {
   if (greedy_ && !is_raw(rules_->mode)) {
     rank = 1;

@@ -1,8 +1,8 @@
-// Which columns a shard has, and which of its tiles are whole.
+// The columns of each shard, and the shard's whole tiles.
 //
-// A shard's columns are, in the order of ids: a head, the end of a tile that begins in a shard
-// before it; whole tiles; a tail, the beginning of a tile that ends in a shard after it. The last
-// tile of the vocabulary is whole though it may be short. A shard inside one tile is all head or
+// A shard's columns are, in the order of ids: a head, the end of a tile that begins in an earlier
+// shard; whole tiles; a tail, the beginning of a tile that ends in a later shard. The last tile of
+// the vocabulary counts as whole even if it is short. A shard inside one tile is all head or all
 // tail.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace fairdraw::sharded {
 
-/// Ids from begin to end, exclusive.
+/// The ids from `begin` to `end`, exclusive.
 struct Ids {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -27,7 +27,7 @@ struct Ids {
 class Partition {
  public:
   Partition() = default;
-  /// boundaries: [shards + 1], from 0, not falling.
+  /// boundaries: [shards + 1], starting at 0, never falling.
   explicit Partition(std::vector<std::int64_t> boundaries) : boundaries_(std::move(boundaries)) {}
 
   int shards() const { return static_cast<int>(boundaries_.size()) - 1; }
@@ -50,7 +50,7 @@ class Partition {
   }
   Ids head(int shard) const { return {columns(shard).begin, whole_tiles(shard).begin}; }
   Ids tail(int shard) const { return {whole_tiles(shard).end, columns(shard).end}; }
-  /// Values of cut tiles that a shard has.
+  /// Returns the number of the shard's values in cut tiles.
   std::int64_t cut_values(int shard) const { return head(shard).size() + tail(shard).size(); }
   std::int64_t most_cut_values() const {
     std::int64_t most = 0;

@@ -1,5 +1,5 @@
-// Rows on their way from summaries to survivors and tokens: the exchanges of one matrix of logits
-// or probabilities.
+// The exchanges of one matrix of logits or probabilities, from summaries of its rows to survivors
+// and tokens.
 #pragma once
 
 #include <cstddef>
@@ -13,42 +13,42 @@
 
 namespace fairdraw::sharded {
 
-/// What is decided of one row.
+/// The call's arguments for one row.
 struct RowInCall {
-  bool active = true;  ///< else it is padding: its part of a block is zeros
+  bool active = true;  ///< if false, the row is padding: its part of a block is zeros
   RowParameters parameters;
-  std::vector<TokenWords> words;  ///< one a token
+  std::vector<TokenWords> words;  ///< one per token
 };
 
 class RowExchange {
  public:
-  /// `rows`: of this shard's columns; its parameters and seeds are not used. `rules` stay alive.
-  /// `in_call`: one for each row.
+  /// Begins the exchanges. `rows` are this shard's columns; their parameters and seeds are not
+  /// used. `rules` must stay alive. `in_call`: one entry per row.
   void begin(const SampleRequest& rows, const CallRules& rules, int shard,
              const Execution& execution, std::vector<RowInCall> in_call);
 
-  /// Bytes of a shard's part of the next exchange; 0: all rows are decided.
+  /// Returns the size of a shard's part of the next exchange; 0: all rows are decided.
   std::size_t bytes() const { return bytes_; }
-  /// This shard's part, bytes() zeros before.
+  /// Writes this shard's part. Precondition: `part` has bytes() zeros.
   void write(std::byte* part);
-  /// The parts of all shards.
+  /// Accepts the parts of all shards.
   void take(const std::vector<const std::byte*>& parts);
 
-  /// How many rows were gathered.
+  /// Returns the number of gathered rows.
   std::int64_t gathered() const { return gathered_; }
 
   std::int64_t size() const { return static_cast<std::int64_t>(rows_.size()); }
-  /// Of an active row.
+  /// Returns the merged row of an active row.
   const MergedRow& merged(std::int64_t i) const { return rows_[at(i)].merged; }
-  /// What this shard has of row i.
+  /// Returns this shard's columns of row i.
   ShardRow shard_row(std::int64_t i, cpu::Worker& worker) const;
 
  private:
   struct Row {
     RowInCall in_call;
     MergedRow merged;
-    std::size_t at = 0;     // of its part
-    std::size_t bytes = 0;  // 0: it asks nothing
+    std::size_t at = 0;     // offset of its part
+    std::size_t bytes = 0;  // 0: the row asks nothing
   };
 
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }

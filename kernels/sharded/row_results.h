@@ -1,4 +1,4 @@
-// From a row that is decided to the arrays of a result.
+// Writing of a decided row to the arrays of a result.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace fairdraw::sharded {
 
-/// Outputs whose index names no row.
+/// Writes the outputs whose index names no row.
 void write_failures(const SampleRequest& request, const SampleResult& result);
 
 class RowResults {
@@ -22,14 +22,14 @@ class RowResults {
       : request_(request), result_(result), rules_(rules), outputs_(outputs), row_(row) {}
 
   void write_failure(RowStatus status) const;
-  /// Of a row that failed and is no padding: mask, probabilities, whole rows of reports.
+  /// Writes mask, probabilities and whole rows of reports of a failed row that is not padding.
   void write_failed_columns() const;
-  /// What is the same on all ranks.
+  /// Writes the results that are the same on all ranks.
   void write(const MergedRow& row, cpu::Worker& worker) const;
   bool wants_columns() const {
     return result_.mask.given() || result_.probs.given() || result_.logprobs.all.given();
   }
-  /// The shard's own columns.
+  /// Writes the results for the shard's own columns.
   void write_columns(const MergedRow& row, ShardRow& shard, cpu::Worker& worker) const;
 
  private:

@@ -8,7 +8,8 @@
 
 namespace fairdraw::sharded {
 
-/// Greedy rows, too: their threshold is the maximum, and its ties end with the token.
+/// Writes the mask. For greedy rows too: their threshold is the maximum, whose ties end at the
+/// token.
 void ShardRow::write_mask(const MergedRow& row, std::uint32_t* words) {
   const std::size_t n = columns();
   worker_.passes->mask_bits(values_, n, row.low(), words);

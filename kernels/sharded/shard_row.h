@@ -1,10 +1,10 @@
-// One row of one shard: its summary, its answers to what the row asks, and the results of its own
-// columns. It reads the row anew in every phase, as the other operations read it, so that nothing
-// but what was exchanged is kept between phases.
+// One row of one shard: its summary, its answers to the row's questions, and the results for its
+// own columns. It reads the row again in every phase, like the other operations, so that only
+// exchanged data is kept between phases.
 //
-// Cost. The summary is one pass for the index of tiles; where candidates are asked for, one for the
-// maxima of groups, and few tiles. Tokens are a pass for the index, and a tile each; a row that is
-// gathered is a copy.
+// Cost. The summary is one pass for the index of tiles; if candidates are needed, another pass for
+// the maxima of groups, and a few tiles. Tokens cost a pass for the index, and one tile each; a
+// gathered row costs a copy.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace fairdraw::sharded {
 
-/// What a thread works with on shards' rows, kept between rows.
+/// Buffers of a thread for shards' rows, kept between rows.
 struct ShardBuffers {
   std::vector<std::int32_t> keys;
   std::vector<std::uint64_t> sums;
@@ -27,23 +27,23 @@ struct ShardBuffers {
 
 class ShardRow {
  public:
-  /// Row `row` of the shard's part of a call, under parameters that may be a request's.
+  /// Row `row` of the shard's part of a call, with parameters that may be a request's.
   ShardRow(const SampleRequest& request, const CallRules& rules, int shard, std::int64_t row,
            const RowParameters& parameters, cpu::Worker& worker, ShardBuffers& buffers);
 
-  /// Reads and checks the row; not ok: it is not to be used otherwise.
+  /// Reads and checks the row, which may be used only if the status is ok.
   RowStatus read();
   const float* values() const { return values_; }
-  /// The caller's own row, of raw modes; the row itself where nothing changed it.
+  /// Returns the caller's values, for raw modes; the row itself if nothing changed it.
   const float* raw_values();
-  /// How many of the shard's columns are in front of an id.
+  /// Returns how many of the shard's columns have an id below `id`.
   std::size_t ids_in_front(std::int64_t id) const {
     return ids_in_front(id, all_.begin, columns());
   }
 
-  /// `part`: rules.layout.bytes() zeros.
+  /// Writes the summary. Precondition: `part` has rules.layout.bytes() zeros.
   void write_summary(std::byte* part);
-  /// Answers the row's question; `part`: answer_bytes of it zeros.
+  /// Answers the row's question. Precondition: `part` has answer_bytes(question) zeros.
   void answer(const MergedRow& row, std::byte* part);
 
   // Results of the shard's columns (shard_outputs.cpp).

@@ -1,4 +1,4 @@
-// A sharded call (fairdraw/sharded.h): blocks of all rows, exchange by exchange, and the results.
+// A sharded call (fairdraw/sharded.h): blocks of all rows for each exchange, and the results.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -78,7 +78,7 @@ Error ShardedSample::Call::begin(const ShardedRequest& request, const SampleResu
   return {};
 }
 
-/// One a token that is wanted.
+/// Returns one entry per requested token.
 std::vector<TokenWords> ShardedSample::Call::words_of_row(std::int64_t row) const {
   const SampleRequest& request = request_.rows;
   std::vector<TokenWords> words;

@@ -1,8 +1,8 @@
-// Passes over the tiles of a row that look for the end of a nucleus: what tile_passes.h measures,
-// of all values, of those above a bracket of values, and the values in it.
+// Passes over the tiles of a row that search for the end of a nucleus. They measure tiles as
+// tile_passes.h does, also above a bracket of values, and list the values in the bracket.
 //
 // Each instruction set has the same table of passes and gives the same bits. Weights are those of
-// common/tile_weights.h. The floating-point environment is the caller's to set.
+// common/tile_weights.h. The caller sets the floating-point environment.
 #pragma once
 
 #include <cstddef>
@@ -13,48 +13,47 @@
 
 namespace fairdraw::cpu {
 
-/// Where a nucleus is looked for.
+/// The range of values in which a nucleus is searched for.
 struct BracketBounds {
   float from = 0;  ///< values below do not count; at least the smallest allowed value
   float low = 0;   ///< the bracket is [low, high]; low >= from
-  float high = 0;  ///< high >= from; lists nothing where low > high
+  float high = 0;  ///< high >= from; the list is empty if low > high
 };
 
-/// What `measure` says of each tile of a row, an array each, and of all.
+/// Results of `measure`: one array each with a value per tile, and the list.
 struct MeasuredTiles {
   std::int32_t* keys;        ///< order_key of the largest allowed value; kEmptyTileKey without one
   std::uint64_t* sums;       ///< weights v of the values >= from
   std::uint64_t* above;      ///< weights v of the values > high
-  std::uint32_t* run_begin;  ///< where the tile's values begin in `list`
-  float* list;  ///< the values in [low, high], in order; room for all, and kSlack of passes.h
+  std::uint32_t* run_begin;  ///< begin of the tile's values in `list`
+  float* list;  ///< the values in [low, high], in order; capacity n + kSlack of passes.h
 };
 
 struct Measured {
-  std::size_t listed = 0;  ///< how many values
-  bool has_nan = false;    ///< of logits: then nothing else means anything
+  std::size_t listed = 0;  ///< number of listed values
+  bool has_nan = false;    ///< for logits only; if true, all other results are meaningless
 };
 
 struct BracketPasses {
-  /// One pass over a row of n values: logits, which may be NaN or +inf (the key of its tile is
-  /// that of +inf then, and sums mean nothing), or probabilities without NaN, +inf and negative
-  /// ones.
+  /// Measures a row of n values in one pass. Logits may be NaN or +inf (then the key of its tile is
+  /// that of +inf, and sums are meaningless). Probabilities must not be NaN, +inf or negative.
   Measured (*measure)(const float* x, std::size_t n, const TileRule& rule,
                       const BracketBounds& bounds, const MeasuredTiles& out);
 
-  /// (float)((double)(v 2^shift) / total) of the values >= low of n <= kTileSize values of one
-  /// tile, 0 for the others. Conversions round to the nearest, ties to even; the one to double is
-  /// exact, because a weight has 24 significant bits.
+  /// Writes (float)((double)(v 2^shift) / total) for the values >= low among n <= kTileSize values
+  /// of one tile, 0 for the others. Conversions round to nearest, ties to even; the conversion to
+  /// double is exact, because a weight has 24 significant bits.
   void (*probabilities)(const float* x, std::size_t n, const TileRule& rule, float maximum,
                         float low, int shift, double total, float* out);
 };
 
-/// The passes of a target that is available (best resolves to the best one).
+/// Returns the passes of an available target (best resolves to the best one).
 const BracketPasses& bracket_passes_for(CpuTarget target);
 
-/// The passes of a target that bracket_passes_simd.cpp was compiled for; null for the others.
+/// Returns the passes of a target that bracket_passes_simd.cpp was compiled for, or null.
 const BracketPasses* simd_bracket_passes(CpuTarget target);
 
-/// Portable C++, no intrinsics: the definition, value by value.
+/// The definition, value by value, in portable C++ without intrinsics.
 extern const BracketPasses kScalarBracketPasses;
 
 }  // namespace fairdraw::cpu

@@ -1,9 +1,9 @@
 // The passes of bracket_passes.h with Highway: compiled once for AVX2, once for AVX-512, and for
-// NEON where the compiler targets it, as passes_simd.cpp is.
+// NEON if the compiler targets it, like passes_simd.cpp.
 //
-// A tile is read twice, the second time from L1: for its maximum, and for its weights, which are
-// relative to that. Tiles are tried as near ones first, as in tile_passes_simd.cpp; to a vector's
-// weights come 3 instructions for what is above a bracket, and 5 to list what is in it.
+// A tile is read twice, the second time from L1: first for its maximum, then for its weights, which
+// are relative to the maximum. Tiles are tried as near ones first, as in tile_passes_simd.cpp. Per
+// vector, 3 more instructions sum the values above a bracket, and 5 list the values in it.
 #include "cpu/passes/bracket_passes.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -30,7 +30,7 @@ namespace {
 using I32 = hn::RebindToSigned<F32>;
 using I64 = hn::RebindToSigned<U64>;
 
-/// The largest of a whole tile.
+/// Returns the largest value of a whole tile.
 HWY_INLINE float maximum_of(const float* x) {
   const F32 f32;
   const std::size_t step = lanes();
@@ -52,9 +52,8 @@ struct TileSums {
   std::uint64_t total, above;
 };
 
-/// Sums and lists a tile whose values are all at or above bounds.from, or weigh nothing (kAll), or
-/// not. kLists: some of its values are in the bracket or above; kAbove: some are above. Rule:
-/// NearLogits or WideTerms.
+/// Sums and lists a tile. kAll: every value is at or above bounds.from or weighs 0. kLists: some
+/// values are in the bracket or above it. kAbove: some are above it. Rule: NearLogits or WideTerms.
 template <bool kAll, bool kLists, bool kAbove, class Rule>
 HWY_INLINE TileSums measure_tile(const float* x, Rule& rule, const BracketBounds& bounds,
                                  float*& list) {
@@ -82,8 +81,8 @@ HWY_INLINE TileSums measure_tile(const float* x, Rule& rule, const BracketBounds
           inside[j] = hn::AndNot(above, inside[j]);
         }
       }
-      // Without a branch: it would be mispredicted where a vector in twenty has such a value, and
-      // storing them all costs a tenth of the weights.
+      // Without a branch, which would be mispredicted if a vector in twenty has such a value;
+      // storing all vectors costs a tenth of the weights.
       if constexpr (kLists) list += store_compressed(values, inside, list);
     }
     total = hn::Add(total, part.total());
@@ -108,7 +107,7 @@ bool has_nan(const float* x) {
   return !hn::AllFalse(F32(), nan);
 }
 
-/// A tile that is not near: rare, so kept out of the loop.
+/// Measures a tile that is not near. Out of line, because such tiles are rare.
 template <bool kAll, class Rule>
 HWY_NOINLINE TileSums measure_wide(const float* x, const Rule& rule, float maximum,
                                    const BracketBounds& bounds, float*& list) {
@@ -116,8 +115,8 @@ HWY_NOINLINE TileSums measure_wide(const float* x, const Rule& rule, float maxim
   return measure_by<kAll>(x, terms, maximum, bounds, list);
 }
 
-/// A tile that has an allowed token and no +inf. NaN is looked for where a tile turns out not to be
-/// near, so that near ones need no look.
+/// Measures a tile that has an allowed token and no +inf. Only tiles that are not near are searched
+/// for NaN, because a near tile has none.
 template <bool kFromProbs, bool kAll>
 HWY_INLINE TileSums measure_any(const float* x, float maximum, [[maybe_unused]] float scale,
                                 [[maybe_unused]] NearTiles& near_tiles, const BracketBounds& bounds,
@@ -156,7 +155,7 @@ Measured measure_row(const float* x, std::size_t n, const TileRule& rule,
     std::copy_n(x + begin, n - begin, padded);
     return static_cast<const float*>(padded);
   };
-  // The next tile is read for its maximum before one is weighed, as in the index.
+  // The next tile is read for its maximum before this one is weighed, as in the index.
   const float* next = read(0);
   float next_maximum = maximum_of(next);
   for (std::size_t tile = 0; tile * kTileSize < n; ++tile) {
@@ -184,7 +183,7 @@ Measured measure_row(const float* x, std::size_t n, const TileRule& rule,
 template <bool kFromProbs>
 Measured measure_rule(const float* x, std::size_t n, const TileRule& rule,
                       const BracketBounds& bounds, const MeasuredTiles& out) {
-  // What lies below the smallest value that counts weighs nothing.
+  // Values below the smallest allowed value weigh 0.
   const bool all = bounds.from <= (kFromProbs ? std::numeric_limits<float>::denorm_min()
                                               : -std::numeric_limits<float>::max());
   return all ? measure_row<kFromProbs, true>(x, n, rule, bounds, out)
@@ -197,12 +196,12 @@ Measured measure(const float* x, std::size_t n, const TileRule& rule, const Brac
                          : measure_rule<false>(x, n, rule, bounds, out);
 }
 
-/// v 2^shift as doubles, of half a vector: m 2^(32 - s), truncated, times 2^shift.
+/// Returns v 2^shift of half a vector as doubles: m 2^(32 - s), truncated, times 2^shift.
 HWY_INLINE hn::Vec<F64> doubles_of(hn::Vec<HalfI32> significand, hn::Vec<HalfI32> below,
                                    hn::Vec<F64> unit) {
   const F64 f64;
   const I64 i64;
-  // From 64 on v is 0, and so is what is truncated here.
+  // From 64 octaves on v is 0, because the product is truncated to 0.
   const auto counts = hn::PromoteTo(i64, hn::Min(below, hn::Set(HalfI32(), 64)));
   const auto exponent = hn::Sub(hn::Set(i64, 1023 + kTileBits), counts);
   const auto power = hn::BitCast(f64, hn::ShiftLeft<52>(exponent));
@@ -226,7 +225,7 @@ void probabilities_by(const float* x, std::size_t n, const Rule& rule, float low
     const VecF value = full ? hn::LoadU(f32, x + i) : load_tail(x + i, n - i);
     const RelativeOctaves token = octaves_by(rule, value);
     const auto significand = hn::BitCast(i32, token.significand);
-    // Counts are unsigned: a large one is one that weighs nothing.
+    // Counts are unsigned, and large ones weigh 0.
     const auto below =
         hn::BitCast(i32, hn::Min(token.below, hn::Set(U32(), std::uint32_t{kTileOctaves})));
     const auto first =
@@ -235,7 +234,8 @@ void probabilities_by(const float* x, std::size_t n, const Rule& rule, float low
         doubles_of(hn::UpperHalf(half, significand), hn::UpperHalf(half, below), unit);
     const VecF quotients = hn::Combine(f32, hn::DemoteTo(half_f32, hn::Div(second, divisor)),
                                        hn::DemoteTo(half_f32, hn::Div(first, divisor)));
-    // From 64 octaves on m means nothing: what is truncated to 0 may have been negative.
+    // From 64 octaves on m is meaningless and may be negative, so a product truncated to 0 may be
+    // -0.
     const VecF result = hn::IfThenElseZero(hn::Ge(value, threshold), hn::Abs(quotients));
     if (full) {
       hn::StoreU(result, f32, out + i);
@@ -260,7 +260,7 @@ void probabilities(const float* x, std::size_t n, const TileRule& rule, float ma
 
 }  // namespace
 
-// One a target; simd_bracket_passes() below names them.
+// One per target; simd_bracket_passes() below returns them.
 extern const BracketPasses kBracketPasses;
 const BracketPasses kBracketPasses{measure, probabilities};
 

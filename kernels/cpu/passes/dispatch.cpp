@@ -1,4 +1,4 @@
-// Which instruction sets this machine runs, and the passes of each.
+// The instruction sets that this machine can run, and the passes of each.
 #include <cstdlib>
 
 #include "cpu/passes/passes.h"
@@ -10,7 +10,7 @@ namespace {
 
 bool machine_runs(CpuTarget target) {
 #if defined(__x86_64__)
-  // What Highway turns on for these targets.
+  // The features that Highway enables for these targets.
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                     __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
                     __builtin_cpu_supports("f16c");

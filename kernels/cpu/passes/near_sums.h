@@ -1,18 +1,19 @@
-// Sums of the weights of near tiles, in lanes of 32 bits: tiles of logits none of whose values is
-// 32 octaves or more below their maximum. What the passes that sum whole tiles are written with.
+// Sums of the weights of near tiles, in 32-bit lanes. A tile of logits is near if all its values
+// are fewer than 32 octaves below its maximum. For passes that sum whole tiles.
 //
-// Included as vectors.h is.
+// Included like vectors.h.
 //
-// A weight v = m 2^(32 - s) has 56 bits, so its place is a lane of 64, and half as many fit into a
-// vector. With s < 32 no bit of m is cut off, though, and v is known by two parts of 32 bits:
-// floor(v / 2^28), which is m 2^4 shifted right by s, and v modulo 2^32, m shifted left by 32 - s.
-// Of 16 values the former sum to H < 2^31.5, and the latter to L modulo 2^32. What H leaves out is
-// below 16 2^28 = 2^32, so that the sum of v is 2^28 H + ((L - 2^28 H) modulo 2^32).
+// A weight v = m 2^(32 - s) has 56 bits and needs a 64-bit lane, so a vector holds half as many.
+// With s < 32, however, no bit of m is cut off, and v is determined by two parts of 32 bits:
+// floor(v / 2^28), which is m 2^4 shifted right by s, and v modulo 2^32, which is m shifted left by
+// 32 - s. Over 16 values the first parts sum to H < 2^31.5, and the second to L modulo 2^32. H
+// omits less than 16 2^28 = 2^32, so the sum of v is 2^28 H + ((L - 2^28 H) modulo 2^32).
 //
-// Cost, a vector of values: 7 fused multiply-adds and 9 other instructions, where tile_vectors.h
-// takes 11. Nothing is asked beforehand: the octaves of all values are gathered by `or`, and
-// whoever has summed a tile asks whether it was near. NaN, -inf and what else float arithmetic does
-// not reach is not. Where a tile is not near, its sum means nothing, and tile_vectors.h is asked.
+// Cost per vector of values: 7 fused multiply-adds and 9 other instructions, against 11 others in
+// tile_vectors.h. Nearness is not tested beforehand: the octaves of all values are combined by
+// `or`, and the caller asks afterwards whether the summed tile was near. A tile with NaN, -inf or
+// values beyond float arithmetic is not near. Its sum is meaningless, and tile_vectors.h must sum
+// it.
 #if defined(FAIRDRAW_CPU_NEAR_SUMS_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef FAIRDRAW_CPU_NEAR_SUMS_H
 #undef FAIRDRAW_CPU_NEAR_SUMS_H
@@ -41,11 +42,11 @@ struct WeightParts {
 };
 
 constexpr int kHighShift = 28;
-/// So many vectors of parts may be added.
+/// Number of vectors of parts that may be added without overflow.
 constexpr std::size_t kPartTerms = 16;
 static_assert(kTileBits == 32);
 
-/// The sum of weights by their parts, of kPartTerms vectors at most.
+/// The sum of the parts of at most kPartTerms vectors of weights.
 class PartSum {
  public:
   HWY_INLINE PartSum() : high_(hn::Zero(U32())), low_(hn::Zero(U32())) {}
@@ -64,7 +65,7 @@ class PartSum {
 #endif
   }
 
-  /// Lanes whose sum is that of the weights.
+  /// Returns lanes whose total is the sum of the weights.
   HWY_INLINE VecU64 total() const {
     const VecU32 rest = hn::Sub(low_, hn::ShiftLeft<kHighShift>(high_));
     return hn::Add(hn::ShiftLeft<kHighShift>(pair_sums(high_)), pair_sums(rest));
@@ -80,11 +81,12 @@ class PartSum {
   VecU32 high_, low_;
 };
 
-/// Logits of a tile whose maximum float_octaves_are_exact, weighed by parts.
+/// Weighs, by parts, logits of a tile whose maximum satisfies float_octaves_are_exact.
 ///
-/// Octaves are counted down from the maximum's N at once: x (-c) + (kOctaveOrigin + N) is rounded
-/// to kOctaveOrigin + s. Where x c lies halfway between two integers it may be the other one that
-/// float_octaves_of takes; m is twice as large then, s one more, and v the same.
+/// Octaves are counted directly as distances below the maximum's N: x (-c) + (kOctaveOrigin + N) is
+/// rounded to kOctaveOrigin + s. If x c lies halfway between two integers, this may round to the
+/// other integer than float_octaves_of does. Then m is twice as large and s one more, so v is the
+/// same.
 class NearLogits {
  public:
   using Term = WeightParts;
@@ -95,7 +97,7 @@ class NearLogits {
         origin_(hn::Set(F32(), float_octave_origin(maximum, scale))),
         seen_(hn::Zero(U32())) {}
 
-  /// Of several vectors, step by step, as FloatLogits::octaves.
+  /// Weighs several vectors, interleaved step by step like FloatLogits::octaves.
   template <std::size_t kCount>
   HWY_INLINE void weigh(const VecF (&x)[kCount], WeightParts (&out)[kCount]) {
     const U32 u32;
@@ -117,19 +119,20 @@ class NearLogits {
       const VecU32 count = hn::BitCast(u32, counts[i]);
       const VecU32 below = hn::Sub(count, hn::Set(u32, kOrigin));
       const VecU32 above = hn::Sub(hn::Set(u32, kOrigin + kTileBits), count);
-      // A shift to the left by 32 gives 0, with every instruction set.
+      // With every instruction set, a left shift by 32 gives 0.
       out[i] = {hn::Shr(hn::ShiftLeft<kTileBits - kHighShift>(significand[i]), below),
                 hn::Shl(significand[i], above)};
     }
   }
 
-  /// Whether a number is fewer than 32 octaves below the maximum. All above it then are, too.
+  /// Returns whether x is fewer than 32 octaves below the maximum; then so is every larger value.
   HWY_INLINE bool is_near(float x) const {
     const VecF count = hn::NegMulAdd(hn::Set(F32(), x), scale_, origin_);
     return hn::GetLane(hn::BitCast(U32(), count)) - kOrigin < kTileBits;
   }
 
-  /// Whether all values weighed so far were numbers, fewer than 32 octaves below the maximum.
+  /// Returns whether all values weighed so far were numbers fewer than 32 octaves below the
+  /// maximum.
   HWY_INLINE bool all_near() const {
     const U32 u32;
     const VecU32 others = hn::AndNot(hn::Set(u32, kOrigin | (kTileBits - 1)), seen_);
@@ -144,8 +147,8 @@ class NearLogits {
   VecU32 seen_;
 };
 
-/// Whether to try a tile as a near one. Rows with far values have them in many tiles: one that
-/// turned out not to be near is followed by a few that are not tried.
+/// Decides whether to try a tile as a near one. Rows with far values have them in many tiles, so
+/// after a tile that was not near the next few are not tried.
 class NearTiles {
  public:
   HWY_INLINE bool tries() { return untried_ == 0 || untried_-- == 0; }

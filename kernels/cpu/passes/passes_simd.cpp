@@ -1,10 +1,10 @@
-// The passes with Highway: compiled once for AVX2, once for AVX-512, and for NEON where the
-// compiler targets it. Targets without a fused multiply-add (SSE4 and below) are left out.
+// The passes with Highway: compiled once for AVX2, once for AVX-512, and for NEON if the compiler
+// targets it. Targets without a fused multiply-add (SSE4 and below) are left out.
 //
-// Highway is used from its headers alone: which target runs is decided by dispatch.cpp, because
-// callers may ask for one by name, and users of the library then need no shared libhwy.
+// Only Highway's headers are used: dispatch.cpp selects the target, because callers may name one,
+// and library users then need no shared libhwy.
 //
-// All of them are bound by reading L2, or nearly.
+// All passes are bound, or nearly so, by reading L2.
 #include "cpu/passes/passes.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -123,7 +123,7 @@ std::size_t collect_where(const float* x, std::size_t n, float low, float high, 
     count += store_compressed(values, inside, out + count);
   }
   for (; i < n; i += step) {
-    // The rest of a vector is NaN, which is not listed.
+    // The vector is filled up with NaN, which is never listed.
     const VecF value = HWY_LIKELY(i + step <= n) ? hn::LoadU(f32, x + i) : load_tail(x + i, n - i);
     auto inside = hn::Ge(value, from);
     if constexpr (kBounded) inside = hn::And(inside, hn::Le(value, to));
@@ -187,7 +187,7 @@ std::uint64_t sum_listed(const float* x, const std::uint64_t* weight, std::size_
     total = hn::Add(total, hn::IfThenElseZero(hn::RebindMask(u64, hn::Ge(value, limit)),
                                               hn::LoadU(u64, weight + i)));
   }
-  // Not SumOfLanes: g++ adds with signed integers there, and a sum of weights may pass 2^63.
+  // Not SumOfLanes: g++ adds signed integers there, and a sum of weights may exceed 2^63.
   std::uint64_t lane[kGroups / 2];
   hn::StoreU(total, u64, lane);
   std::uint64_t result = std::accumulate(lane, lane + step, std::uint64_t{0});
@@ -276,7 +276,7 @@ void from_bfloat16(const std::uint16_t* in, std::size_t n, float* out) {
 
 }  // namespace
 
-// One a target; simd_passes() below names them.
+// One per target; simd_passes() below returns them.
 extern const Passes kPasses;
 const Passes kPasses{scan,         range,           count_at_least, collect_many,
                      collect_few,  blocks_at_least, sum_listed,     mask_bits,

@@ -1,11 +1,11 @@
-// The passes over tiles of a row: the index of tiles, and what is asked of single tiles afterwards.
+// Passes over tiles of a row: the index of tiles, and queries of single tiles.
 //
 // Weights are those of common/tile_weights.h. Each instruction set has the same table of passes and
-// gives the same bits. `index` is the one pass that reads a whole row; whoever has the index knows
-// which tiles matter, and reads those again with `read`, a tile at a time (it is in a near cache),
-// to compare, sum, weigh or collect (collect of passes.h) its values.
+// gives the same bits. Only `index` reads a whole row. The index tells the caller which tiles
+// matter; `read` fetches these again, one at a time (from a near cache), to compare, sum, weigh or
+// collect (collect of passes.h) their values.
 //
-// The floating-point environment is the caller's to set (float_environment.h).
+// The caller sets the floating-point environment (float_environment.h).
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,10 @@
 
 namespace fairdraw::cpu {
 
-/// `weigh` may write this many zeros after the weights that it was asked for.
+/// Number of zeros that `weigh` may write after the requested weights.
 inline constexpr std::size_t kTileSlack = 16;
 
-/// A row as the caller holds it. No alignment is asked of `data`.
+/// A row in the caller's memory. `data` needs no alignment.
 struct TileRow {
   const void* data = nullptr;
   DType dtype = DType::float32;
@@ -29,22 +29,22 @@ struct TileRow {
   const std::uint32_t* allowed = nullptr;  ///< bit 1: allowed (types.h, BitRows); null: all are
 };
 
-/// How a value becomes a weight: octaves_of(x, scale), or octaves_of_probability(x).
+/// The rule from a value to its weight: octaves_of(x, scale), or octaves_of_probability(x).
 struct TileRule {
   bool from_probs = false;
-  float scale = 1;  ///< logit_scale(T); of logits only
+  float scale = 1;  ///< logit_scale(T); for logits only
 };
 
-/// n and m of a value that can be drawn.
+/// Returns n and m of a value that can be drawn.
 inline Octaves octaves_by(const TileRule& rule, float x) {
   return rule.from_probs ? octaves_of_probability(x) : octaves_of(x, rule.scale);
 }
 
-/// What a pass over a row has met. All but `allowed` count banned ids too.
+/// Findings of a pass over a row. All but `allowed` include banned ids.
 struct RowFindings {
   bool nan = false;
   bool infinite = false;  ///< +inf
-  bool negative = false;  ///< of probabilities only
+  bool negative = false;  ///< for probabilities only
   bool allowed = false;   ///< an allowed token
 };
 
@@ -56,37 +56,37 @@ inline RowStatus status_of(const RowFindings& found) {
 }
 
 struct TilePasses {
-  /// The index of a row: for each of tiles_of(vocab) tiles order_key of its largest allowed value
-  /// and the sum S of its weights; kEmptyTileKey and 0 for a tile without an allowed token.
+  /// Writes the index of a row: for each of tiles_of(vocab) tiles, order_key of its largest allowed
+  /// value and the sum S of its weights; kEmptyTileKey and 0 for a tile without an allowed token.
   ///
-  /// Returns what is wrong with the row, the first of: NaN, +inf, a negative probability (at
-  /// banned ids too), no allowed token. Keys and sums mean nothing after the first three.
+  /// Returns the first fault of the row: NaN, +inf, a negative probability (these at banned ids
+  /// too), no allowed token. After the first three, keys and sums are meaningless.
   RowStatus (*index)(const TileRow& row, const TileRule& rule, std::int32_t* keys,
                      std::uint64_t* sums);
 
-  /// The values of a tile as float32: kTileSize of them, banned tokens and places beyond the row
-  /// as -inf (probabilities: 0). Points into the row where that has them as they are, else to
-  /// `buffer`, of kTileSize floats. What the row holds is not checked: `index` has done it.
+  /// Returns the kTileSize values of a tile as float32, with -inf (probabilities: 0) for banned
+  /// tokens and positions beyond the row. Points into the row if no value differs there, otherwise
+  /// to `buffer`, of kTileSize floats. Does not check the values, because `index` did.
   const float* (*read)(const TileRow& row, const TileRule& rule, std::int64_t tile, float* buffer);
 
-  /// Sum of the weights v of the values >= low, of n <= kTileSize values of one tile. `maximum`
-  /// is the tile's largest allowed value, from_order_key of its key: finite, and above 0 of
-  /// probabilities; no value is larger.
+  /// Returns the sum of the weights v of the values >= low, for n <= kTileSize values of one tile.
+  /// `maximum` is the tile's largest allowed value, from_order_key of its key: finite, and above 0
+  /// for probabilities. Precondition: no value is larger.
   std::uint64_t (*sum)(const float* x, std::size_t n, const TileRule& rule, float maximum,
                        float low);
 
-  /// The weights v themselves, 0 below `low`; up to kTileSlack zeros follow the n weights.
+  /// Writes the weights v, 0 below `low`, and up to kTileSlack zeros after the n weights.
   void (*weigh)(const float* x, std::size_t n, const TileRule& rule, float maximum, float low,
                 std::uint64_t* out);
 };
 
-/// The passes of a target that is available (best resolves to the best one).
+/// Returns the passes of an available target (best resolves to the best one).
 const TilePasses& tile_passes_for(CpuTarget target);
 
-/// The passes of a target that tile_passes_simd.cpp was compiled for; null for the others.
+/// Returns the passes of a target that tile_passes_simd.cpp was compiled for, or null.
 const TilePasses* simd_tile_passes(CpuTarget target);
 
-/// Portable C++, no intrinsics: the definition, value by value.
+/// The definition, value by value, in portable C++ without intrinsics.
 extern const TilePasses kScalarTilePasses;
 
 }  // namespace fairdraw::cpu

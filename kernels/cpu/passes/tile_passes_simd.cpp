@@ -1,24 +1,24 @@
-// The passes over tiles with Highway: compiled once for AVX2, once for AVX-512, and for NEON where
-// the compiler targets it (passes_simd.cpp says why these, and who chooses).
+// The passes over tiles with Highway: compiled once for AVX2, once for AVX-512, and for NEON if the
+// compiler targets it (passes_simd.cpp explains the choice of targets and their dispatch).
 //
-// Contract, definition and error bound: tile_passes.h and common/tile_weights.h. Same bits as the
-// scalar passes, which evaluate the definition in double.
+// tile_passes.h and common/tile_weights.h have contract, definition and error bound. The bits equal
+// those of the scalar passes, which evaluate the definition in double.
 //
-// A tile is read twice: for its maximum (and NaN), and for its weights. The second time it comes
-// from L1: 1 KB. Rows of float16 and bfloat16, masked ones and those at odd addresses are staged by
-// the first reading as float32 in a buffer, so that conversion and bans are paid once; weights see
-// plain floats, banned ones as -inf.
+// A tile is read twice: for its maximum (and NaN), and for its weights. The second read comes from
+// L1 (1 KB). For float16 and bfloat16, masked rows and odd addresses, the first read stages the
+// tile as float32 in a buffer, so that conversion and bans are paid once; weights then read plain
+// floats, with -inf for banned tokens.
 //
-// A tile is tried as a near one first (near_sums.h), and weighed in lanes of 64 bits where it turns
-// out not to be, in float arithmetic where its maximum allows that, else in double, which costs
-// about 3 times as much. Near tiles have no NaN, so that it is looked for in the others alone.
+// A tile is tried as a near one first (near_sums.h). If it is not near, it is weighed in 64-bit
+// lanes: in float arithmetic if its maximum allows that, otherwise in double, which costs about 3
+// times as much. Near tiles have no NaN, so only the others are searched for NaN.
 //
-// Cost, a vector of values: 2 instructions for octave and fraction besides the polynomial's 6, 9
+// Cost per vector of values: 2 instructions for octave and fraction besides the polynomial's 6, 9
 // from there to two sums of 32 bits, 1 for the maximum. On Zen 4, whose AVX-512 has the data paths
-// of AVX2, 18 such instructions take at least 9 cycles, and 12.5 are measured with what comes once
-// a tile; AVX2 takes 7.9 for half of the values. What was tried there and gained less than it cost:
-// eight vectors side by side (registers spill), steps of one group between those of the one before,
-// rotations of 64 bits, shifts of two registers (VBMI2; 4 of 100).
+// of AVX2, these 18 instructions take at least 9 cycles, and 12.5 were measured including the work
+// per tile; AVX2 takes 7.9 for half of the values. Tried there, with less gain than cost: eight
+// vectors side by side (registers spill), steps of one group interleaved with those of the previous
+// one, 64-bit rotations, two-register shifts (VBMI2; 4 of 100).
 #include "cpu/passes/tile_passes.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -47,7 +47,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // --- Weights of values ---------------------------------------------------------------------------
 
-/// Of all values of a whole tile. Rule: NearLogits or WideTerms.
+/// Sums all values of a whole tile. Rule: NearLogits or WideTerms.
 template <class Rule>
 HWY_INLINE std::uint64_t sum_whole(const float* x, Rule& rule) {
   const std::size_t step = lanes();
@@ -79,7 +79,7 @@ std::uint64_t sum_from(const float* x, std::size_t n, const Rule& rule, float lo
   return sum_of_lanes(U64(), total.total());
 }
 
-/// Of values of which none counts that is not near: `low` is.
+/// Sums the values >= low. Precondition: `low` is near, so every value that counts is.
 std::uint64_t sum_near_from(const float* x, std::size_t n, NearLogits& rule, float low) {
   const std::size_t step = lanes();
   const VecF threshold = hn::Set(F32(), low);
@@ -147,7 +147,7 @@ void weigh(const float* x, std::size_t n, const TileRule& rule, float maximum, f
 
 // --- Reading tiles -------------------------------------------------------------------------------
 
-/// What is wrong with values, banned ones too.
+/// Faults found among values, including banned ones.
 class ValueWatch {
  public:
   HWY_INLINE ValueWatch()
@@ -156,7 +156,7 @@ class ValueWatch {
         smallest_(hn::Zero(F32())) {}
 
   HWY_INLINE void see_pair(VecF a, VecF b) { nan_ = hn::Or(nan_, nan_in(a, b)); }
-  /// Looks for NaN in a tile.
+  /// Searches a tile for NaN.
   HWY_NOINLINE void see_tile(const float* x) {
     for (std::size_t i = 0; i < kTileSize; i += 2 * lanes()) {
       see_pair(hn::LoadU(F32(), x + i), hn::LoadU(F32(), x + i + lanes()));
@@ -176,17 +176,17 @@ class ValueWatch {
   VecF largest_, smallest_;
 };
 
-/// Which kind of row a pass reads.
+/// The kind of row that a pass reads.
 template <class Value_, bool kMasked_, bool kFromProbs_>
 struct RowKind {
   using Value = Value_;
   static constexpr bool kMasked = kMasked_;
   static constexpr bool kFromProbs = kFromProbs_;
-  /// Values change on the way: they are staged as float32.
+  /// True if values change when they are read: then they are staged as float32.
   static constexpr bool kStaged = kMasked || sizeof(Value) != sizeof(float);
-  /// NaN is looked for where a tile turns out not to be near, so that near ones need no look.
+  /// True if only tiles that are not near are searched for NaN, because near ones have none.
   static constexpr bool kNearTellsNan = !kMasked && !kFromProbs;
-  /// What a banned value becomes.
+  /// The value of a banned token.
   static constexpr float kBanned = kFromProbs ? 0.0F : -kInfinity;
 };
 
@@ -200,7 +200,8 @@ HWY_INLINE VecF stage(const WholeTile<typename Kind::Value>& tile, std::size_t i
   return value;
 }
 
-/// The largest allowed value of a tile; `staged` gets the values, where their kind is staged.
+/// Returns the largest allowed value of a tile, and writes the values to `staged` if Kind is
+/// staged.
 template <class Kind>
 HWY_INLINE float scan(const WholeTile<typename Kind::Value>& tile, float* staged,
                       ValueWatch& watch) {
@@ -226,7 +227,7 @@ HWY_INLINE float scan(const WholeTile<typename Kind::Value>& tile, float* staged
   return hn::GetLane(hn::MaxOfLanes(F32(), hn::Max(first, second)));
 }
 
-/// Of a tile that is not near: kept out of the loop, which needs all registers.
+/// Sums a tile that is not near. Out of line, because the caller's loop needs all registers.
 HWY_NOINLINE std::uint64_t sum_wide(const float* values, float maximum, float scale) {
   if (!float_octaves_are_exact(maximum, scale)) {
     return sum_from(values, kTileSize, DoubleLogits(maximum, scale), -kInfinity);
@@ -235,7 +236,7 @@ HWY_NOINLINE std::uint64_t sum_wide(const float* values, float maximum, float sc
   return sum_whole(values, terms);
 }
 
-/// A tile that has an allowed token.
+/// Sums a tile that has an allowed token.
 template <class Kind>
 HWY_INLINE std::uint64_t sum_of_tile(const float* values, float maximum, float scale,
                                      NearTiles& near_tiles, ValueWatch& watch) {
@@ -254,13 +255,13 @@ HWY_INLINE std::uint64_t sum_of_tile(const float* values, float maximum, float s
   }
 }
 
-/// A tile whose maximum is known: its values as float32 wait in `staged`, or in the row.
+/// A tile whose maximum is known; its values are in `staged` as float32, or in the row.
 struct ScannedTile {
   float maximum;
   const float* values;
 };
 
-/// Where a scanned tile keeps what it cannot read in the row, until it is weighed.
+/// Buffers for a scanned tile's values that cannot be read from the row, until the tile is weighed.
 template <class Value>
 struct TileBuffers {
   HWY_ALIGN float staged[kTileSize];
@@ -279,8 +280,8 @@ HWY_INLINE ScannedTile scan_tile(const TileRow& row, const TileRule& rule, std::
   }
 }
 
-/// The next tile is scanned before one is weighed: else the processor would wait for its maximum,
-/// which takes a reduction of a vector, and for L2, with nothing to weigh meanwhile.
+/// Indexes a row. The next tile is scanned before this one is weighed; otherwise the processor
+/// would stall on the next maximum (a vector reduction) and on L2, with nothing to weigh meanwhile.
 template <class Kind>
 RowStatus index_kind(const TileRow& row, const TileRule& rule, std::int32_t* keys,
                      std::uint64_t* sums) {
@@ -359,7 +360,7 @@ const float* read(const TileRow& row, const TileRule& rule, std::int64_t tile, f
 
 }  // namespace
 
-// One a target; simd_tile_passes() below names them.
+// One per target; simd_tile_passes() below returns them.
 extern const TilePasses kTilePasses;
 const TilePasses kTilePasses = TilePasses{index, read, sum, weigh};
 

@@ -1,11 +1,11 @@
-// Weights of tiles by vectors: common/tile_weights.h for as many values as a vector holds. What
-// tile_passes_simd.cpp, and whoever else weighs values in vectors, is written with.
+// Weights of tiles in vectors: common/tile_weights.h for a vector of values at a time. Shared by
+// tile_passes_simd.cpp and all other code that weighs values in vectors.
 //
-// Included as vectors.h is.
+// Included like vectors.h.
 //
-// A rule (FloatLogits, DoubleLogits, Probabilities) is made for a tile's maximum and gives m and
-// the octaves below it; weights_of turns these into v. No value is compared with a range: counts of
-// 64 and more, those of -inf and of values far below, shift to 0, whatever their m is.
+// A rule (FloatLogits, DoubleLogits, Probabilities) is constructed from a tile's maximum and gives
+// m and the octaves below that maximum; weights_of turns these into v. No range check is needed:
+// counts of 64 or more, which -inf and far smaller values have, shift any m to 0.
 #if defined(FAIRDRAW_CPU_TILE_VECTORS_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef FAIRDRAW_CPU_TILE_VECTORS_H
 #undef FAIRDRAW_CPU_TILE_VECTORS_H
@@ -27,14 +27,13 @@ namespace HWY_NAMESPACE {
 
 static_assert(kTileSize % (2 * kMaxLanes) == 0);
 
-/// Vectors that are weighed side by side, as far as registers reach: each is a chain of ten
-/// instructions that wait for each other, and the processor looks no further ahead than two or
-/// three such chains.
+/// Number of vectors weighed side by side, as many as registers allow. Each is a chain of ten
+/// dependent instructions, and out-of-order execution covers only two or three such chains.
 constexpr std::size_t kChains = HWY_TARGET == HWY_AVX3 ? 4 : 4;
 
-/// m of values, and how many octaves they are below their tile's maximum: m means nothing from 64.
-/// Constructors of structs of vectors are spelled out: those that g++ makes itself are not compiled
-/// for the target, and its NEON vectors cannot be made there.
+/// m of values, and their octaves below the tile's maximum; m is meaningless from 64 octaves on.
+/// Structs of vectors have explicit constructors, because g++ does not compile implicit ones for
+/// the target, and they cannot create NEON vectors.
 struct RelativeOctaves {
   HWY_INLINE RelativeOctaves() : significand(hn::Zero(U32())), below(hn::Zero(U32())) {}
   HWY_INLINE RelativeOctaves(VecU32 m, VecU32 octaves) : significand(m), below(octaves) {}
@@ -42,7 +41,7 @@ struct RelativeOctaves {
   VecU32 significand, below;
 };
 
-/// exp2_significand of several vectors, step by step.
+/// Computes exp2_significand of several vectors, interleaved step by step.
 template <std::size_t kCount>
 HWY_INLINE void significands_of(const VecF (&fraction)[kCount], VecU32 (&significand)[kCount]) {
   const F32 f32;
@@ -63,13 +62,13 @@ HWY_INLINE void significands_of(const VecF (&fraction)[kCount], VecU32 (&signifi
   }
 }
 
-/// Logits where float_octaves_are_exact.
+/// Octaves of logits in float; the tile's maximum must satisfy float_octaves_are_exact.
 class FloatLogits {
  public:
   HWY_INLINE FloatLogits(float maximum, float scale)
       : scale_(hn::Set(F32(), scale)), top_(origin_of(hn::Set(F32(), maximum))) {}
 
-  /// Of several vectors, step by step.
+  /// Computes octaves of several vectors, interleaved step by step.
   template <std::size_t kCount>
   HWY_INLINE void octaves(const VecF (&x)[kCount], RelativeOctaves (&out)[kCount]) const {
     VecF origin[kCount], fraction[kCount];
@@ -92,7 +91,7 @@ class FloatLogits {
   VecF scale_, top_;
 };
 
-/// Logits of any size.
+/// Octaves of logits of any size, in double.
 class DoubleLogits {
  public:
   HWY_INLINE DoubleLogits(float maximum, float scale)
@@ -132,7 +131,7 @@ class DoubleLogits {
   VecF64 scale_, top_;
 };
 
-/// Probabilities: their own significands and exponents.
+/// Octaves of probabilities: their own significands and exponents.
 class Probabilities {
  public:
   HWY_INLINE explicit Probabilities(float maximum) : top_(exponent_of(hn::Set(F32(), maximum))) {}
@@ -146,12 +145,13 @@ class Probabilities {
   HWY_INLINE RelativeOctaves octaves_of_vector(VecF x) const {
     const U32 u32;
     const VecU32 exponent = exponent_of(x);
-    // bits = exponent 2^23 + fraction: all but 2^23, the leading one, goes. Nothing of subnormals.
+    // bits = exponent 2^23 + fraction. All of the exponent but the leading 2^23 is subtracted; 0
+    // for subnormals.
     const VecU32 excess = hn::ShiftLeft<23>(hn::Sub(exponent, hn::Set(u32, 1)));
     return {hn::Sub(hn::BitCast(u32, x), excess), hn::Sub(top_, exponent)};
   }
 
-  /// That of subnormal numbers is 1.
+  /// Returns the exponent field, but 1 for subnormals.
   static HWY_INLINE VecU32 exponent_of(VecF x) {
     const U32 u32;
     return hn::Max(hn::ShiftRight<23>(hn::BitCast(u32, x)), hn::Set(u32, 1));
@@ -160,7 +160,7 @@ class Probabilities {
   VecU32 top_;
 };
 
-/// v of 2 * Lanes(U64) values: those at even places, and those at odd ones.
+/// v of 2 * Lanes(U64) values, those at even positions and those at odd positions.
 struct Weights {
   HWY_INLINE Weights() : even(hn::Zero(U64())), odd(hn::Zero(U64())) {}
   HWY_INLINE Weights(VecU64 even_places, VecU64 odd_places) : even(even_places), odd(odd_places) {}
@@ -168,8 +168,8 @@ struct Weights {
   VecU64 even, odd;
 };
 
-/// Adds lanes. Unsigned: g++ adds those of SumOfLanes with AVX-512 as signed integers, whose
-/// overflow from 2^63 on a sanitizer reports.
+/// Adds lanes as unsigned integers. SumOfLanes adds signed ones with AVX-512 and g++, and a
+/// sanitizer reports their overflow from 2^63 on.
 template <class D>
 HWY_INLINE std::uint64_t sum_of_lanes(D d, hn::Vec<D> lanes) {
   if constexpr (hn::MaxLanes(d) == 2) {
@@ -180,7 +180,7 @@ HWY_INLINE std::uint64_t sum_of_lanes(D d, hn::Vec<D> lanes) {
   }
 }
 
-/// A sum of weights, an accumulator each for even and odd lanes.
+/// A sum of weights with one accumulator each for even and odd lanes.
 class WeightSum {
  public:
   HWY_INLINE WeightSum() : sums_{hn::Zero(U64()), hn::Zero(U64())} {}
@@ -190,7 +190,7 @@ class WeightSum {
   }
   HWY_INLINE void add_where(hn::Mask<F32> mask, const Weights& weights) {
 #if HWY_TARGET == HWY_AVX3
-    // Masks are bits: those of even and of odd lanes.
+    // Extracts the mask bits of even and of odd lanes.
     const std::uint32_t bits = mask.raw;
     const auto even = static_cast<__mmask8>(_pext_u32(bits, 0x5555U));
     const auto odd = static_cast<__mmask8>(_pext_u32(bits, 0xaaaaU));
@@ -205,29 +205,29 @@ class WeightSum {
 #endif
   }
 
-  /// Lanes whose sum is that of the weights.
+  /// Returns lanes whose total is the sum of the weights.
   HWY_INLINE VecU64 total() const { return hn::Add(sums_.even, sums_.odd); }
 
  private:
   Weights sums_;
 };
 
-/// Right shift, to 0 from 64 on (NEON: to 127).
+/// Shifts right; counts from 64 on (NEON: 64 to 127) give 0.
 HWY_INLINE VecU64 shift_right(VecU64 value, VecU64 count) {
 #if HWY_ARCH_ARM_A64
-  // Highway asks for counts below 64.
+  // Highway requires counts below 64.
   return VecU64{vshlq_u64(value.raw, vnegq_s64(vreinterpretq_s64_u64(count.raw)))};
 #else
   return hn::Shr(value, count);
 #endif
 }
 
-/// tile_weight.
+/// Computes tile_weight of a vector.
 HWY_INLINE Weights weights_of(const RelativeOctaves& value) {
   const U64 u64;
 #if HWY_ARCH_ARM_A64
-  // The shift reads the count's low byte. 64 gives 0; 63 would give the highest bit of an m that
-  // means nothing.
+  // The shift reads the count's low byte. A count of 64 gives 0; 63 would leave the highest bit of
+  // a meaningless m.
   const VecU32 below = hn::Min(value.below, hn::Set(U32(), kTileOctaves));
 #else
   const VecU32 below = value.below;
@@ -241,7 +241,7 @@ HWY_INLINE Weights weights_of(const RelativeOctaves& value) {
           shift_right(odd, hn::ShiftRight<32>(hn::BitCast(u64, below)))};
 }
 
-/// A rule as NearLogits of near_sums.h is one: it gives what its sums add up.
+/// Adapts a rule to the interface of NearLogits in near_sums.h: it returns the terms that Sum adds.
 template <class Rule>
 class WideTerms {
  public:
@@ -261,7 +261,7 @@ class WideTerms {
   Rule rule_;
 };
 
-/// One vector's.
+/// Computes the octaves of one vector.
 template <class Rule>
 HWY_INLINE RelativeOctaves octaves_by(const Rule& rule, VecF x) {
   const VecF values[1] = {x};
@@ -270,7 +270,7 @@ HWY_INLINE RelativeOctaves octaves_by(const Rule& rule, VecF x) {
   return octaves[0];
 }
 
-/// Weights, 0 where x < low.
+/// Returns weights, 0 for x < low.
 template <class Rule>
 HWY_INLINE Weights weights_from(VecF x, const Rule& rule, VecF low) {
   RelativeOctaves value = octaves_by(rule, x);

@@ -1,7 +1,7 @@
-// What all passes in vectors are written with: the types of vectors, and what Highway lacks.
+// Basics of all vector passes: the vector types, and operations that Highway lacks.
 //
-// Included like Highway's own headers, after foreach_target.h and highway.h, once for each target.
-// Defines FAIRDRAW_TARGET for those that the library has, and nothing for the others.
+// Included like Highway's own headers, after foreach_target.h and highway.h, once per target.
+// Defines FAIRDRAW_TARGET for targets that the library supports, and nothing for the others.
 #if defined(FAIRDRAW_CPU_VECTORS_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef FAIRDRAW_CPU_VECTORS_H
 #undef FAIRDRAW_CPU_VECTORS_H
@@ -21,7 +21,7 @@
 #define FAIRDRAW_TARGET avx512
 #elif HWY_TARGET == HWY_AVX2
 #define FAIRDRAW_TARGET avx2
-#elif HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_STATIC_TARGET  // NEON; vectors of SVE have no size
+#elif HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_STATIC_TARGET  // NEON; SVE vectors have no fixed size
 #define FAIRDRAW_TARGET neon
 #endif
 
@@ -48,7 +48,7 @@ using VecF64 = hn::Vec<F64>;
 
 HWY_INLINE std::size_t lanes() { return hn::Lanes(F32()); }
 
-/// Loads n < lanes() values, the rest NaN, which is below no threshold and above none.
+/// Loads n < lanes() values, the rest NaN, which no comparison with a threshold selects.
 HWY_INLINE VecF load_tail(const float* x, std::size_t n) {
   float padded[kMaxLanes];
   std::fill_n(padded, kMaxLanes, std::numeric_limits<float>::quiet_NaN());
@@ -56,7 +56,7 @@ HWY_INLINE VecF load_tail(const float* x, std::size_t n) {
   return hn::LoadU(F32(), padded);
 }
 
-/// Where either of two vectors has a NaN.
+/// Returns a mask of the lanes in which either vector has a NaN.
 HWY_INLINE hn::Mask<F32> nan_in(VecF a, VecF b) {
 #if HWY_TARGET == HWY_AVX3
   return hn::Mask<F32>{_mm512_cmp_ps_mask(a.raw, b.raw, _CMP_UNORD_Q)};
@@ -68,7 +68,7 @@ HWY_INLINE hn::Mask<F32> nan_in(VecF a, VecF b) {
 }
 
 #if HWY_TARGET == HWY_AVX2
-/// Lane numbers of the set bits of a byte, one to a byte, lowest first.
+/// Lane numbers of the set bits of a byte, one per byte, lowest first.
 struct CompressTable {
   std::uint64_t lanes_of[256] = {};
   constexpr CompressTable() {
@@ -85,23 +85,24 @@ struct CompressTable {
 constexpr CompressTable kCompressTable;
 #endif
 
-/// Stores the values of a mask at `out`, a whole vector; returns how many.
+/// Stores the masked values at `out`, overwriting a whole vector; returns their number.
 HWY_INLINE std::size_t store_compressed(VecF value, hn::Mask<F32> inside, float* out) {
 #if HWY_TARGET == HWY_AVX2
-  // Highway 1.0.3 copies its table to the stack for every vector when compiled with GCC.
+  // Compiled with GCC, Highway 1.0.3 copies its table to the stack for every vector.
   const auto bits = static_cast<unsigned>(_mm256_movemask_ps(inside.raw));
   const __m128i bytes = _mm_cvtsi64_si128(static_cast<std::int64_t>(kCompressTable.lanes_of[bits]));
   _mm256_storeu_ps(out, _mm256_permutevar8x32_ps(value.raw, _mm256_cvtepu8_epi32(bytes)));
   return static_cast<std::size_t>(__builtin_popcount(bits));
 #else
-  // Compress in a register, then store all of it: Zen 4 is slow in compressing to memory.
+  // Compresses in a register and stores all of it, because Zen 4 compresses slowly to memory.
   hn::StoreU(hn::Compress(value, inside), F32(), out);
   return hn::CountTrue(F32(), inside);
 #endif
 }
 
-/// Stores the values of several masks one after the other, whole vectors; returns how many. Counts
-/// come first: a vector that waits for the count of the one before it takes half as long again.
+/// Stores the values of several masks consecutively, as whole vectors; returns their number. All
+/// counts come first, because a vector that waits for the previous vector's count takes half as
+/// long again.
 template <std::size_t kCount>
 HWY_INLINE std::size_t store_compressed(const VecF (&values)[kCount],
                                         const hn::Mask<F32> (&inside)[kCount], float* out) {

@@ -1,7 +1,7 @@
-// A tile of a row as the passes over tiles read it: its values in their own dtype, and which of
-// them are allowed.
+// A tile of a row as the passes over tiles read it: its values in their own dtype, and the bits of
+// allowed tokens.
 //
-// Included as vectors.h is.
+// Included like vectors.h.
 #if defined(FAIRDRAW_CPU_WHOLE_TILE_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef FAIRDRAW_CPU_WHOLE_TILE_H
 #undef FAIRDRAW_CPU_WHOLE_TILE_H
@@ -24,7 +24,7 @@ HWY_BEFORE_NAMESPACE();
 namespace fairdraw::cpu {
 namespace HWY_NAMESPACE {
 
-/// A tile's values in their own dtype: Value is float, hwy::float16_t or hwy::bfloat16_t.
+/// Loads a vector from values in their own dtype: float, hwy::float16_t or hwy::bfloat16_t.
 template <class Value>
 HWY_INLINE VecF load(const Value* x) {
   if constexpr (sizeof(Value) == sizeof(float)) {
@@ -43,7 +43,7 @@ constexpr DType kDTypeOf<hwy::float16_t> = DType::float16;
 template <>
 constexpr DType kDTypeOf<hwy::bfloat16_t> = DType::bfloat16;
 
-/// 2^i at place i.
+/// bit[i] is 2^i.
 struct BitOfLane {
   constexpr BitOfLane() {
     for (int i = 0; i < 32; ++i) bit[i] = 1U << i;
@@ -52,12 +52,12 @@ struct BitOfLane {
 };
 constexpr BitOfLane kBitOfLane;
 
-/// A tile of a row as the passes read it: kTileSize values at an address that their dtype allows,
-/// and the bits of those that are allowed.
+/// A tile of a row: kTileSize values at an address aligned for their dtype, and the bits of allowed
+/// tokens.
 template <class Value>
 class WholeTile {
  public:
-  /// `copy`: where values go that cannot be read in the row, kTileSize of them.
+  /// `copy`: buffer of kTileSize values, used if they cannot be read from the row directly.
   HWY_INLINE WholeTile(const TileRow& row, const TileRule& rule, std::int64_t tile, Value* copy) {
     const auto* bytes = static_cast<const std::uint8_t*>(row.data) +
                         static_cast<std::size_t>(tile) * kTileSize * sizeof(Value);
@@ -70,12 +70,12 @@ class WholeTile {
 
   HWY_INLINE const Value* values() const { return values_; }
 
-  /// Which of the values from i on are allowed. Of rows with bits.
+  /// Returns the mask of allowed values from i on. Precondition: the row has bits.
   HWY_INLINE hn::Mask<F32> allowed(std::size_t i) const {
 #if HWY_TARGET == HWY_AVX3
     return hn::LoadMaskBits(F32(), bits_ + i / 8);
 #else
-    // A word is broadcast by its load; LoadMaskBits takes two instructions to bring a byte there.
+    // A load broadcasts a word; LoadMaskBits needs two instructions to broadcast a byte.
     std::uint32_t word;
     std::memcpy(&word, bits_ + i / 32 * 4, sizeof(word));
     const U32 u32;

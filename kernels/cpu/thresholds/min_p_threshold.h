@@ -5,7 +5,7 @@
 
 namespace fairdraw::cpu {
 
-/// min_p in (0, 1]; `max` is the row's largest allowed value.
+/// Returns the threshold for min_p in (0, 1]; `max` is the row's largest allowed value.
 float min_p_threshold(float min_p, float max, const TileRule& rule);
 
 }  // namespace fairdraw::cpu

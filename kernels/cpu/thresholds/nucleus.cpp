@@ -11,10 +11,10 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLargestFinite = std::numeric_limits<float>::max();
-/// One value in so many may be listed where the pass that measures tiles would be the second.
+/// At most one value in this many may be listed instead of measuring the tiles in a second pass.
 constexpr std::size_t kShortestShare = 3;
 
-/// Weight of the tokens at the threshold that top_k did not keep.
+/// Returns the weight of the tokens at the threshold that top_k did not keep.
 uint128_t weight_of_cut_ties(const RowIndex& index, const TopSet& survivors) {
   uint128_t weight = 0;
   for (std::size_t i = survivors.tie_end(); i < index.size; ++i) {
@@ -30,10 +30,10 @@ uint128_t weight_of_cut_ties(const RowIndex& index, const TopSet& survivors) {
 void Nucleus::cut(KnownRow& row, float top_p, FilterOrder filter_order, float base) {
   RowIndex& index = row.index;
   const float low = row.survivors.low();
-  if (low >= index.max) return;  // only ties of the maximum are left: every nucleus holds them
+  if (low >= index.max) return;  // only ties of the maximum are left, and every nucleus holds them
   const bool joint = filter_order == FilterOrder::joint;
   if (row.survivors.on_list()) return cut_list(row, top_p, joint, base);
-  // The nucleus is measured on everything from `base` up, or on the survivors of top_k.
+  // The nucleus is measured on all values >= `base` (joint), or on the survivors of top_k.
   const float from = joint ? base : low;
   const Bracket guess = guess_.of_row(index, row.list, row.sample, top_p, from);
   if (guess.kind == BracketKind::listed && from <= index.smallest_allowed()) {
@@ -47,7 +47,7 @@ void Nucleus::cut(KnownRow& row, float top_p, FilterOrder filter_order, float ba
 void Nucleus::cut_list(KnownRow& row, float top_p, bool joint, float base) {
   const uint128_t kept = row.survivors.weight(row.index, row.list);
   const uint128_t target = nucleus_target(top_p, joint ? row.index.weight_from(base) : kept);
-  // Jointly, what top_k keeps may hold less than the nucleus needs: then all of it stays.
+  // In the joint order top_k may keep less than the nucleus needs; then all of it stays.
   if (kept < target) return;
   const float low = row.survivors.low();
   weigh_list(row, low);
@@ -72,11 +72,11 @@ RowStatus Nucleus::cut_unread(KnownRow& row, float top_p) {
     const RowStatus status = measure_tiles(row, *guess, from);
     if (status != RowStatus::ok) return status;
   } else {
-    // Few tokens may hold most of the mass: the index finds them, and may be all that is needed.
+    // Few tokens may hold most of the mass: the index finds them, and may suffice.
     if (const RowStatus status = index.build(); status != RowStatus::ok) return status;
     guess = guess_.of_uneven_row(index, row.list, row.sample, top_p, from);
-    // The total is known: a list of all values from the bracket up says where the nucleus ends, and
-    // while it is short it is cheaper than to weigh all of them again.
+    // The total is known, so a list of all values from the bracket up shows where the nucleus ends.
+    // While the list is short, that is cheaper than weighing all values again.
     if (guess->kind == BracketKind::to_list &&
         row.list.collect(index, guess->low, kLargestFinite, index.size / kShortestShare)) {
       guess = {guess->low, index.max, BracketKind::listed};
@@ -131,8 +131,8 @@ void Nucleus::cut_at(KnownRow& row, const Bracket& guess, float top_p, bool join
   survivors.use_tile_sums(above_.data());
 }
 
-/// Weights of a measured bracket; weighs its list, where its values were not counted because they
-/// are all equal.
+/// Returns the weights of a measured bracket. Weighs its list, except for a bracket of one value,
+/// whose ties were weighed already.
 Nucleus::MeasuredBracket Nucleus::measured(const KnownRow& row, const Bracket& bracket) {
   MeasuredBracket found{};
   for (std::size_t tile = 0; tile < row.index.tiles; ++tile) {
@@ -145,17 +145,17 @@ Nucleus::MeasuredBracket Nucleus::measured(const KnownRow& row, const Bracket& b
   return found;
 }
 
-/// One pass: keys of all tiles, the weight of the values >= from and of those above the bracket;
-/// lists the bracket's values, or weighs them where they are all equal. The status is that of
-/// the row: a row that was read before is ok.
+/// Measures in one pass the keys of all tiles, the weight of the values >= from and that above the
+/// bracket; lists the bracket's values, or weighs them if all are equal. Returns the row's status,
+/// ok if the row was read before.
 RowStatus Nucleus::measure_tiles(KnownRow& row, const Bracket& bracket, float from) {
   RowIndex& index = row.index;
   grow(index.keys, index.tiles);
   grow(index.sums, index.tiles);
   grow(above_, index.tiles);
   grow(run_begin_, index.tiles);
-  // Two kinds list nothing: their low end is out of reach, and what the pass overwrites is not
-  // the list that the head may be in.
+  // Two kinds list nothing: their low end is out of reach, and the pass overwrites a dummy array,
+  // because row.list may hold the head.
   const bool lists = bracket.kind == BracketKind::to_list;
   float overwritten[kSlack];
   const BracketBounds bounds{from, lists ? bracket.low : kInfinity,
@@ -191,7 +191,7 @@ void Nucleus::weigh_ties(const RowIndex& index, float value) {
 
 // --- Selection -----------------------------------------------------------------------------------
 
-/// Weighs the listed values >= low and returns their sum, for select_in_list.
+/// Weighs the listed values >= low for select_in_list, and returns their sum.
 uint128_t Nucleus::weigh_list(const KnownRow& row, float low) {
   const RowIndex& index = row.index;
   const ValueList& list = row.list;
@@ -206,7 +206,7 @@ uint128_t Nucleus::weigh_list(const KnownRow& row, float low) {
   list_weights_.wide.clear();
   list_weight_ = 0;
   segments_.clear();
-  if (!index.has_keys) {  // the list is a top set: it has the maximum of each of its tiles
+  if (!index.has_keys) {  // the list is a top set, so it has the maximum of each of its tiles
     list.add_segments(index, low, segments_);
   } else {
     for (std::size_t run = 0; run < list.runs().size(); ++run) {
@@ -233,17 +233,17 @@ void Nucleus::weigh_far(const KnownRow& row, const Segment& segment, float low) 
   }
 }
 
-/// The largest v in [low, high] such that the listed values >= v weigh at least `target`. The list
-/// was weighed from `low` on.
+/// Returns the largest v in [low, high] such that the listed values >= v weigh at least `target`.
+/// Precondition: the list was weighed from `low` on.
 float Nucleus::select_in_list(const KnownRow& row, float low, float high, uint128_t target) {
   if (!row.index.is_near(low)) return nucleus_end(list_weights_.wide, low, high, target);
-  const uint128_t unit = uint128_t{1} << kRowBits;  // near weights are multiples of it
+  const uint128_t unit = uint128_t{1} << kRowBits;  // near weights are multiples of the unit
   return nucleus_end(near_weights_of(row.index), row.list.values(), list_weights_.near.data(),
                      row.list.size(), low, high, (target + (unit - 1)) >> kRowBits,
                      list_weight_ >> kRowBits, scratch_);
 }
 
-/// Adds the bracket's survivors to what is above it, tile by tile.
+/// Adds the bracket's survivors to the weights above the bracket, tile by tile.
 void Nucleus::add_bracket_to_tiles(const KnownRow& row, const Bracket& bracket, float threshold) {
   const RowIndex& index = row.index;
   if (bracket.one_value()) {
@@ -256,7 +256,7 @@ void Nucleus::add_bracket_to_tiles(const KnownRow& row, const Bracket& bracket, 
     const std::size_t length = row.list.run_length(tile);
     if (length == 0) continue;
     const float* values = row.list.values() + begin;
-    // Near weights are of the list's weights, relative to the row's maximum.
+    // Near weights are taken from the list's weights, relative to the row's maximum.
     above_[tile] +=
         near
             ? index.passes->sum_listed(values, list_weights_.near.data() + begin, length, threshold)

@@ -1,14 +1,14 @@
-// top_p on one row: where the nucleus ends.
+// top_p on one row: finds the end of the nucleus.
 //
-// The threshold is the largest value v whose mass W(>= v) reaches the target max(1, ceil(p Z)).
-// The total Z needs every weight once. So that this one pass also finds v, a bracket of values is
-// guessed before it (nucleus_guess.h), and the pass makes the index of tiles, sums the weights
-// above the bracket by tile, and lists the bracket's values. If the target lies between the mass
-// above and that with the bracket, v is in the list; what is above and the list's values then are
-// the prefix sums of the survivors, without another pass. Where the guess is wrong the exact sums
-// tell, and it costs a pass over the side that it missed.
+// The threshold is the largest value v whose mass W(>= v) reaches the target max(1, ceil(p Z)). The
+// total Z needs every weight once. So that the same pass also finds v, a bracket of values is
+// guessed first (nucleus_guess.h). The pass makes the index of tiles, sums the weights above the
+// bracket by tile, and lists the bracket's values. If the target lies between the mass above the
+// bracket and the mass including it, v is in the list. The sums above and the list's values then
+// give the prefix sums of the survivors without another pass. The exact sums reveal a wrong guess,
+// which costs a pass over the side that it missed.
 //
-// Where top_p is the only filter, nothing reads the row before that pass: a sample alone says
+// If top_p is the only filter, nothing reads the row before that pass: a sample alone decides
 // whether to guess, or to make the index first and to look at the largest values.
 #pragma once
 
@@ -26,7 +26,7 @@
 
 namespace fairdraw::cpu {
 
-/// What filters know and keep of one row.
+/// Knowledge about one row that filters share: index, list, sample and survivors.
 struct KnownRow {
   RowIndex index;
   ValueList list;
@@ -36,13 +36,14 @@ struct KnownRow {
 
 class Nucleus {
  public:
-  /// top_p alone, on a row that no pass has read yet: the pass that finds the nucleus is the first.
+  /// Applies top_p alone to a row that no pass has read: the pass that finds the nucleus is the
+  /// first.
   RowStatus cut_unread(KnownRow& row, float top_p);
-  /// top_p after other filters. `base`: the threshold of min_p alone, for the joint order.
+  /// Applies top_p after other filters. `base`: the threshold of min_p alone, for the joint order.
   void cut(KnownRow& row, float top_p, FilterOrder filter_order, float base);
 
  private:
-  /// Weights of the row, of all above a bracket, and of all in it.
+  /// Weights of the row, of the values above a bracket, and of those in it.
   struct MeasuredBracket {
     uint128_t total, above, inside;
   };
@@ -58,11 +59,11 @@ class Nucleus {
   void add_bracket_to_tiles(const KnownRow& row, const Bracket& bracket, float threshold);
 
   NucleusGuess guess_;
-  std::vector<std::uint64_t> above_;  // by tile: what is above the bracket, then what survives
+  std::vector<std::uint64_t> above_;  // by tile: weight above the bracket, then of the survivors
   std::vector<std::uint32_t> run_begin_;
-  std::vector<std::uint64_t> ties_;  // by tile, of a bracket that is one value
+  std::vector<std::uint64_t> ties_;  // by tile, for a bracket of one value
   ListWeights list_weights_;
-  uint128_t list_weight_ = 0;  // of all that weigh_list weighed
+  uint128_t list_weight_ = 0;  // sum of all weights in list_weights_
   std::vector<Segment> segments_;
   SelectionScratch scratch_;
 };

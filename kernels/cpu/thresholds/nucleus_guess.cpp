@@ -1,10 +1,10 @@
-// The guess: pieces spread over the row are a sample. Unless that shows an even row, the head of
-// the row (a hundred values or so, found through the group maxima as for top_k) is listed and
-// weighed, so that no sample has to catch the few values that may hold most of the mass. If the
-// head is likely to hold the nucleus, it is the bracket, and the pass is the index alone. Else the
-// rest of the sample makes a histogram of weight over values; the bracket is kCpuBracketDeviations
-// standard deviations of W(>= v) - p Z wide to each side. Rows with heavy ties get a bracket of one
-// value, which needs counting, not listing.
+// The guess uses pieces spread over the row as a sample. Unless the sample shows an even row, the
+// head of the row (about a hundred values, found through the group maxima as for top_k) is listed
+// and weighed, so that no sample has to catch the few values that may hold most of the mass. If the
+// head probably holds the nucleus, it is the bracket, and the pass only makes the index. Otherwise
+// the rest of the sample gives a histogram of weight over values; the bracket extends
+// kCpuBracketDeviations standard deviations of W(>= v) - p Z to each side. Rows with heavy ties get
+// a bracket of one value, whose ties are counted, not listed.
 #include "cpu/thresholds/nucleus_guess.h"
 
 #include <algorithm>
@@ -20,47 +20,47 @@ namespace {
 
 constexpr float kLargestFinite = std::numeric_limits<float>::max();
 
-/// Half the width of a guessed bracket in standard deviations: a miss in some 400 rows, at the
-/// cost of about one more pass, against a list that is a quarter shorter than with 4.
+/// Half the width of a guessed bracket in standard deviations. With 3, one row in some 400 is
+/// missed at the cost of about one more pass, but the list is a quarter shorter than with 4.
 constexpr double kCpuBracketDeviations = 3.0;
-/// The head: so many group maxima, and at most so many values.
+/// Size of the head: this many group maxima, and at most this many values.
 constexpr std::size_t kHeadSize = 128;
 constexpr std::size_t kHeadLimit = 16 * kHeadSize;
-/// A row is even where its sample weighs like that many equal values at least, so that its weight
-/// is off by a twentieth, and this many times the row's largest value at least.
+/// A row is even if its sample weighs at least as much as this many equal values, so that its
+/// weight is off by a twentieth, and at least this many times the row's largest value.
 constexpr double kEvenValues = 400;
 constexpr double kEvenLargest = 16;
-/// The sample of the tail: pieces of consecutive values, spread evenly. A small row has a small
-/// sample: looking at it costs as much as the longer list that a wider bracket brings.
+/// The sample of the tail: evenly spread pieces of consecutive values. A small row has a small
+/// sample, because reading it costs as much as the longer list of a wider bracket.
 constexpr std::size_t kPieceSize = 32;
 constexpr std::size_t pieces_of(std::size_t n) { return n < (1U << 16U) ? 32 : 64; }
 static_assert(kPieceSize <= kShortRow);
 constexpr std::size_t kBins = 256;
-/// Further below the maximum, in octaves, weights are nearly 0.
+/// Number of octaves below the maximum from which on weights are nearly 0.
 constexpr double kOctaves = 41;
-/// A bracket that holds more than this share may be one value with its ties.
+/// Share of the row above which a bracket may consist of one value with its ties.
 constexpr double kTieShare = 1.0 / 16;
 
-/// What the sample has of one bin of values: weight, sum of squared weights, and how many.
+/// One bin of sampled values: their weight, sum of squared weights, and number.
 struct Bin {
   double weight = 0;
   double square = 0;
   double count = 0;
 };
 
-/// A weight v as a double; it has less than 63 bits.
+/// Returns a weight v as a double; v has less than 63 bits.
 double estimate_of(std::uint64_t weight) {
   return static_cast<double>(static_cast<std::int64_t>(weight));
 }
 
-/// The value so many octaves below the maximum.
+/// Returns the value this many octaves below the maximum.
 double value_below_maximum(const RowIndex& row, double octaves) {
   const auto maximum = static_cast<double>(row.max);
   return row.rule.from_probs ? std::ldexp(maximum, -static_cast<int>(octaves))
                              : maximum - octaves / static_cast<double>(row.rule.scale);
 }
 
-/// How many values of the row a sampled one stands for.
+/// Returns the number of row values per sampled value.
 double values_per_sampled(const RowIndex& row, const RowSample& sample) {
   return static_cast<double>(row.size) / static_cast<double>(sample.taken);
 }
@@ -68,7 +68,7 @@ double values_per_sampled(const RowIndex& row, const RowSample& sample) {
 }  // namespace
 
 /// Lists and weighs the head, from about the size-th largest group maximum on, or the size-th
-/// largest tile maximum of a row that was not scanned. Empty where ties make it too long.
+/// largest tile maximum if the row was not scanned. Empty if ties make it too long.
 NucleusGuess::Head NucleusGuess::weigh_head(RowIndex& row, ValueList& list, std::size_t size,
                                             float from) {
   const std::vector<float>& maxima = row.has_groups ? row.group_max : tile_max_;
@@ -103,7 +103,7 @@ void RowSample::take(const RowIndex& row, float low, float high) {
   taken = pieces * kPieceSize;
 }
 
-/// Weighs the sample's values below the head; the others are dropped.
+/// Weighs the sample's values below the head; drops the others.
 NucleusGuess::Tail NucleusGuess::weigh_tail(const RowIndex& row, RowSample& sample,
                                             const Head& head, float from) {
   reserve_with_slack(sample_weights_, sample.size);
@@ -114,7 +114,7 @@ NucleusGuess::Tail NucleusGuess::weigh_tail(const RowIndex& row, RowSample& samp
     sample.size = static_cast<std::size_t>(kept - sample.values.begin());
   }
   near_weights_of(row).weigh(sample.values.data(), sample.size, from, sample_weights_.data());
-  // Several sums, because each addition waits for the one before it.
+  // Several sums, because each addition depends on the one before it.
   constexpr std::size_t kSums = 8;
   std::fill_n(sample_weights_.begin() + static_cast<std::ptrdiff_t>(sample.size), kSums, 0U);
   double weight[kSums] = {};
@@ -161,20 +161,20 @@ Bracket NucleusGuess::of_uneven_row(RowIndex& row, ValueList& list, RowSample& s
     head = weigh_head(row, list, size, from);
     const Tail tail = weigh_tail(row, sample, head, from);
     target = p * (head.weight + tail.weight * times);
-    // What is decided is W(>= v) - p Z: values above v count 1 - p in it, the others -p. For a v at
-    // the head's end every sampled value counts p.
+    // The decision depends on W(>= v) - p Z, in which values above v count 1 - p and the others -p.
+    // For a v at the head's end, every sampled value counts p.
     const double margin = kCpuBracketDeviations * times * p * std::sqrt(tail.square);
     if (head.weight > target + margin) return {head.low, row.max, BracketKind::listed};
   }
   return in_tail(row, sample, p, from, head, target);
 }
 
-/// The bracket for a nucleus that ends below the head.
+/// Returns the bracket for a nucleus that ends below the head.
 Bracket NucleusGuess::in_tail(const RowIndex& row, const RowSample& sample, double p, float from,
                               const Head& head, double target) {
   const double times = values_per_sampled(row, sample);
   if (sample.size == 0) return {from, kLargestFinite, BracketKind::to_list};
-  // Bins are linear in the value; the sample's own range leaves out what weighs nothing.
+  // Bins are linear in the value; the sample's own range leaves out values without weight.
   const Range range = row.passes->range(sample.values.data(), sample.size);
   const double origin =
       std::max(static_cast<double>(range.min), value_below_maximum(row, kOctaves));
@@ -183,7 +183,8 @@ Bracket NucleusGuess::in_tail(const RowIndex& row, const RowSample& sample, doub
   std::array<Bin, kBins> bins{};
   for (std::size_t i = 0; i < sample.size; ++i) {
     const double place = (static_cast<double>(sample.values[i]) - origin) * per_unit;
-    // Of a row with NaN or +inf, which the pass itself finds, place may be NaN: the first bin.
+    // In a row with NaN or +inf, which the pass itself reports, `place` may be NaN: use the first
+    // bin.
     const double last = kBins - 1;
     Bin& bin = bins[place > 0 ? static_cast<std::size_t>(std::min(place, last)) : 0];
     const double weight = estimate_of(sample_weights_[i]);

@@ -1,4 +1,4 @@
-// A guess where the nucleus of a row ends: a bracket of values (nucleus.h).
+// A guess of the value at which a row's nucleus ends: a bracket of values (nucleus.h).
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@
 
 namespace fairdraw::cpu {
 
-/// listed: the list holds all values >= low already. one_value: many ties of one value, which are
-/// counted. to_list: values are listed by the pass that measures the row.
+/// listed: the list already holds all values >= low. one_value: many ties of one value, which are
+/// counted. to_list: the pass that measures the row lists the values.
 enum class BracketKind { listed, one_value, to_list };
 
-/// The nucleus is guessed to end in [low, high].
+/// Values between which the nucleus is guessed to end: [low, high].
 struct Bracket {
   float low, high;
   BracketKind kind;
@@ -25,7 +25,7 @@ struct Bracket {
 
 /// Values of pieces spread over a row.
 struct RowSample {
-  /// Lists the pieces' values in [low, high].
+  /// Samples a row; keeps the values in [low, high].
   void take(const RowIndex& row, float low, float high);
 
   std::vector<float> values;
@@ -35,23 +35,23 @@ struct RowSample {
 
 class NucleusGuess {
  public:
-  /// The bracket of a row whose sample is not taken. Weights count from `from` up.
+  /// Returns the bracket of a row without a sample. Weights count from `from` up.
   Bracket of_row(RowIndex& row, ValueList& list, RowSample& sample, float top_p, float from);
-  /// The bracket of a row whose sample is taken, if that shows an even row: one whose weight is not
-  /// that of few values. Reads the sample alone, and the row's largest value as far as it is known.
+  /// Returns the bracket of a row from its sample, if that shows an even row: one whose weight is
+  /// not that of few values. Reads only the sample and the row's largest value, as far as known.
   std::optional<Bracket> of_even_row(const RowIndex& row, RowSample& sample, float top_p,
                                      float from);
-  /// The bracket of any other row. A row that was not scanned is indexed.
+  /// Returns the bracket of any other row. Precondition: the row was scanned or indexed.
   Bracket of_uneven_row(RowIndex& row, ValueList& list, RowSample& sample, float top_p, float from);
 
  private:
-  /// The largest values of a row, from `low` up, and roughly their weight (roughly: estimates are
-  /// in doubles, in units of 2^kRowBits).
+  /// The largest values of a row, from `low` up, and their estimated weight. Estimates are doubles,
+  /// in units of 2^kRowBits.
   struct Head {
     float low;
     double weight;
   };
-  /// Weight and sum of squared weights of the sample's rest.
+  /// Weight and sum of squared weights of the sampled values below the head.
   struct Tail {
     double weight, square;
   };
@@ -65,7 +65,7 @@ class NucleusGuess {
   std::vector<float> tile_max_;
   std::vector<std::uint64_t> head_weights_;
   std::vector<std::uint64_t> sample_weights_;
-  std::vector<float> known_values_;  // the sample's values in a bracket
+  std::vector<float> known_values_;  // the sampled values in a bracket
   SelectionScratch scratch_;
 };
 

@@ -53,7 +53,7 @@ RowParameters DraftedRequests::parameters(std::int64_t b) const {
 RowStatus check_tree(const std::int32_t* parents, std::int64_t drafts, std::int64_t max_depth,
                      bool has_distribution) {
   thread_local std::vector<std::int64_t> depths;
-  thread_local std::vector<std::int32_t> children;  // of node j at j + 1
+  thread_local std::vector<std::int32_t> children;  // of node j, at index j + 1
   depths.assign(static_cast<std::size_t>(drafts), 1);
   children.assign(static_cast<std::size_t>(drafts) + 1, 0);
   bool fits = true;
@@ -89,7 +89,7 @@ RowStatus DraftDistributions::weigh(std::int64_t b, std::int64_t row, Worker& wo
   const auto vocab = static_cast<std::size_t>(rows_.logits.vocab);
   distribution.make_room(vocab);
   std::fill_n(distribution.weight.begin(), vocab, std::uint64_t{0});
-  distribution.weight[static_cast<std::size_t>(worker.sampler.draw(0))] = 1;  // any word gives it
+  distribution.weight[static_cast<std::size_t>(worker.sampler.draw(0))] = 1;  // for any word
   distribution.total = 1;
   return status;
 }

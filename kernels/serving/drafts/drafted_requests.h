@@ -1,4 +1,4 @@
-// Requests with drafted tokens: where their rows are, their distributions, their random words.
+// Requests with drafted tokens: their rows, distributions and random words.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,11 @@ class DraftedRequests {
                   const View<const std::int32_t>& draft_tokens,
                   const View<const std::int32_t>& draft_lengths);
 
-  /// Finds a request: inactive, invalid_draft_length, index_out_of_range for a drafted token, ok.
+  /// Finds a request. Returns inactive, invalid_draft_length, index_out_of_range (a drafted token)
+  /// or ok.
   RowStatus find(std::int64_t b, DraftedRequest& request) const;
 
-  /// Filters row `i` of a request by its parameters: worker.sampler has its distribution then.
+  /// Filters row `i` of a request by its parameters; worker.sampler then has its distribution.
   RowStatus filter(std::int64_t b, const DraftedRequest& request, std::int64_t i,
                    Worker& worker) const;
 
@@ -42,17 +43,18 @@ class DraftedRequests {
   FilterOptions options_;
 };
 
-/// What is wrong with the shape of a tree: invalid_draft_tree, invalid_draft_length for a path that
-/// is longer than max_depth, or ok.
+/// Returns invalid_draft_tree for a malformed tree, invalid_draft_length for a path that is longer
+/// than max_depth, otherwise ok.
 RowStatus check_tree(const std::int32_t* parents, std::int64_t drafts, std::int64_t max_depth,
                      bool has_distribution);
 
-/// Rows of distributions that drafts were drawn from.
+/// The rows of distributions from which drafts were drawn.
 class DraftDistributions {
  public:
   DraftDistributions(DraftLaw distribution, const RowsView& rows, const LawFilters& filters);
 
-  /// Weights of one row under the filters of request b. A greedy draft is a point mass.
+  /// Computes the weights of one row under the filters of request b. A greedy draft is a point
+  /// mass.
   RowStatus weigh(std::int64_t b, std::int64_t row, Worker& worker,
                   DistributionWeights& distribution) const;
 
@@ -62,10 +64,10 @@ class DraftDistributions {
   FilterOptions options_;
 };
 
-/// Weights of the row that the worker's sampler has filtered.
+/// Copies the weights of the row that the worker's sampler has filtered.
 void take_weights(Worker& worker, std::int64_t vocab, DistributionWeights& distribution);
 
-/// Parameters of request b.
+/// Returns the parameters of request b.
 RowParameters parameters_of(const LawFilters& filters, std::int64_t b);
 FilterOptions options_of(const LawFilters& filters);
 

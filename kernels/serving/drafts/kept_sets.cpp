@@ -1,5 +1,5 @@
-// sample_with_kept_sets: `sample`, and the survivors of each row; and sets of rows of bits
-// (fairdraw/kept_sets.h).
+// sample_with_kept_sets: `sample` together with the survivors of each row; and kept sets from rows
+// of bits (fairdraw/kept_sets.h).
 #include "serving/drafts/kept_sets.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Kept sets of a call on the CPU: how they are packed.
+// Packing of the kept sets of a call on the CPU.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace fairdraw::cpu {
 
-/// Survivors of rows, ascending.
+/// Survivors of each row, in ascending order.
 using Survivors = std::vector<std::vector<std::int32_t>>;
 
-/// Packs `count` sets; set_of(i) is null where there is none.
+/// Packs `count` sets; set_of(i) is null if set i does not exist.
 void pack_sets(std::int64_t count,
                const std::function<const std::vector<std::int32_t>*(std::int64_t)>& set_of,
                const KeptSets& kept);

@@ -12,7 +12,7 @@ void SiblingResidual::start(const DistributionWeights& target, DistributionWeigh
   whole_ = true;
   if (members_.size() < vocab) members_.resize(vocab);
   p_sum_ = target.total;
-  q_sum_ = 0;  // times B, which is 0
+  q_sum_ = 0;  // factor B, which is 0
   scales_.start();
 }
 
@@ -23,7 +23,7 @@ bool SiblingResidual::accepts(std::int32_t token, std::uint64_t word) const {
 void SiblingResidual::reject(std::int32_t token, SiblingSampling sampling) {
   scales_.reject(draft_->total, p_sum_, q_sum_);
   const SiblingScales::Leading leading = scales_.leading();
-  // Without branches: which token stays cannot be foretold.
+  // Without branches, because the outcome per token is unpredictable.
   std::uint64_t p_sum = 0, q_sum = 0;
   std::size_t count = 0;
   std::int32_t* const members = members_.data();
@@ -39,13 +39,13 @@ void SiblingResidual::reject(std::int32_t token, SiblingSampling sampling) {
   count_ = count;
   p_sum_ = p_sum;
   q_sum_ = q_sum;
-  if (sampling == SiblingSampling::without_replacement) {  // it is no member any more
+  if (sampling == SiblingSampling::without_replacement) {  // the token is no longer a member
     draft_->total -= q(token);
     draft_->weight[static_cast<std::size_t>(token)] = 0;
   }
 }
 
-// The first token whose prefix sum is above floor(word S / 2^64).
+// Returns the first token whose prefix sum exceeds floor(word S / 2^64).
 std::int32_t SiblingResidual::recover(std::uint64_t word) {
   p_prefix_.clear();
   q_prefix_.clear();

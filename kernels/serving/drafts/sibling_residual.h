@@ -1,5 +1,5 @@
-// What the siblings that are rejected leave of the target, with the tokens that are left in a list:
-// sibling_scales.h tells how two long integers are the whole residual.
+// The residual of the target after rejected siblings, with a list of the tokens that are left.
+// sibling_scales.h explains how two long integers represent the whole residual.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,19 @@
 
 namespace fairdraw::cpu {
 
-/// Of one node at a time; keeps its memory.
+/// The residual of one node at a time; keeps its memory.
 class SiblingResidual {
  public:
-  /// `draft`: loses the tokens that are drawn without replacement. Both outlive the node.
+  /// Starts a node. `draft` loses the tokens drawn without replacement. Both must outlive the node.
   void start(const DistributionWeights& target, DistributionWeights& draft, std::size_t vocab);
 
-  /// True where the next child, of positive weight in the draft, is accepted.
+  /// Returns whether the next child, of positive weight in the draft, is accepted.
   bool accepts(std::int32_t token, std::uint64_t word) const;
 
-  /// The next child is rejected.
+  /// Removes the next child, which was rejected.
   void reject(std::int32_t token, SiblingSampling sampling);
 
-  /// A token of what is left, once a child was rejected.
+  /// Draws a token of the residual. Precondition: a child was rejected.
   std::int32_t recover(std::uint64_t word);
 
  private:
@@ -37,8 +37,8 @@ class SiblingResidual {
 
   const DistributionWeights* target_ = nullptr;
   DistributionWeights* draft_ = nullptr;
-  bool whole_ = true;                  // nothing is rejected: all tokens are in M
-  std::vector<std::int32_t> members_;  // M, by token id: the first `count_`
+  bool whole_ = true;                  // no child is rejected, so all tokens are in M
+  std::vector<std::int32_t> members_;  // M in token-id order: the first `count_`
   std::size_t count_ = 0;
   std::uint64_t p_sum_ = 0, q_sum_ = 0;
   SiblingScales scales_;

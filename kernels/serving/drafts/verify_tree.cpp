@@ -1,27 +1,27 @@
-// verify_tree and verify_chain (fairdraw/speculative.h): a tree of drafted tokens against the
-// target's logits, in integers. A chain is a tree of one child a node.
+// verify_tree and verify_chain (fairdraw/speculative.h): verify a tree of drafted tokens against
+// the target's logits, in integers. A chain is a tree with one child per node.
 //
-// Contract and semantics: see the header. Node by node down one path:
-//   - the distribution of the draft unknown, or the request greedy: the target's token is drawn
-//     from the row after the node, with the word of purpose draw. Where a child has that token the
-//     path goes on there; else it ends, and the token is emitted all the same. That is the
-//     distribution of trying the children one by one, each a point mass, against what the earlier
-//     ones left of the target: child x is accepted with probability P(x) either way, and what is
-//     drawn where none is accepted is the target without them. Tokens are those of `sample`,
-//     whatever the tree.
-//   - the distribution known: two filtered rows and their weights; sibling_residual.h tests the
-//     children one by one, or draws from what they leave. Filters are part of both distributions:
-//     P is what `sample` would draw from, Q what it drew from. A greedy draft is a point mass at
-//     its largest logit.
+// Contract and semantics: see the header. The walk follows one path, node by node:
+//   - Unknown draft distribution, or greedy request: the target's token is drawn from the row after
+//     the node, with the word of purpose draw. If a child holds that token, the path continues
+//     there; otherwise it ends, and the token is emitted all the same. This has the same
+//     distribution as trying the children one by one, each a point mass, against the residual that
+//     the earlier ones left: either way child x is accepted with probability P(x), and if none is
+//     accepted, the token comes from the target without the children. Tokens equal those of
+//     `sample`, for any tree.
+//   - Known draft distribution: two filtered rows and their weights. sibling_residual.h tests the
+//     children one by one, or draws from the residual. Filters are part of both distributions: P is
+//     what `sample` would draw from, Q what the draft was drawn from. A greedy draft is a point
+//     mass at its largest logit.
 //
-// Cost: a filtered row and a draw for each token that is emitted; rows off the path are never read.
-// Looking for children is linear in the nodes of a request, once along the whole path, because a
-// child comes after its parent; in a chain it is the next token. The second rule adds, a node, the
-// draft's row and two passes that write weights; a child that stands costs no pass, one that does
-// not one over the tokens that have something left.
+// Cost: a filtered row and a draw per emitted token; rows off the path are never read. The search
+// for children is linear in the nodes of a request, once along the whole path, because a child
+// comes after its parent; in a chain it is the next token. A known distribution adds, per node, the
+// draft's row and two passes that write weights. An accepted child needs no further pass, a
+// rejected one a pass over the tokens with a positive residual.
 //
-// Randomness: depth d uses offset + d; draw, accept (a word a child), recover and bonus are
-// purposes of their own, so that no two decisions share bits, at one depth or at two.
+// Randomness: depth d uses offset + d. Draw, accept (one word per child), recover and bonus are
+// separate purposes, so no two decisions share bits, at equal or different depths.
 // Determinism: integers throughout, no dependence on order, thread or instruction set.
 #include <algorithm>
 #include <limits>
@@ -39,7 +39,7 @@ namespace {
 
 using cpu::Worker;
 
-/// What a thread keeps between requests.
+/// Buffers of a thread, kept between requests.
 struct Distributions {
   cpu::DistributionWeights target, draft;
   cpu::SiblingResidual residual;
@@ -47,7 +47,7 @@ struct Distributions {
 
 class Trees {
  public:
-  /// sets: null, or those of all places for tokens.
+  /// `sets`: null, or the sets of all positions for tokens.
   Trees(const DraftedCall& call, cpu::Survivors* sets)
       : is_chain_(call.is_chain),
         request_(call.request),
@@ -92,12 +92,12 @@ class Trees {
   std::vector<std::int32_t>& set_of(std::int64_t b, std::int64_t i) const {
     return (*sets_)[static_cast<std::size_t>(b * (request_.max_depth + 1) + i)];
   }
-  /// The set of a place, whose row the worker's sampler has.
+  /// Stores the set of position i, whose row is in the worker's sampler.
   void keep(std::int64_t b, std::int64_t i, Worker& worker) const {
     if (sets_ != nullptr) worker.sampler.list_survivors(set_of(b, i));
   }
 
-  // The first child of `node` from node `from` on; the number of nodes where there is none.
+  // Returns the first child of `node` from node `from` on, or the number of nodes if there is none.
   std::int64_t child_of(const DraftedRequest& request, std::int64_t node, std::int64_t from) const {
     if (is_chain_) return from == node + 1 ? from : request.drafts;
     const std::int32_t* const parents = request_.parents.data + request.place;
@@ -147,9 +147,9 @@ class Trees {
     }
   }
 
-  // The worker's sampler has the target's distribution after `node`. From the first child on:
-  // `child` is the accepted one, or the number of nodes where none is: then the token that
-  // comes instead is written.
+  // Tests the children of `node` from the first one on. Precondition: the worker's sampler has the
+  // target's distribution after `node`. `child` becomes the accepted child; if none is accepted, it
+  // becomes the number of nodes, and the replacement token is written.
   RowStatus test_children(std::int64_t b, const DraftedRequest& request, std::int64_t node,
                           std::int32_t depth, Worker& worker, std::int64_t& child,
                           std::int32_t* tokens) const {
@@ -183,7 +183,7 @@ class Trees {
   cpu::DraftDistributions drafts_;
 };
 
-/// kept: null, or where sets go.
+/// Verifies a call. `kept`: null, or the destination of the sets.
 Error verify(const DraftedCall& call, const KeptSets* kept, const Execution& execution) {
   if (Error error = cpu::check_execution(execution)) return error;
   if (Error error = check_drafted_call(call)) return error;
@@ -239,23 +239,23 @@ Error parents_from_links(View<const std::int32_t> next_token, View<const std::in
   if (Error e = check_needed(parents, "parents", batch * (nodes - 1), "batch * (nodes - 1)")) {
     return e;
   }
-  constexpr std::int32_t kNoLink = -2, kManyLinks = -3;  // verify_tree refuses both
+  constexpr std::int32_t kNoLink = -2, kManyLinks = -3;  // verify_tree rejects both
   for (std::int64_t b = 0; b < batch; ++b) {
     const std::int32_t* const children = next_token.data + b * nodes;
     const std::int32_t* const siblings = next_sibling.data + b * nodes;
-    std::int32_t* const found = parents.data + b * (nodes - 1);  // of node j at j - 1
+    std::int32_t* const found = parents.data + b * (nodes - 1);  // of node j, at index j - 1
     std::fill_n(found, nodes - 1, kNoLink);
     const auto link = [&](std::int64_t from, std::int32_t to, std::int32_t parent) {
       if (to == -1) return;
       if (to > from && to < nodes) {
         found[to - 1] = found[to - 1] == kNoLink ? parent : kManyLinks;
       } else if (from > 0) {
-        found[from - 1] = kManyLinks;  // of the root: node 1 is left without a link then
+        found[from - 1] = kManyLinks;  // the root's: node 1 stays without a link
       }
     };
     for (std::int64_t node = 0; node < nodes; ++node) {
       link(node, children[node], static_cast<std::int32_t>(node - 1));
-      // The root has no sibling; the parent of any other is known by now, links going up.
+      // The root has no sibling. Links lead to higher nodes, so any other node's parent is known.
       if (node > 0) link(node, siblings[node], found[node - 1]);
     }
   }

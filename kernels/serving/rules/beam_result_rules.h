@@ -1,9 +1,9 @@
-// One request's best sequences at the end of a beam search: what may be chosen, and how a sequence
-// is read back. The same for every backend (fairdraw/beam_search.h has the rules).
+// The best sequences of one request at the end of a beam search: which are eligible, and how one is
+// read back. The same for every backend (fairdraw/beam_search.h has the rules).
 //
 // A sequence is a chain of parents: from its last token and the live beam before it back to the
-// first step. Chains share prefixes, so nothing is copied while beams live; reading one back costs
-// its length.
+// first step. Chains share prefixes, so nothing is copied while beams live; reading a chain back
+// costs its length.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 
 namespace fairdraw {
 
-/// What may be chosen of one request, checked: sequences 0 to pooled, exclusive, are those of its
-/// pool, then come `live` live beams.
+/// The eligible sequences of one request, checked. The first `pooled` sequences are those of its
+/// pool, the next `live` ones its live beams.
 struct BeamResultTerms {
   RowStatus status = RowStatus::ok;
   std::int32_t pooled = 0, live = 0;
-  std::int32_t length = 0;  ///< of live beams
-  float norm = 1;           ///< of that length
+  std::int32_t length = 0;  ///< length of live beams
+  float norm = 1;           ///< length norm of live beams
 
   FAIRDRAW_HOST_DEVICE std::int32_t count() const { return pooled + live; }
 };
@@ -48,8 +48,8 @@ FAIRDRAW_HOST_DEVICE inline BeamResultTerms read_result_terms(const BeamResultRe
   return terms;
 }
 
-/// Sequence i of request r, 0 <= i < terms.count(). A live beam has token -1: its last token is
-/// that of the beam.
+/// Returns sequence i of request r, 0 <= i < terms.count(). A live beam has token -1, because the
+/// beam itself has its last token.
 FAIRDRAW_HOST_DEVICE inline FinishedBeam sequence_of(const BeamResultRequest& request,
                                                      std::int64_t r, const BeamResultTerms& terms,
                                                      std::int32_t i) {
@@ -64,7 +64,7 @@ FAIRDRAW_HOST_DEVICE inline FinishedBeam sequence_of(const BeamResultRequest& re
           request.pool.lengths.data[at], request.pool.beams.data[at], request.pool.tokens.data[at]};
 }
 
-/// Writes the tokens of a sequence; false where its chain leaves the history.
+/// Writes the tokens of a sequence; returns false if its chain leaves the history.
 FAIRDRAW_HOST_DEVICE inline bool read_back(const BeamResultRequest& request, std::int64_t r,
                                            const FinishedBeam& sequence, std::int32_t* tokens) {
   const BeamHistory& history = request.history;
@@ -81,8 +81,8 @@ FAIRDRAW_HOST_DEVICE inline bool read_back(const BeamResultRequest& request, std
   return true;
 }
 
-/// Writes a sequence to place r * best + i of the result, tokens after its last one left as they
-/// are; false where its chain leaves the history.
+/// Writes a sequence to position r * best + i of the result, without touching tokens after its last
+/// one; returns false if its chain leaves the history.
 FAIRDRAW_HOST_DEVICE inline bool write_sequence(const BeamResultRequest& request,
                                                 const BeamSequences& result, std::int64_t r,
                                                 std::int32_t i, const FinishedBeam& sequence) {
@@ -95,7 +95,7 @@ FAIRDRAW_HOST_DEVICE inline bool write_sequence(const BeamResultRequest& request
   return true;
 }
 
-/// Place r * best + i of the result, except for its tokens: no sequence.
+/// Writes "no sequence" to position r * best + i of the result, except for its tokens.
 FAIRDRAW_HOST_DEVICE inline void write_no_sequence(const BeamResultRequest& request,
                                                    const BeamSequences& result, std::int64_t r,
                                                    std::int32_t i) {

@@ -1,5 +1,5 @@
-// One request's step of beam search: what it is asked for, and the walk over its ranked candidates.
-// The same for every backend (fairdraw/beam_search.h has the rules).
+// One request's step of beam search: its parameters, and the walk over its ranked candidates. The
+// same for every backend (fairdraw/beam_search.h has the rules).
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@ struct BeamCandidate {
   std::int32_t token = 0;
 };
 
-/// Larger score first, then lower beam, then lower token id: a total order of candidates.
+/// Orders candidates totally: larger score first, then lower beam, then lower token id.
 FAIRDRAW_HOST_DEVICE inline bool comes_before(const BeamCandidate& a, const BeamCandidate& b) {
   if (a.score != b.score) return a.score > b.score;
   return a.beam != b.beam ? a.beam < b.beam : a.token < b.token;
 }
 
-/// One request of a call, checked.
+/// The checked parameters of one request of a call.
 struct BeamTerms {
   RowStatus status = RowStatus::ok;
   std::int32_t width = 0, live = 0, length = 0, max_tokens = 0, early_stopping = 0;
-  float norm = 1;             ///< of the length with this step
-  float attainable_norm = 1;  ///< of the length that early stopping looks at
+  float norm = 1;             ///< length norm including this step
+  float attainable_norm = 1;  ///< norm of the length that early stopping considers
   RowList end_ids;
-  std::int64_t most = 0;  ///< candidates that count
+  std::int64_t most = 0;  ///< number of candidates that count
 };
 
 FAIRDRAW_HOST_DEVICE inline RowStatus read_beam_parameters(const BeamStepRequest& step,
@@ -67,7 +67,8 @@ FAIRDRAW_HOST_DEVICE inline RowStatus read_beam_parameters(const BeamStepRequest
   return RowStatus::ok;
 }
 
-/// What request r is asked for, or what is wrong with that: its rows are not read.
+/// Returns the checked parameters of request r, or the status of the first fault. Reads none of its
+/// rows.
 FAIRDRAW_HOST_DEVICE inline BeamTerms read_beam_terms(const BeamStepRequest& step,
                                                       const BeamStepResult& result,
                                                       std::int64_t r) {
@@ -90,7 +91,7 @@ FAIRDRAW_HOST_DEVICE inline BeamTerms read_beam_terms(const BeamStepRequest& ste
   return request;
 }
 
-/// Places [from, max_width) of a request: no beam.
+/// Clears places [from, max_width) of a request: they hold no beam.
 FAIRDRAW_HOST_DEVICE inline void clear_beams(const BeamStepResult& result, std::int64_t begin,
                                              std::int32_t from, std::int32_t max_width) {
   for (std::int64_t at = begin + from; at < begin + max_width; ++at) {
@@ -100,7 +101,8 @@ FAIRDRAW_HOST_DEVICE inline void clear_beams(const BeamStepResult& result, std::
   }
 }
 
-/// A request that is not stepped: its beams stay where they are, or are gone.
+/// Writes a request that makes no step: its first `live` beams stay in place, the others are
+/// cleared.
 FAIRDRAW_HOST_DEVICE inline void write_unstepped(const BeamStepRequest& step,
                                                  const BeamStepResult& result, std::int64_t r,
                                                  std::int32_t live) {
@@ -127,8 +129,8 @@ FAIRDRAW_HOST_DEVICE inline BeamState next_beam_state(const BeamTerms& request, 
   return ends ? BeamState::length_done : BeamState::live;
 }
 
-/// Walks over the `count` >= 1 ranked candidates: finished ones to the pool, the others to the next
-/// beams.
+/// Walks over the `count` >= 1 ranked candidates; puts finished ones into the pool and makes the
+/// others the next beams.
 FAIRDRAW_HOST_DEVICE inline void write_beam_step(const BeamStepRequest& step,
                                                  const BeamStepResult& result, std::int64_t r,
                                                  const BeamTerms& request,

@@ -1,4 +1,4 @@
-// Normalised scores of finished beams, and pools that keep the best of them.
+// Normalised scores of finished beams, and pools of the best ones.
 #pragma once
 
 #include <cmath>
@@ -10,11 +10,11 @@
 
 namespace fairdraw {
 
-/// What a cumulative score is divided by: (float)pow(length, length_penalty). Not a positive finite
-/// number where the power leaves float32.
+/// Returns the divisor of a cumulative score: (float)pow(length, length_penalty). It is not a
+/// positive finite number if the power leaves float32's range.
 FAIRDRAW_HOST_DEVICE inline float beam_length_norm(std::int32_t length, float length_penalty) {
   if (length_penalty == 0.0F || length == 1) return 1.0F;
-  // Of both backends: the power is one unit of float64 or two off, and is rounded to float32.
+  // In both backends the power errs by one or two units of float64, and is then rounded to float32.
   return static_cast<float>(pow(static_cast<double>(length), static_cast<double>(length_penalty)));
 }
 
@@ -33,14 +33,14 @@ struct FinishedBeam {
   std::int32_t length = 0, beam = 0, token = 0;
 };
 
-/// Puts a finished sequence in its place in a request's pool of at most `width`, the best first.
-/// `begin` is the request's first place in the arrays of `pool`, `count` how many it holds.
+/// Inserts a finished sequence into a request's pool of at most `width`, the best first. `begin` is
+/// the request's first position in the arrays of `pool`, `count` the number of its sequences.
 FAIRDRAW_HOST_DEVICE inline void add_to_pool(const BeamPool& pool, std::int64_t begin,
                                              std::int32_t width, std::int32_t& count,
                                              const FinishedBeam& finished) {
   const float* scores = pool.scores.data + begin;
   if (count == width && !(finished.score > scores[count - 1])) return;
-  std::int64_t place = count < width ? count : width - 1;  // the last one leaves a full pool
+  std::int64_t place = count < width ? count : width - 1;  // the last sequence leaves a full pool
   if (count < width) ++count;
   for (; place > 0 && finished.score > scores[place - 1]; --place) {
     const std::int64_t to = begin + place;

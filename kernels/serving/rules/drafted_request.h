@@ -1,4 +1,4 @@
-// Requests with drafted tokens: where their rows and drafts are. The same for every backend.
+// Requests with drafted tokens: the positions of their rows and drafts. The same for every backend.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace fairdraw {
 
-/// What belongs to one request.
+/// The rows and drafts of one request.
 struct DraftedRequest {
-  std::int64_t row = 0;     ///< of the target: its first
-  std::int64_t place = 0;   ///< of its first draft
-  std::int64_t drafts = 0;  ///< how many tokens are drafted
+  std::int64_t row = 0;     ///< its first row of the target
+  std::int64_t place = 0;   ///< position of its first draft
+  std::int64_t drafts = 0;  ///< number of drafted tokens
 };
 
 /// The drafts of a call.
@@ -22,7 +22,8 @@ struct Drafts {
   View<const std::int32_t> lengths;  ///< optional
 };
 
-/// Finds request b: inactive, invalid_draft_length, index_out_of_range for a drafted token, ok.
+/// Finds request b. Returns inactive, invalid_draft_length, index_out_of_range (a drafted token) or
+/// ok.
 FAIRDRAW_HOST_DEVICE inline RowStatus find_drafted_request(const TargetRows& target,
                                                            const Drafts& drafts, std::int64_t b,
                                                            DraftedRequest& request) {
@@ -31,8 +32,8 @@ FAIRDRAW_HOST_DEVICE inline RowStatus find_drafted_request(const TargetRows& tar
   const bool packed = target.row_begins.given();
   const std::int64_t begin = packed ? target.row_begins.data[b] : b * (most + 1);
   const std::int64_t end = packed ? target.row_begins.data[b + 1] : begin + most + 1;
-  // Begins of a request in front of which others have no row would put its drafts before the
-  // array; each test comes before the subtraction that it makes safe.
+  // If earlier requests had no row, this request's drafts would begin before the array (begin < b).
+  // Each test precedes the subtraction that it makes safe.
   if (begin < b || end <= begin || end > target.logits.rows) {
     return RowStatus::invalid_draft_length;
   }

@@ -8,9 +8,9 @@
 
 namespace fairdraw {
 
-/// Of a call with so many sets.
+/// Checks the arrays of a call with `sets` kept sets.
 Error check_kept(const KeptSets& kept, std::int64_t sets, const char* meaning = "outputs");
-/// Rows of bits, and what they become.
+/// Checks rows of bits, and the kept sets to be made from them.
 Error check_kept_mask(const KeptMask& rows, const KeptSets& kept);
 inline std::int64_t outputs_of(const KeptMask& rows) {
   return rows.indices.given() ? rows.indices.size : rows.mask.rows;

@@ -1,32 +1,32 @@
-// What the siblings that are rejected leave of the target, exactly (fairdraw/speculative.h). The
-// same for every backend.
+// The exact residual of the target after rejected siblings (fairdraw/speculative.h). The same for
+// every backend.
 //
-// The residual of a node starts as the target's weights, R_0 = P, and after child k, which is
-// rejected, R_{k+1}(j) = max(R_k(j) Z_k - Q_k(j) S_k, 0). Written out, a weight of R_k has 60 k
-// + 40 bits, for every token. But with A_0 = 1, B_0 = 0,
+// The residual of a node starts as the target's weights, R_0 = P. After child k is rejected, it is
+// R_{k+1}(j) = max(R_k(j) Z_k - Q_k(j) S_k, 0). Written out, a weight of R_k has 60 k + 40 bits,
+// for every token. But with A_0 = 1, B_0 = 0,
 //     A_{k+1} = A_k Z_k, B_{k+1} = B_k Z_k + S_k:  R_k(j) = max(P(j) A_k - Q_0(j) B_k, 0)
-// for every j that is not among the children before k, and 0 for those:
-//   - if P A_k - Q B_k <= 0 then R_k is 0 and R_{k+1} too, and B / A never falls;
-//   - else R_{k+1} = (P A_k - Q B_k) Z_k - Q S_k, which is that form;
-//   - a child x is rejected only where its chance is below 1, R_k(x) Z_k < Q_k(x) S_k, which is
-//     R_{k+1}(x) = 0; so it does not matter that Q_{k+1} may be without it.
-// So two long integers a node are the whole residual. M_k, the tokens with R_k > 0, only shrinks,
-// and sums over it need no more than those of P and Q, which have 60 bits:
+// for every j that is not among the children before k, and 0 for these children:
+//   - If P A_k - Q B_k <= 0, then R_k is 0 and so is R_{k+1}, because B / A never falls.
+//   - Otherwise R_{k+1} = (P A_k - Q B_k) Z_k - Q S_k, which has that form.
+//   - A child x is rejected only if its chance is below 1: R_k(x) Z_k < Q_k(x) S_k, which means
+//     R_{k+1}(x) = 0. So it does not matter if Q_{k+1} lacks x.
+// So two long integers per node represent the whole residual. M_k, the set of tokens with R_k > 0,
+// only shrinks, and sums over M_k need only the sums of P and Q, which have 60 bits:
 //     S_k = A_k P(M_k) - B_k Q(M_k), B_{k+1} = A_k P(M_k) + B_k (Z_k - Q_k(M_k)),
-// where Q_k = Q_0 on M_k. Whether a token stays in M is asked of the leading 87 bits of A and B;
-// the rest of them only where those leave it open.
+// where Q_k = Q_0 on M_k. The leading 87 bits of A and B decide whether a token stays in M; the
+// other bits are read only if these leave it open.
 //
-// There is always something to draw: R_k Z_k and Q_k S_k have the same sum, so where one token has
-// less than the other has, another has more, and S_{k+1} > 0 after every rejected
-// child.
+// There is always something to draw: R_k Z_k and Q_k S_k have the same sum, so if one token has
+// less of the first than of the second, another token has more, and S_{k+1} > 0 after every
+// rejected child.
 //
-// No test writes a long integer down, because all of them are linear in A and B:
+// No test computes a whole long integer, because all tests are linear in A and B:
 //     child accepted   word Q S < 2^64 R Z        with R = P A - Q B, S as above;
 //     a token is drawn word S < 2^64 times the weight of R up to it;
 //     a token is left  0 < P A - Q B.
-// That is A u > B v with u and v of 165 bits, and the difference is examined from the leading
-// words of A and B on, until the later words can no longer change its sign: three words or four,
-// nearly always.
+// Each has the form A u > B v with u and v of 165 bits. The difference is computed from the leading
+// words of A and B on, until later words can no longer change its sign: nearly always three or four
+// words.
 #pragma once
 
 #include <cstdint>
@@ -39,23 +39,23 @@ namespace fairdraw {
 /// A and B of one node at a time.
 class SiblingScales {
  public:
-  /// floor(A / 2^shift), floor(B / 2^shift), of 87 bits at most: times a weight, at most 2^40, they
-  /// fit into 128.
+  /// floor(A / 2^shift) and floor(B / 2^shift), of at most 87 bits, so that products with a weight,
+  /// at most 2^40, fit into 128 bits.
   struct Leading {
     int shift;
     uint128_t a, b;
   };
 
-  /// Nothing is rejected.
+  /// Starts a node without rejected children.
   FAIRDRAW_HOST_DEVICE void start() {
     count_ = 1;
     a_[0] = 1;
     b_[0] = 0;
   }
 
-  /// A child is rejected. draft_total: Z_k; p_sum and q_sum: P and Q of M_k, q_sum 0 where
-  /// nothing was rejected before (it is times B). S_k > 0, so that B does not fall; kMaxSiblings
-  /// times at most.
+  /// Updates A and B after a rejected child. draft_total is Z_k; p_sum and q_sum are P and Q of M_k
+  /// (q_sum may be 0 before the first rejection, because its factor B is 0). Precondition: S_k > 0,
+  /// so that B does not fall; at most kMaxSiblings calls.
   FAIRDRAW_HOST_DEVICE void reject(std::uint64_t draft_total, std::uint64_t p_sum,
                                    std::uint64_t q_sum) {
     const std::uint64_t rest = draft_total - q_sum;
@@ -83,7 +83,7 @@ class SiblingScales {
     return {shift, shifted(a_, shift), shifted(b_, shift)};
   }
 
-  /// P A > Q B: a token of weights p and q is left. `leading` of these scales.
+  /// Returns whether a token of weights p and q is left: P A > Q B. `leading` must be leading().
   FAIRDRAW_HOST_DEVICE bool is_left(std::uint64_t p, std::uint64_t q,
                                     const Leading& leading) const {
     if (p == 0) return false;
@@ -94,8 +94,8 @@ class SiblingScales {
     return exceeds(p, q, 0, 0, 0);
   }
 
-  /// True where the next child, of weights p in the target and q > 0 in the draft, is accepted:
-  /// floor(word q S / 2^64) < R Z, which is word q S < 2^64 R Z (and R > 0 then, as S > 0).
+  /// Returns whether the next child, of weights p in the target and q > 0 in the draft, is
+  /// accepted: floor(word q S / 2^64) < R Z, which is word q S < 2^64 R Z (S > 0, so R > 0).
   FAIRDRAW_HOST_DEVICE bool accepts(std::uint64_t word, std::uint64_t p, std::uint64_t q,
                                     std::uint64_t draft_total, std::uint64_t p_sum,
                                     std::uint64_t q_sum) const {
@@ -104,19 +104,19 @@ class SiblingScales {
                    factor * q_sum, word);
   }
 
-  /// True where a prefix of M, of weights p and q, has more than floor(word S / 2^64): word S is
-  /// below 2^64 times its weight.
+  /// Returns whether a prefix of M, of weights p and q, weighs more than floor(word S / 2^64),
+  /// which is word S < 2^64 times its weight.
   FAIRDRAW_HOST_DEVICE bool prefix_exceeds(std::uint64_t word, std::uint64_t p, std::uint64_t q,
                                            std::uint64_t p_sum, std::uint64_t q_sum) const {
     return exceeds(p, q, p_sum, q_sum, word);
   }
 
  private:
-  /// After k children that were rejected A_k <= 2^(60 k) and B_k <= k 2^(60 k), because Z and S
-  /// are at most 2^60: 60 k + 11 bits of 1024 children.
+  /// After k rejected children, A_k <= 2^(60 k) and B_k <= k 2^(60 k), because Z and S are at most
+  /// 2^60: 60 k + 11 bits for 1024 children.
   static constexpr int kWords = (60 * kMaxSiblings + 11 + 63) / 64;
 
-  /// Of 256 bits, in two's complement.
+  /// An integer of 256 bits, in two's complement.
   struct Wide {
     std::uint64_t word[4];
 
@@ -135,7 +135,7 @@ class SiblingScales {
       word[0] = 0;
     }
     FAIRDRAW_HOST_DEVICE bool is_negative() const { return (word[3] >> 63) != 0; }
-    /// At least 2^165, or below -2^165.
+    /// Returns whether the value is at least 2^165, or below -2^165.
     FAIRDRAW_HOST_DEVICE bool is_large() const {
       constexpr std::uint64_t kBound = std::uint64_t{1} << (165 - 128);
       if (is_negative()) return ~word[3] != 0 || ~word[2] >= kBound;
@@ -150,18 +150,18 @@ class SiblingScales {
     return static_cast<std::uint64_t>(value >> 64);
   }
 
-  /// 2^64 u - word v, for u and v of 100 bits.
+  /// Returns 2^64 u - word v, for u and v of 100 bits.
   FAIRDRAW_HOST_DEVICE static Wide difference(uint128_t u, uint128_t v, std::uint64_t word) {
     Wide result{{0, low(u), high(u), 0}};
-    const Wide minus_v{{~low(v), ~high(v), ~std::uint64_t{0}, ~std::uint64_t{0}}};  // and one less
+    const Wide minus_v{{~low(v), ~high(v), ~std::uint64_t{0}, ~std::uint64_t{0}}};  // -v - 1
     result.add_product(minus_v, word);
     result.add_product({{1, 0, 0, 0}}, word);
     return result;
   }
 
-  /// 2^64 (A p - B q) > word (A p_sum - B q_sum); none has more than 100 bits. The later words
-  /// those that are examined add less than the coefficients, which are at most 2^164 each; and
-  /// what is below 2^165 has room for two products more.
+  /// Returns 2^64 (A p - B q) > word (A p_sum - B q_sum); no argument has more than 100 bits. The
+  /// words not yet examined add less than the coefficients, which are at most 2^164 each; a value
+  /// below 2^165 leaves room for two more products.
   FAIRDRAW_HOST_DEVICE bool exceeds(uint128_t p, uint128_t q, uint128_t p_sum, uint128_t q_sum,
                                     std::uint64_t word) const {
     const Wide of_a = difference(p, p_sum, word);
@@ -187,7 +187,7 @@ class SiblingScales {
     return value >> rest | static_cast<uint128_t>(word(first + 2)) << (128 - rest);
   }
 
-  int count_;  ///< of words, lowest first; the last one is not 0 in both
+  int count_;  ///< number of words, lowest first; the last one is not 0 in both
   std::uint64_t a_[kWords], b_[kWords];
 };
 

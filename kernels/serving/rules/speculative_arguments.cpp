@@ -34,7 +34,7 @@ Error check_filters(const LawFilters& filters, const std::string& prefix, std::i
   return {};
 }
 
-// `max_draft` is in range.
+// Precondition: `max_draft` is in range.
 Error check_target(const TargetRows& target, std::int64_t max_draft,
                    const View<const std::int32_t>& draft_tokens,
                    const View<const std::int32_t>& draft_lengths) {
@@ -66,7 +66,7 @@ Error check_target(const TargetRows& target, std::int64_t max_draft,
   return check_request(rows_of(target), "target.logits");
 }
 
-// The draft's distribution, where there is one. `rows`: how many it has to have.
+// Checks the draft's distribution, which must be given. `rows` is its required number of rows.
 Error check_draft(const RowsView& draft, const LawFilters& filters, const TargetRows& target,
                   std::int64_t rows, const char* meaning) {
   if (Error e = check_rows(draft, "draft")) return e;

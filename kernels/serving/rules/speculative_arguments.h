@@ -6,11 +6,12 @@
 
 namespace fairdraw {
 
-/// The target's rows, with nothing that belongs to a request: what reads and filters a row.
+/// Returns a request that can read and filter the target's rows, without per-request parameters.
 SampleRequest rows_of(const TargetRows& target);
 
-/// A call of verify_tree, or of verify_chain: a chain is a tree of one child a node. But it has no
-/// array of parents, token i following token i - 1, and a row of the draft for each place alone.
+/// A call of verify_tree or of verify_chain; a chain is a tree with one child per node. But a chain
+/// has no array of parents (token i follows token i - 1), and draft rows only for positions of
+/// drafts.
 struct DraftedCall {
   explicit DraftedCall(const VerifyChainRequest& chain, const VerifyChainResult& to = {});
   explicit DraftedCall(const VerifyTreeRequest& tree, const VerifyTreeResult& to = {})
@@ -20,7 +21,7 @@ struct DraftedCall {
   VerifyTreeResult result;
   bool is_chain;
 
-  /// Tokens of a request at most.
+  /// Returns the largest number of tokens per request.
   std::int64_t width() const { return request.max_depth + 1; }
   const char* width_text() const {
     return is_chain ? "batch * (max_draft + 1)" : "batch * (max_depth + 1)";
@@ -28,7 +29,7 @@ struct DraftedCall {
   std::int64_t draft_rows() const {
     return is_chain ? request.draft_tokens.size : request.target.logits.rows;
   }
-  /// True where rows of a draft are read.
+  /// Returns whether rows of a draft are read.
   bool knows_distribution() const {
     return request.draft_law != DraftLaw::none && request.draft_tokens.size > 0;
   }

@@ -1,11 +1,10 @@
-// When one request ends: what it is asked for, and the walk over its step's tokens. The same for
+// The end of one request: its criteria, and the walk over the tokens of its step. The same for
 // every backend (fairdraw/stop_criteria.h has the rules).
 //
-// A token is compared with the stop ids one after another, and a sequence with the end of the
-// output from its last id backwards, so that one comparison dismisses nearly all of them. The
-// output and the step's tokens are read as one string that is never copied. A request has a
-// handful of stops and a step a handful of tokens: what it costs is reading the lists once, to
-// check them.
+// A token is compared with each stop id in turn, and a stop sequence with the end of the output
+// from its last id backwards, so that one comparison rules out nearly every sequence. Output and
+// step are read as one string that is never copied. Requests have few stops and steps few tokens,
+// so the cost is that of reading the lists once, to check them.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +16,18 @@
 
 namespace fairdraw {
 
-/// What is known of one request, checked.
+/// The criteria of one request, checked.
 struct StopTerms {
   std::int32_t eos_id = -1;
   std::int32_t min_tokens = 0, max_tokens = kNoMaxTokens;
   RowList stop_ids, sequences, sequence_lengths;
 };
 
-/// The output with the tokens of the step after it, as far as they are known.
+/// The output followed by the tokens of the step, as far as they are known.
 struct StopText {
   RowList before, step;
 
-  /// The id `back` places before the step's token i; kPlaceholder where that is not known.
+  /// Returns the id `back` positions before the step's token i, or kPlaceholder if it is unknown.
   FAIRDRAW_HOST_DEVICE std::int32_t id(std::int64_t i, std::int64_t back) const {
     const std::int64_t at = i - back;
     if (at >= 0) return step.ids[at];
@@ -36,7 +35,7 @@ struct StopText {
   }
 };
 
-/// What a step did to a request.
+/// The effect of a step on a request.
 struct StopOutcome {
   FinishReason reason = FinishReason::none;
   std::int32_t kept = 0, matched = -1, matched_length = 0;
@@ -44,7 +43,7 @@ struct StopOutcome {
   RowStatus status = RowStatus::ok;
 };
 
-/// True where the list's lengths are those of words that fill `size` ids.
+/// Returns whether the lengths are positive and sum to `size`.
 FAIRDRAW_HOST_DEVICE inline bool lengths_fill(const RowList& lengths, std::int32_t size) {
   std::int32_t left = size;
   for (std::int32_t i = 0; i < lengths.length; ++i) {
@@ -54,7 +53,7 @@ FAIRDRAW_HOST_DEVICE inline bool lengths_fill(const RowList& lengths, std::int32
   return left == 0;
 }
 
-/// False where a criterion is out of its range.
+/// Reads the criteria; returns false if one is out of range.
 FAIRDRAW_HOST_DEVICE inline bool read_stop_terms(const StopRequest& request, std::int64_t r,
                                                  StopTerms& terms) {
   const StopCriteria& given = request.criteria;
@@ -73,7 +72,7 @@ FAIRDRAW_HOST_DEVICE inline bool read_stop_terms(const StopRequest& request, std
          lengths_fill(terms.sequence_lengths, terms.sequences.length);
 }
 
-/// The first place of an id in a list; -1: none.
+/// Returns the first position of an id in a list; -1: none.
 FAIRDRAW_HOST_DEVICE inline std::int32_t place_of(std::int32_t id, const RowList& list) {
   for (std::int32_t i = 0; i < list.length; ++i) {
     if (list.ids[i] == id) return i;
@@ -81,7 +80,8 @@ FAIRDRAW_HOST_DEVICE inline std::int32_t place_of(std::int32_t id, const RowList
   return -1;
 }
 
-/// The number of the first sequence that the text up to the step's token i ends with; -1: none.
+/// Returns the number of the first sequence at the end of the text up to the step's token i; -1:
+/// none.
 FAIRDRAW_HOST_DEVICE inline std::int32_t sequence_at_end(const StopText& text, std::int64_t i,
                                                          const StopTerms& terms) {
   const std::int32_t* begin = terms.sequences.ids;
@@ -95,7 +95,7 @@ FAIRDRAW_HOST_DEVICE inline std::int32_t sequence_at_end(const StopText& text, s
   return -1;
 }
 
-/// Whether the step's token i, output number m, ends the request.
+/// Returns whether the step's token i, output token number m, ends the request.
 FAIRDRAW_HOST_DEVICE inline bool ends_at(const StopText& text, std::int64_t i, std::int64_t m,
                                          const StopTerms& terms, StopOutcome& outcome) {
   const std::int32_t token = text.step.ids[i];
@@ -125,7 +125,7 @@ FAIRDRAW_HOST_DEVICE inline bool ends_at(const StopText& text, std::int64_t i, s
   return true;
 }
 
-/// The tokens of request r's step, up to its first placeholder.
+/// Returns the tokens of request r's step, up to its first placeholder.
 FAIRDRAW_HOST_DEVICE inline RowList step_of(const StopRequest& request, std::int64_t r) {
   RowList step;
   step.begin = r * request.tokens_per_step;
@@ -136,7 +136,7 @@ FAIRDRAW_HOST_DEVICE inline RowList step_of(const StopRequest& request, std::int
   return step;
 }
 
-/// What the step does to request r.
+/// Computes the effect of the step on request r.
 FAIRDRAW_HOST_DEVICE inline StopOutcome stop_outcome(const StopRequest& request, std::int64_t r) {
   StopOutcome outcome;
   StopText text;
@@ -171,7 +171,7 @@ FAIRDRAW_HOST_DEVICE inline StopOutcome stop_outcome(const StopRequest& request,
   return outcome;
 }
 
-/// Writes what was found of request r to the arrays that are given.
+/// Writes the outcome of request r to the given arrays.
 FAIRDRAW_HOST_DEVICE inline void write_stop_outcome(const StopOutcome& outcome,
                                                     const StopResult& result, std::int64_t r) {
   constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();

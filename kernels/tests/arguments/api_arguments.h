@@ -1,4 +1,4 @@
-// Valid arguments of the calls in api_calls.cpp, every array given: two rows of 40 tokens.
+// Valid arguments of the calls in api_calls.cpp with every array given: two rows of 40 tokens.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ inline constexpr std::int64_t kRows = 2;
 inline constexpr std::int64_t kVocab = 40;
 inline constexpr std::int32_t kSamples = 2;
 
-/// `by_mask`: the prompt as a bitmask, which excludes its lists. Token 1 stays allowed.
+/// Returns the processing of a call. `by_mask`: the prompt is a bitmask, which excludes its lists.
+/// Token 1 stays allowed.
 inline LogitsProcessing processing_of(Arrays& a, std::int64_t rows, bool by_mask) {
   LogitsProcessing processing;
   processing.repetition_penalty = a.each(rows, 2.0F);
@@ -34,7 +35,7 @@ inline LogitsProcessing processing_of(Arrays& a, std::int64_t rows, bool by_mask
   processing.bias_ids = a.lists(rows, 1);
   processing.bias_values = a.in(rows, 0.25F);
   processing.min_tokens = a.each<std::int32_t>(rows, 3);
-  processing.top_n_sigma = a.each(rows, -1.0F);  // off: sharded calls refuse it
+  processing.top_n_sigma = a.each(rows, -1.0F);  // off, because sharded calls reject it
   processing.stop_ids = a.lists(rows, 3);
   processing.output_lengths = a.in<std::int32_t>(rows, 1);
   processing.bad_words = a.lists(rows, 2);
@@ -122,7 +123,7 @@ inline LawFilters filters_of(Arrays& a) {
   return filters;
 }
 
-/// Two requests of one drafted token each: four rows.
+/// Returns two requests with one drafted token each: four rows.
 inline TargetRows target_rows(Arrays& a, bool is_packed) {
   constexpr std::int64_t kTargets = 2 * kRows;
   TargetRows target;
@@ -164,7 +165,7 @@ inline VerifyTreeRequest tree_request(Arrays& a, bool is_packed) {
   return request;
 }
 
-inline constexpr std::int32_t kSteps = 2;  // of beams; their width is 1
+inline constexpr std::int32_t kSteps = 2;  // steps of beams of width 1
 
 inline BeamPool beam_pool(Arrays& a) {
   return {a.out<std::int32_t>(kRows, 0), a.out<float>(kRows),        a.out<float>(kRows),
@@ -175,7 +176,7 @@ inline BeamHistory beam_history(Arrays& a) {
   return {a.out<std::int32_t>(kRows * kSteps, 0), a.out<std::int32_t>(kRows * kSteps, 0), kSteps};
 }
 
-/// `scalar_diversity`: a GPU takes no other.
+/// Returns a step. `scalar_diversity`: a scalar rate, because a GPU accepts no array.
 inline BeamStepRequest beam_step(Arrays& a, bool scalar_diversity) {
   BeamStepRequest step;
   step.rows = a.rows(kRows, kVocab);

@@ -25,13 +25,14 @@ std::unique_ptr<ApiCall> call_of(std::shared_ptr<Arrays> arrays, const char* nam
 
 // --- Functions that both backends have -----------------------------------------------------------
 
-/// The execution's type picks the backend: its namespace is searched for each name too.
+/// Adds the functions that both backends have. The execution's type selects the backend, because
+/// name lookup also searches its namespace.
 template <class AnyExecution>
 void add_calls_of_both(std::vector<ApiFunction>& all) {
   constexpr bool kCuda = std::is_same_v<AnyExecution, cuda::Execution>;
   const auto add = [&](const char* header, const char* name, const char* variant,
                        const auto& make) {
-    // Serving has headers of its own there, rows have one.
+    // On CUDA, serving has headers of its own, and rows have one.
     const std::string file = header;
     const bool of_serving =
         file == "beam_search.h" || file == "kept_sets.h" || file == "speculative.h";
@@ -43,10 +44,10 @@ void add_calls_of_both(std::vector<ApiFunction>& all) {
                    },
                    kCuda});
   };
-  // What a GPU is given as workspace is asked after the arguments.
+  // The size of a GPU's workspace is checked after the arguments.
   const std::set<std::string> workspace = {"execution.workspace_bytes"};
   AnyExecution how;
-  if constexpr (!kCuda) how.threads = 1;  // of two rows: to wake another takes longer
+  if constexpr (!kCuda) how.threads = 1;  // for two rows, waking another thread takes longer
   using Shared = std::shared_ptr<Arrays>;
 
   for (const bool by_mask : {false, true}) {
@@ -80,7 +81,7 @@ void add_calls_of_both(std::vector<ApiFunction>& all) {
   }
 
   const auto draw = [&](const char* name, const char* names, auto function, auto... parameters) {
-    // Outputs name their rows: without parameters of rows there may be more.
+    // Outputs name their rows, so without per-row parameters there may be more rows.
     const std::set<std::string> free =
         sizeof...(parameters) > 0
             ? workspace
@@ -186,7 +187,7 @@ void add_calls_of_both(std::vector<ApiFunction>& all) {
   }
 
   add("beam_search.h", "beam_search_step", "", [=](const Shared& s, Arrays& a) {
-    // Requests name their rows: there may be more.
+    // Requests name their rows, so there may be more rows.
     return call_of(
         s, ",result,execution", {"execution.workspace_bytes", "rows"},
         [](const auto&... x) { return beam_search_step(x...); }, beam_step(a, kCuda),
@@ -209,7 +210,7 @@ void add_call(std::vector<ApiFunction>& all, const char* declared, const Make& m
 
 void add_calls_of_serving(std::vector<ApiFunction>& all) {
   using Shared = std::shared_ptr<Arrays>;
-  // A mask says itself how many rows it has.
+  // A mask states its own number of rows.
   const auto masked = [](Arrays& a) {
     return KeptMask{a.bits<const std::uint32_t>(kRows, kVocab), kVocab, 3,
                     a.range<std::int32_t>(kRows, 0, 1), a.in<RowStatus>(kRows, RowStatus::ok)};
@@ -260,7 +261,8 @@ void add_calls_of_serving(std::vector<ApiFunction>& all) {
         all, "sharded.h begin",
         [by_mask](const Shared& s, Arrays& a) {
           return call_of(
-              // The number of boundaries is that of the shards; a flag has no wrong value.
+              // The number of shards follows from the number of boundaries; a flag has no invalid
+              // value.
               s, ",result,execution", {"boundaries", "top_k_1_keeps_ties"},
               [](const auto&... x) {
                 ShardedSample call;
@@ -300,7 +302,7 @@ void add_calls_of_serving(std::vector<ApiFunction>& all) {
   });
 }
 
-/// A state of two slots with a request in the first.
+/// Returns a state of two slots with a request in the first.
 std::shared_ptr<BatchState> two_slots() {
   BatchStateOptions options;
   options.vocab = kVocab;
@@ -334,7 +336,7 @@ void add_calls_of_batches(std::vector<ApiFunction>& all) {
     return call_of(s, "packed", {}, call, a.bits<const std::uint32_t>(kRows, kVocab));
   });
   add_call(all, "batch_state.h sample_request", [](const Shared& s, Arrays& a) {
-    // It reads no row, but what it makes goes into `sample`, which does.
+    // sample_request reads no row, but its result goes into `sample`, which does.
     const auto call = [state = two_slots()](const RowsView& logits) {
       SampleRequest request;
       if (Error error = state->sample_request(logits, request)) return error;
@@ -356,7 +358,7 @@ void add_calls_of_batches(std::vector<ApiFunction>& all) {
                                                StepRows rows) {
             return processor->step(logits, offsets, rows);
           };
-          // Requests name their rows: there may be more.
+          // Requests name their rows, so there may be more rows.
           return call_of(s, "logits,logit_offsets,rows", {"logits"}, call, a.rows(kRows, kVocab),
                          a.range<Offset>(kRows + 1, 0, 1), StepRows::last);
         },

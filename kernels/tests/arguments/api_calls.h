@@ -1,4 +1,4 @@
-// A valid call of each function of the public headers that takes arrays, every array given.
+// A valid call, with every array given, of each function of the public headers that takes arrays.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace fairdraw::suites {
 
-/// Arrays of a call, each in a block of memory of its own, so that a sanitizer sees its ends.
+/// Arrays of a call, each in its own block of memory, so that a sanitizer detects its ends.
 class Arrays {
  public:
   template <class T>
@@ -39,7 +39,7 @@ class Arrays {
   PerRequest<T> each(std::int64_t count, T value) {
     return {block(count, value), count};
   }
-  /// first, first + step, ...
+  /// Returns the array first, first + step, ...
   template <class T>
   View<const T> range(std::int64_t count, T first, T step) {
     T* const data = block(count, first);
@@ -61,12 +61,12 @@ class Arrays {
   TileRows<T> tiles(std::int64_t count, std::int64_t vocab) {
     return {block(count * tiles_of(vocab), T{77}), count, tiles_of(vocab)};
   }
-  /// One list a row, of one id.
+  /// Returns one list per row, each with one id.
   TokenLists lists(std::int64_t count, std::int32_t id) {
     return {block(count, id), count, range<std::int64_t>(count, 0, 1), in<std::int32_t>(count, 1)};
   }
 
-  /// What all arrays hold now.
+  /// Returns the present contents of all arrays.
   std::vector<std::byte> contents() const {
     std::vector<std::byte> all;
     for (const Block& block : blocks_) {
@@ -83,7 +83,7 @@ class Arrays {
   std::vector<Block> blocks_;
 };
 
-/// One call: its arguments may be changed before it is run.
+/// One call, whose arguments may be changed before it is run.
 class ApiCall {
  public:
   virtual ~ApiCall() = default;
@@ -96,8 +96,8 @@ class ApiCall {
   std::shared_ptr<Arrays> arrays_;
 };
 
-/// A function and its arguments. `names` are those of the arguments, separated by commas; an empty
-/// name is left out of the path: its fields come first.
+/// A function and its arguments. `names` are the arguments' names, separated by commas; an empty
+/// name is left out of the path, so that the path begins with the fields.
 template <class Function, class... Arguments>
 class FunctionCall final : public ApiCall {
  public:
@@ -124,15 +124,15 @@ class FunctionCall final : public ApiCall {
   std::tuple<Arguments...> arguments_;
 };
 
-/// A call of the table, made anew each time.
+/// A kind of call; `make` creates a new one each time.
 struct ApiFunction {
-  std::string declared;  ///< where, and by which name: "sample.h sample"
-  std::string variant;   ///< what this call gives, where there are several; else empty
+  std::string declared;  ///< header and function name: "sample.h sample"
+  std::string variant;   ///< difference to the function's other calls; empty if there is only one
   std::function<std::unique_ptr<ApiCall>()> make;
   bool on_cuda = false;
 };
 
-/// One or more calls of each function.
+/// Returns one or more calls of each function.
 std::vector<ApiFunction> api_functions();
 
 }  // namespace fairdraw::suites

@@ -1,7 +1,7 @@
 // The fields of every struct of arguments in the public headers, by name.
 //
-// A list is a structured binding, so it has all fields of its struct or does not compile: whoever
-// adds a field adds it here, and the tests that go over these lists meet it.
+// A structured binding must name all fields of its struct, otherwise it does not compile. So a new
+// field has to be added here, and then the tests that iterate over these lists cover it.
 #pragma once
 
 #include <string>
@@ -27,7 +27,7 @@ namespace fairdraw::suites {
 template <class T>
 struct Fields;
 
-// The bindings are named as the fields, so that one list gives both.
+// The bindings have the names of the fields, so that one list gives both.
 #define FAIRDRAW_FIELDS(Struct, ...)                    \
   template <>                                           \
   struct Fields<Struct> {                               \
@@ -99,7 +99,7 @@ FAIRDRAW_FIELDS(BestOfResult, chosen, scores, statuses);
 
 #undef FAIRDRAW_FIELDS
 
-/// Number `index` of the names of a list, which are separated by commas.
+/// Returns name number `index` of a comma-separated list.
 inline std::string name_in(const std::string& names, std::size_t index) {
   std::size_t begin = 0;
   for (; index > 0; --index) begin = names.find(',', begin) + 1;

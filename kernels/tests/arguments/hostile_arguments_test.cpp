@@ -1,9 +1,9 @@
-// Bad arguments of every function of the public headers: what is wrong with a length, a stride, a
-// size or a choice is refused by name, whatever its value, and nothing is read or written.
+// Invalid arguments of every function of the public headers: an invalid length, stride, size or
+// choice is rejected by name, whatever its value, and nothing is read or written.
 //
-// No array can be forgotten: the fields of structs are lists that do not compile when one is
-// missing (api_fields.h), the functions are compared with those that the headers declare. Run under
-// the address sanitizer, which sees what is read next to an array.
+// No array can be forgotten: the lists of structs' fields do not compile if one is missing
+// (api_fields.h), and the functions are compared with those that the headers declare. Run under the
+// address sanitizer, which detects reads beyond an array.
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -27,7 +27,7 @@ const std::vector<ApiFunction>& functions() {
 
 // --- Every function, every array -----------------------------------------------------------------
 
-/// Declared functions that need no call here, and why.
+/// Returns the declared functions that need no call here, with the reasons.
 const std::map<std::string, std::string>& exempt() {
   constexpr const char* kNoArrays = "takes numbers and vectors, which know their size";
   constexpr const char* kNeedsGpu = "the object does not exist without a GPU";
@@ -66,7 +66,8 @@ const std::map<std::string, std::string>& exempt() {
   return names;
 }
 
-/// Functions of the headers that return an Error, as "header.h name", with their declarations.
+/// Returns the functions of the headers that return an Error, as "header.h name", with the number
+/// of their declarations.
 std::map<std::string, int> declared() {
   std::map<std::string, int> found;
   for (const auto& file : std::filesystem::directory_iterator(FAIRDRAW_PUBLIC_HEADERS)) {
@@ -91,7 +92,7 @@ TEST(HostileArguments, EveryFunctionOfTheHeadersIsCalled) {
     called[function.declared].insert(function.variant);
   }
   const std::map<std::string, int> all = declared();
-  EXPECT_GT(all.size(), 60U);  // the parser sees them
+  EXPECT_GT(all.size(), 60U);  // so the parser finds them
   for (const auto& [name, times] : all) {
     const std::string header = name.substr(0, name.find(' ') + 1);
     if (exempt().contains(name) || exempt().contains(header)) {
@@ -114,7 +115,7 @@ TEST(HostileArguments, EveryArrayIsGivenInSomeCall) {
     arrays[function.declared].insert(changes.arrays.begin(), changes.arrays.end());
     given[function.declared].insert(changes.given.begin(), changes.given.end());
   }
-  // On a GPU the rate of diversity is a number.
+  // On a GPU the diversity rate is a scalar.
   arrays["cuda_beam_search.h beam_search_step"].erase("parameters.diversity_rate");
   EXPECT_EQ(arrays, given);
 }
@@ -183,7 +184,7 @@ TEST_P(HostileArguments, AValidCallIsTaken) {
   const auto call = function().make();
   const std::vector<std::byte> before = call->contents();
   const Error error = call->run();
-  if (function().on_cuda) {  // host memory is no argument there, GPU or not
+  if (function().on_cuda) {  // host memory is always an invalid argument there
     EXPECT_TRUE(error);
     EXPECT_EQ(call->contents(), before);
     EXPECT_EQ(error.code == ErrorCode::unsupported, !cuda::is_available()) << error.message;
@@ -202,14 +203,14 @@ TEST_P(HostileArguments, AreRefusedByName) {
     const Error error = call->run();
     if (!error) {
       EXPECT_TRUE(change.may_be_taken) << change.what << " was taken";
-      call = function().make();  // whose arrays hold what they held
+      call = function().make();  // a new call, because the arrays may have been written
       changes = call->changes().all;
       continue;
     }
     EXPECT_EQ(call->contents(), before) << change.what << " was refused, and something written";
     change.undo();
     if (!has_kernels(function())) continue;
-    if (function().on_cuda && change.may_be_taken) continue;  // refused for the kind of memory
+    if (function().on_cuda && change.may_be_taken) continue;  // rejected for the kind of memory
     EXPECT_EQ(error.code, ErrorCode::invalid_argument) << change.what << ": " << error.message;
     EXPECT_NE(error.message.find(change.named), std::string::npos)
         << change.what << ": " << error.message;
@@ -220,10 +221,10 @@ TEST_P(HostileArguments, AreRefusedByName) {
   }
 }
 
-/// What arrays hold is no argument of a call: it fails the requests that it belongs to, or is a
-/// mistake that nobody can see. Never is something read or written outside of the arrays.
+/// Contents of arrays are not arguments of a call: invalid ones make their requests fail, or cannot
+/// be detected. In no case may anything be read or written outside the arrays.
 TEST_P(HostileArguments, ContentsHarmNothing) {
-  if (function().on_cuda) return;  // they are not read on the host
+  if (function().on_cuda) return;  // their contents are not read on the host
   const std::size_t all = function().make()->changes().contents.size();
   for (std::size_t i = 0; i < all; ++i) {
     const auto call = function().make();

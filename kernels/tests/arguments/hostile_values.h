@@ -1,5 +1,5 @@
-// Everything that can be wrong with the arguments of a call and is known without reading an array:
-// lengths, strides, sizes and choices far out of their range, of each argument and each field.
+// All invalid arguments of a call that can be detected without reading an array: lengths, strides,
+// sizes and choices far out of range, for each argument and each field.
 #pragma once
 
 #include <algorithm>
@@ -18,25 +18,26 @@ namespace fairdraw::suites {
 /// One change of one argument.
 struct Change {
   std::string what;   ///< for messages: "logits.row_stride = -1"
-  std::string named;  ///< what the error must contain; empty: another field may be named
-  bool may_be_taken;  ///< the call need not be refused
+  std::string named;  ///< text that the error must contain; empty: it may name another field
+  bool may_be_taken;  ///< whether the call may accept it
   std::function<void()> apply, undo;
 };
 
-/// Goes over arguments of a call and their fields.
+/// Iterates over the arguments of a call and their fields.
 class Changes {
  public:
   static constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   static constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
 
-  /// `free`: fields whose number nothing else in the call fixes: more rows than are asked for.
+  /// `free`: fields whose number nothing else in the call determines, so that a larger one is
+  /// valid.
   explicit Changes(std::set<std::string> free) : free_(std::move(free)) {}
 
   std::vector<Change> all;
-  /// Arrays of numbers that mean nothing: "row_begins holds -1", and what fills them.
+  /// Arrays filled with meaningless numbers: a name such as "row_begins holds -1", and the filling.
   std::vector<std::pair<std::string, std::function<void()>>> contents;
   std::set<std::string> arrays;  ///< names of all array arguments
-  std::set<std::string> given;   ///< of those that are not null
+  std::set<std::string> given;   ///< names of the array arguments that are not null
 
   template <class T>
   void collect(const std::string& name, T& object) {
@@ -58,7 +59,7 @@ class Changes {
   }
 
  private:
-  /// The last name of a path: what errors have for sure.
+  /// Returns the last name of a path, which every error contains.
   static std::string last(const std::string& name) {
     const std::size_t dot = name.rfind('.');
     return dot == std::string::npos ? name : name.substr(dot + 1);
@@ -94,7 +95,7 @@ class Changes {
     if constexpr (std::is_integral_v<Value> && std::is_signed_v<Value>) {
       for (const Value value :
            {std::numeric_limits<Value>::max(), std::numeric_limits<Value>::min(), Value{-1}}) {
-        // Arrays of calls are writable, whatever the views of them say.
+        // Arrays of calls are writable, even if views of them are const.
         contents.emplace_back(name + " holds " + std::to_string(value),
                               [data = const_cast<Value*>(data), size, value] {  // NOLINT
                                 std::fill_n(data, size, value);
@@ -103,14 +104,14 @@ class Changes {
     }
   }
 
-  /// An array of another length, or none: that is refused, by name, or means that it is left out.
+  /// Adds arrays of other lengths, and null: null is rejected by name, or means an absent array.
   template <class T>
   void add(const std::string& name, View<T>& view) {
     if (!note(name, view.data)) return;
     fill(name, view.data, view.size);
     number(name + ".size", "", view.size,
            {kMost, kLeast, -1, std::int64_t{1} << 60, (std::int64_t{1} << 62) + 1});
-    // Where nothing else has that length, one more is a lie that nobody can see.
+    // If nothing else has that length, one more is an error that cannot be detected.
     if (!free_.contains(name)) number(name + ".size", "", view.size, {view.size + 1});
     change<T*>(name + " = null", last(name), true, view.data, nullptr);
   }
@@ -148,7 +149,7 @@ class Changes {
     stride(name, row_stride);
   }
 
-  /// A matrix that may be left out.
+  /// Adds changes of an optional matrix.
   template <class Matrix>
   void add_matrix(const std::string& name, Matrix& matrix) {
     auto& [data, count, row_stride] = matrix;
@@ -180,7 +181,7 @@ class Changes {
     add(name + ".lengths", lengths);
   }
 
-  /// A number of things, or a stride that is an argument of its own.
+  /// Adds invalid counts, or invalid values of a stride that is an argument of its own.
   template <class T>
     requires std::is_integral_v<T>
   void add(const std::string& name, T& field) {
@@ -192,7 +193,7 @@ class Changes {
     }
   }
 
-  /// A choice that does not exist.
+  /// Adds choices that do not exist.
   template <class T>
     requires std::is_enum_v<T>
   void add(const std::string& name, T& field) {
@@ -202,7 +203,7 @@ class Changes {
     }
   }
 
-  /// Untyped memory: rows that are written; where a call on a GPU runs.
+  /// Adds null for untyped memory of rows that are written; the memory of an execution is exempt.
   void add(const std::string& name, void*& pointer) {
     if (name == "execution.stream" || name == "execution.workspace") return;
     if (note(name, pointer)) change<void*>(name + " = null", last(name), true, pointer, nullptr);

@@ -1,4 +1,4 @@
-// Places in a block: where arrays go, and that the size asked for is the size used.
+// Placement in a block: addresses of arrays, and equality of requested and used size.
 #include "common/bump_allocator.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// How far weights by tiles are from softmax on the logits of a language model, and that the bound
-// of reference/tile_bound.h holds there, token by token. The integer model stands for the kernels:
-// they have its weights bit for bit.
+// Distance of tile weights from softmax on the logits of a language model, and a check of the bound
+// of reference/tile_bound.h, token by token. The integer model stands for the kernels, whose
+// weights are the same bit for bit.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // Weights by tiles, enumerated: every remainder of an octave, every logit at several temperatures,
-// every probability.
+// and every probability.
 //
-// Cannot see: temperatures that are not listed. The proof for all is in tile_weights.h: one
-// rounding of the same sum on both ways. Sanitized code is some twenty times slower, and under
-// FAIRDRAW_REDUCED every 1021st value is met (a prime, so that all low bits are).
+// Cannot see: temperatures that are not listed. tile_weights.h proves the general case: both ways
+// round the same sum once. Sanitized code is some twenty times slower, so FAIRDRAW_REDUCED tests
+// every 1021st value (a prime, so that all low bits occur).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,8 +17,8 @@
 #include "reference/tile_bound.h"
 #include "tests/sample/reduced.h"
 
-// An x86-64 build is for its oldest processors, where a fused multiply-add is a call. Each loop is
-// compiled for newer ones as well, and chosen at run time: seconds instead of minutes.
+// An x86-64 build targets its oldest processors, on which a fused multiply-add is a library call.
+// Each loop is also compiled for newer ones and selected at run time: seconds instead of minutes.
 #if defined(__x86_64__)
 #define FAIRDRAW_FOR_AVX2 [[gnu::target("avx2,fma")]]
 #else
@@ -40,7 +40,8 @@ std::uint32_t stride() { return is_reduced() ? 1021 : 1; }
 
 constexpr std::uint32_t kChunk = 1 << 20;
 
-/// Adds up sweep(first) of every chunk of patterns below `end`, a multiple of chunks, in parallel.
+/// Adds up sweep(first) over the chunks of patterns below `end`, in parallel. Precondition: `end`
+/// is a multiple of kChunk.
 template <typename Sweep>
 std::uint64_t add_up(std::uint64_t end, Sweep sweep) {
   std::uint64_t sum = 0;
@@ -68,8 +69,8 @@ struct Significands {
   }
 };
 
-/// Remainders of one sign, by growing magnitude. The model's are computed as well for each 61st:
-/// they take long.
+/// Checks remainders of one sign, by growing magnitude. Every 61st is also compared with the model,
+/// which is slow.
 [[gnu::always_inline]] inline Significands sweep_significands(std::uint32_t sign,
                                                               std::uint32_t first,
                                                               std::uint32_t last,
@@ -79,13 +80,13 @@ struct Significands {
   for (std::uint32_t bits = first; bits < last; bits += step) {
     const auto r = std::bit_cast<float>(bits | sign);
     const std::uint32_t m = exp2_significand(r);
-    // exp2 of float64 is right to 2^-52.
+    // float64's exp2 is accurate to 2^-52.
     const double exact = std::exp2(static_cast<double>(r)) * 0x1p23;
     seen.error = std::max(seen.error, std::abs(static_cast<double>(m) - exact) / exact);
     seen.smallest = std::min(seen.smallest, m);
     seen.largest = std::max(seen.largest, m);
     if (bits % 61 == 0 && m != reference::octave_significand(r)) ++seen.other_than_model;
-    // Weights grow with the logit, but for steps down by one unit.
+    // Weights grow with the logit, except for steps down by one unit.
     if (sign == 0 ? m + 1 < nearer : m > nearer + 1) ++seen.large_steps_down;
     nearer = m;
     ++seen.checked;
@@ -135,16 +136,16 @@ TEST(Exp2Significand, OfEveryRemainderIsInItsRangeAndWithinItsBound) {
 
 // --- Float and double ----------------------------------------------------------------------------
 
-/// What must hold of one logit for every tile whose maximum M is within kFloatOctaves:
-///   near   a token that may weigh something in such a tile has the octave and the significand of
-///          the definition. M c is within 2^21 (1 + 2^-24) of 0, so N within 2^21, and such a token
-///          is at most 63 octaves below: y is in [-2^21 - 63.5, 2^21 + 0.5].
-///   far    one that is below weighs 0 in each, and so do -inf and NaN.
-/// Logits above are in no such tile.
+/// The conditions on one logit for every tile whose maximum M is within kFloatOctaves:
+///   near   A token that may weigh something in such a tile has the octave and the significand of
+///          the definition. M c is within 2^21 (1 + 2^-24) of 0, so N is within 2^21, and such a
+///          token is at most 63 octaves below N: y is in [-2^21 - 63.5, 2^21 + 0.5].
+///   far    A token below that weighs 0 in each such tile, and so do -inf and NaN.
+/// Higher logits are in no such tile.
 constexpr double kLowest = -0x1p21 - 63.5;
 constexpr double kHighest = 0x1p21 + 0.5;
 
-/// Whether s is at least 64 for the lowest N, and does not wrap for the highest.
+/// Returns whether s is at least 64 for the lowest N, and does not wrap for the highest.
 [[gnu::always_inline]] inline bool is_weightless(float origin) {
   constexpr auto kLowestOrigin = std::bit_cast<std::uint32_t>(kOctaveOrigin - kFloatOctaves);
   constexpr auto kHighestOrigin = std::bit_cast<std::uint32_t>(kOctaveOrigin + kFloatOctaves);
@@ -152,20 +153,20 @@ constexpr double kHighest = 0x1p21 + 0.5;
   return (below >= kTileOctaves) & (below <= ~std::uint32_t{0} - (kHighestOrigin - kLowestOrigin));
 }
 
-// Without branches, so that it is compiled to vectors.
+// Returns whether a logit violates the conditions. Without branches, so that it is vectorised.
 [[gnu::always_inline]] inline bool is_wrong(float logit, float scale) {
   const double octaves = static_cast<double>(logit) * static_cast<double>(scale);
   const FloatOctaves token = float_octaves_of(logit, scale);
   const Octaves exact = octaves_of(logit, scale);
   const bool equal = (static_cast<double>(token.origin - kOctaveOrigin) == exact.whole) &
                      (token.significand == exact.significand);
-  const bool is_near = octaves >= kLowest;  // not of NaN
+  const bool is_near = octaves >= kLowest;  // false for NaN
   const bool is_above = octaves > kHighest;
   return !(is_above | (is_near & equal) | (!is_near & is_weightless(token.origin)));
 }
 
-/// In a chunk the magnitude grows, and the sign is the same: where its first logit is above, or
-/// below, all are.
+/// Counts the wrong logits of a chunk. Their magnitude grows and their sign is constant: if the
+/// first is above the range or below it, all are.
 [[gnu::always_inline]] inline std::uint32_t count_wrong(float scale, std::uint32_t first,
                                                         std::uint32_t step) {
   const auto logit_at = [=](std::uint32_t i) { return std::bit_cast<float>(first + i * step); };
@@ -190,7 +191,7 @@ FAIRDRAW_FOR_AVX2 std::uint32_t count_wrong_avx2(float scale, std::uint32_t firs
 
 TEST(FloatOctaves, AreThoseOfTheDefinitionForEveryLogit) {
   const bool avx2 = has_avx2();
-  // c = 1, an everyday temperature, and the ends of the range.
+  // c = 1, a common temperature, and both ends of the range.
   for (const float temperature : {0x1.715476p0F, 0.7F, 0x1p-126F, 0x1p64F}) {
     const float scale = logit_scale(temperature);
     ASSERT_EQ(scale, reference::octaves_per_logit(temperature));
@@ -203,12 +204,13 @@ TEST(FloatOctaves, AreThoseOfTheDefinitionForEveryLogit) {
 
 // --- Probabilities -------------------------------------------------------------------------------
 
-/// Whether its octave and significand are not the probability, or the significand not a float's.
+/// Returns whether octave and significand do not give the probability, or the significand is not a
+/// float's.
 [[gnu::always_inline]] inline bool is_inexact(std::uint32_t bits) {
   const Octaves token = octaves_of_probability(std::bit_cast<float>(bits));
   const auto whole = static_cast<std::int32_t>(token.whole);
   const auto significand = static_cast<std::int32_t>(token.significand);
-  // A normal double.
+  // The unit is a normal double.
   const auto unit = std::bit_cast<double>(static_cast<std::uint64_t>(whole + (1023 - 23)) << 52);
   const bool exact =
       static_cast<double>(significand) * unit == static_cast<double>(std::bit_cast<float>(bits));

@@ -1,6 +1,6 @@
-// Weights by tiles (tile_weights.h) against rows worked out in fractions: every number of a tile,
-// on both ways of arithmetic, the row's sums, and the draw as the header describes it, tile by
-// tile. The same code runs on the GPU.
+// Weights by tiles (tile_weights.h) against rows computed in fractions: every number of a tile, in
+// float and in double arithmetic, the row's sums, and the draw of the header, tile by tile. The
+// same code runs on the GPU.
 #include "common/tile_weights.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 struct WeighedTile {
   float maximum = -kInfinity;
   double octave = 0;
-  std::vector<std::uint64_t> weights;  ///< 0 where not allowed
+  std::vector<std::uint64_t> weights;  ///< 0 for banned tokens
   std::uint64_t sum = 0;
 };
 
@@ -47,7 +47,7 @@ float scale_of(const TileAnswer& answer) {
   return logit_scale(temperature == 0 ? 1 : temperature);
 }
 
-/// By the definition.
+/// Weighs a tile by the definition.
 WeighedTile weigh(const TileAnswer& answer, std::size_t first, std::size_t last) {
   const auto octaves = [&answer](float value) {
     return answer.from_probs ? octaves_of_probability(value) : octaves_of(value, scale_of(answer));
@@ -70,7 +70,7 @@ WeighedTile weigh(const TileAnswer& answer, std::size_t first, std::size_t last)
   return tile;
 }
 
-/// By float arithmetic, of a tile where it is exact; a token that is not allowed is -inf there.
+/// Sums a tile by float arithmetic. Precondition: it is exact there. Banned tokens are -inf.
 std::uint64_t float_sum(const TileAnswer& answer, std::size_t first, float maximum,
                         std::span<const std::uint64_t> weights) {
   const float scale = scale_of(answer);
@@ -94,7 +94,7 @@ std::vector<WeighedTile> weigh_row(const TileAnswer& answer) {
   return tiles;
 }
 
-/// Shift of each tile into the row; -1 for those without an allowed token.
+/// Returns the shift of each tile into the row; -1 without an allowed token.
 std::vector<int> row_shifts(const std::vector<WeighedTile>& tiles) {
   double row_octave = -std::numeric_limits<double>::infinity();
   for (const WeighedTile& tile : tiles) {
@@ -107,7 +107,7 @@ std::vector<int> row_shifts(const std::vector<WeighedTile>& tiles) {
   return shifts;
 }
 
-/// The draw of tile_weights.h from a row without filters.
+/// Draws from a row without filters, as tile_weights.h defines it.
 std::int32_t draw(const std::vector<WeighedTile>& tiles, const std::vector<int>& shifts,
                   uint128_t total, std::uint64_t word) {
   uint128_t position = multiply_high(word, total);
@@ -148,8 +148,8 @@ TEST(TileWeights, AreTheKnownAnswersOnBothWaysOfArithmetic) {
           << "tile " << t;
     }
   }
-  // The rows of a moderate temperature, and those that are made for the other way: 2^21 octaves and
-  // more, at both ends of a row.
+  // The rows of a moderate temperature, and the rows made for double arithmetic: at least 2^21
+  // octaves from 0, at both ends of a row.
   EXPECT_GE(by_float, 80);
   EXPECT_GE(by_double_alone, 5);
 }
@@ -167,7 +167,7 @@ TEST(TileWeights, OfARowAreTheKnownAnswers) {
       EXPECT_EQ(reference::to_string(row_weight(tiles[0].weights[id], shifts[0])),
                 reference::to_string(answer.weights[id]));
     }
-    if (answer.total != answer.total_unfiltered) continue;  // filters are not this header's
+    if (answer.total != answer.total_unfiltered) continue;  // this header has no filters
     for (const auto& [word, token] : answer.draws) {
       EXPECT_EQ(draw(tiles, shifts, total, word), token) << word;
       ++drawn;
@@ -176,8 +176,8 @@ TEST(TileWeights, OfARowAreTheKnownAnswers) {
   EXPECT_GE(drawn, 500);
 }
 
-// Any two logits at any temperature, subnormal and huge ones included, as a tile's maximum and a
-// token of it.
+// Any two logits at any temperature, including subnormal and huge ones, as a tile's maximum and
+// another token of the tile.
 TEST(TileWeights, OfAnyLogitsAreTheModels) {
   std::mt19937_64 random(1);
   const auto finite = [&random] {
@@ -187,7 +187,8 @@ TEST(TileWeights, OfAnyLogitsAreTheModels) {
   int weightless = 0;
   constexpr int kPairs = 100000;
   for (int i = 0; i < kPairs; ++i) {
-    // 2^-126 to 2^64 by exponent, and most of the time one at which 1 is some octaves.
+    // Exponents from 2^-126 to 2^64, but most of the time one at which a logit of 1 is a few
+    // octaves.
     const int exponent = i % 4 == 0 ? static_cast<int>(random() % 190) - 126 : i % 5 - 2;
     const float temperature =
         std::ldexp(1 + static_cast<float>(random() >> 41) * 0x1p-23F, exponent);
@@ -213,12 +214,12 @@ TEST(TileWeights, OfAnyLogitsAreTheModels) {
     }
     weightless += weight == 0 ? 1 : 0;
   }
-  // Both kinds are met often.
+  // Both outcomes occur often.
   EXPECT_GT(weightless, kPairs / 10);
   EXPECT_LT(weightless, kPairs - kPairs / 10);
 }
 
-// What the header says of the values that have no weight.
+// The header's statement about values without weight.
 TEST(TileWeights, OfMinusInfinityAndNanAreZero) {
   for (const float maximum : {0.0F, -0x1p20F, 0x1p20F}) {
     const float origin = float_octave_origin(maximum, 1.0F);

@@ -26,7 +26,7 @@ std::string hexadecimal(uint128_t value) {
   return any_length(value).str(0, std::ios_base::hex | std::ios_base::showbase);
 }
 
-/// Random, with 0 to 128 bits below the highest that is set.
+/// Returns a random value whose number of significant bits ranges from 0 to 128.
 uint128_t random_total(std::mt19937_64& random) {
   const uint128_t value = (static_cast<uint128_t>(random()) << 64) | random();
   const auto shift = static_cast<int>(random() % 129);
@@ -45,7 +45,8 @@ std::vector<uint128_t> totals() {
   return values;
 }
 
-/// Every exponent of (0, 1] with the least, the largest and a random significand; subnormals.
+/// Returns every exponent of (0, 1] with the smallest, the largest and a random significand, and
+/// subnormals.
 std::vector<float> top_ps() {
   std::vector<float> values = {1.0F};
   std::mt19937_64 random(2);
@@ -59,7 +60,7 @@ std::vector<float> top_ps() {
   return values;
 }
 
-/// max(1, ceil(top_p * total)) from the definition: top_p 2^149 is an integer.
+/// Returns max(1, ceil(top_p * total)) by the definition: top_p 2^149 is an integer.
 cpp_int exact_target(float top_p, const cpp_int& total) {
   const cpp_int product = cpp_int(std::ldexp(static_cast<double>(top_p), 149)) * total;
   const cpp_int unit = cpp_int(1) << 149;
@@ -88,7 +89,7 @@ TEST(MultiplyHigh, KeepsTheUpper128BitsOf192) {
   }
 }
 
-/// By the definition: of the two doubles around the value the nearer, of a tie the even one.
+/// Checks the definition: of the two doubles around the value, the nearer; in a tie, the even one.
 void expect_nearest(uint128_t value) {
   const double result = nearest_double(value);
   const cpp_int exact = any_length(value);
@@ -99,7 +100,7 @@ void expect_nearest(uint128_t value) {
   const double below = result == 0 ? 0 : std::nextafter(result, 0);
   const bool is_even = (std::bit_cast<std::uint64_t>(result) & 1U) == 0;
   for (const double other : {above, below}) {
-    if (other == result || other != std::floor(other)) continue;  // the value is one of them
+    if (other == result || other != std::floor(other)) continue;  // the value itself is one of them
     const cpp_int nearer = distance(result);
     const cpp_int farther = distance(other);
     ASSERT_TRUE(nearer < farther || (nearer == farther && is_even))
@@ -114,8 +115,8 @@ TEST(NearestDouble, RoundsOnceToNearestTiesToEven) {
   EXPECT_EQ(nearest_double(0), 0);
   EXPECT_EQ(nearest_double(~uint128_t{0}), 0x1p128);
   for (const uint128_t value : totals()) expect_nearest(value);
-  // 54 significant bits, the last one half a unit: ties, and what is next to them, wherever they
-  // lie in the two words.
+  // 54 significant bits, the last of which is half a unit: ties and their neighbours, at every
+  // position in the two words.
   std::mt19937_64 random(4);
   for (int shift = 0; shift <= 128 - 54; ++shift) {
     for (int i = 0; i < 64; ++i) {

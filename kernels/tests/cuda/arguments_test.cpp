@@ -1,5 +1,5 @@
-// What a call on the GPU refuses before anything is enqueued, and with which words: the field, what
-// it is, what is allowed. Nothing is written then.
+// The arguments that a call on the GPU rejects before it enqueues anything, and the messages: the
+// field, its value and the allowed range. Nothing is written then.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -13,7 +13,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// A valid call that gives every field; tests break one thing at a time.
+/// A valid call that gives every field; each test invalidates one thing.
 class Call {
  public:
   SampleRequest request;
@@ -26,7 +26,7 @@ class Call {
     execution = arrays_.execution(call_.rows, cuda::Path::best);
   }
 
-  /// The call must be refused with a message that holds all of `parts`, and write nothing.
+  /// Expects a rejection whose message contains all of `parts`, and no write.
   void expect_refused(const std::vector<std::string>& parts,
                       ErrorCode code = ErrorCode::invalid_argument) {
     const Error error = cuda::sample(request, result, execution);
@@ -114,7 +114,7 @@ TEST(CudaArguments, HostMemoryIsRefusedByTheNameOfItsField) {
     for (void* memory : host.blocks()) {
       Call call;
       field.set(call, memory);
-      // At the start: "logprob" is not to be found in "logprob_filtered".
+      // Compare the start, because "logprob" is also found in "logprob_filtered".
       const Error error = cuda::sample(call.request, call.result, call.execution);
       EXPECT_EQ(error.message.rfind(std::string(field.name) + " is ", 0), 0U) << error.message;
       call.expect_refused({field.name, "host memory", "allowed: "});
@@ -166,7 +166,7 @@ TEST(CudaArguments, ShapesAndTypes) {
   }
   Call many;
   many.request.logits.rows = 1 << 22;
-  // Lengths would be wrong too; without arrays the number of rows is what is left.
+  // Without arrays, whose lengths would be wrong too, only the number of rows is left.
   many.request.temperature = 1.0F;
   many.request.top_k = 0;
   many.request.top_p = 1.0F;
@@ -235,7 +235,7 @@ TEST(CudaArguments, APathThatIsNotThere) {
   Call unknown;
   unknown.execution.path = static_cast<cuda::Path>(7);
   unknown.expect_refused({"path is 7"});
-  if (cuda::is_available(cuda::Path::cluster)) return;  // every path that has a name is there
+  if (cuda::is_available(cuda::Path::cluster)) return;  // every named path is available
   Call cluster;
   cluster.execution.path = cuda::Path::cluster;
   cluster.expect_refused({"cluster", "9.0"}, ErrorCode::unsupported);

@@ -1,7 +1,7 @@
-// Arrays in device memory for tests: they come from host vectors and go back to them.
+// Arrays in device memory for tests: copied from host vectors and back to them.
 //
-// Guard bytes precede and follow every array that a kernel may write, the workspace too. An
-// array that is only read lies in a block of its own, so that compute-sanitizer sees a read beyond
+// Guard bytes precede and follow every array that a kernel may write, including the workspace. An
+// array that is only read has a block of its own, so that compute-sanitizer detects reads beyond
 // its end.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace fairdraw::suites {
 
-/// Throws where a call of the CUDA runtime failed: a test without its device must not pass.
+/// Throws if a call of the CUDA runtime failed, because a test without its device must not pass.
 inline void require(cudaError_t error, const char* call) {
   if (error == cudaSuccess) return;
   throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(error));
@@ -51,18 +51,18 @@ class DeviceBlock {
   std::size_t bytes_ = 0;
 };
 
-/// Where the arrays of a call are put (harness/inputs/owned_call.h); HostArrays is the same for the
-/// CPU.
+/// Places the arrays of a call (harness/inputs/owned_call.h) on the device; HostArrays does so for
+/// the CPU.
 class DeviceArrays {
  public:
-  /// A copy of `values`; null where there are none.
+  /// Returns a copy of `values`; null if it is empty.
   template <class T>
   const T* in(const std::vector<T>& values) {
     return reinterpret_cast<const T*>(place(values.data(), values.size() * sizeof(T), 0));
   }
 
-  /// A copy of `values` that a kernel may write. fetch() brings it back to `values`, which must
-  /// stay where it is until then.
+  /// Returns a copy of `values` that a kernel may write. fetch() copies it back to `values`, which
+  /// must stay in place until then.
   template <class T>
   T* out(std::vector<T>& values) {
     const std::size_t bytes = values.size() * sizeof(T);
@@ -73,7 +73,7 @@ class DeviceArrays {
     return reinterpret_cast<T*>(data);
   }
 
-  /// How to run a call over `rows` rows, with a workspace of exactly the size that is asked for.
+  /// Returns an execution for `rows` rows, with a workspace of exactly the required size.
   cuda::Execution execution(std::int64_t rows, cuda::Path path, void* stream = nullptr) {
     return execution_of(cuda::workspace_bytes(rows), path, stream);
   }
@@ -87,13 +87,13 @@ class DeviceArrays {
     return execution_of(cuda::workspace_bytes(request, logprobs), path, stream);
   }
 
-  /// With a workspace of `bytes` bytes.
+  /// Returns an execution with a workspace of `bytes` bytes.
   cuda::Execution execution_with(std::int64_t bytes, cuda::Path path, void* stream = nullptr) {
     return execution_of(bytes, path, stream);
   }
 
-  /// Waits for the device and copies all arrays that were given by out() back. Throws where a
-  /// kernel failed, or wrote outside of an array.
+  /// Waits for the device and copies all arrays from out() back. Throws if a kernel failed or wrote
+  /// outside an array.
   void fetch() {
     require(cudaDeviceSynchronize(), "a kernel");
     std::vector<std::uint8_t> guard(kGuard);
@@ -112,20 +112,21 @@ class DeviceArrays {
     }
   }
 
-  /// What run_operation and run_chain do once all arrays are in place, before the call itself.
+  /// Sets an action that run_operation and run_chain run after placing all arrays, before the call
+  /// itself.
   void when_ready(std::function<void()> action) { when_ready_ = std::move(action); }
   void ready() const {
     if (when_ready_) when_ready_();
   }
 
-  /// Forgets the arrays, keeps their memory for the next ones.
+  /// Forgets the arrays but keeps their memory for the next ones.
   void rewind() {
     next_ = 0;
     outputs_.clear();
   }
 
  private:
-  static constexpr std::size_t kGuard = 256;  // keeps the alignment of cudaMalloc
+  static constexpr std::size_t kGuard = 256;  // preserves the alignment of cudaMalloc
   static constexpr std::uint8_t kGuardByte = 0xa5;
 
   struct Output {
@@ -135,7 +136,7 @@ class DeviceArrays {
   };
 
   cuda::Execution execution_of(std::int64_t bytes, cuda::Path path, void* stream) {
-    // Not filled: a read of what no kernel wrote is for compute-sanitizer to find.
+    // Not filled, so that compute-sanitizer detects reads of memory that no kernel wrote.
     std::uint8_t* data = place(nullptr, static_cast<std::size_t>(bytes), kGuard);
     if (data != nullptr) outputs_.push_back({data, static_cast<std::size_t>(bytes), nullptr});
     return {stream, data, bytes, path};
@@ -155,8 +156,8 @@ class DeviceArrays {
     if (source != nullptr) {
       require(cudaMemcpy(data, source, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
     }
-    // A copy from pageable memory may still be on its way when cudaMemcpy returns, and streams that
-    // do not wait for the default one would not see it.
+    // A copy from pageable memory may still be in flight when cudaMemcpy returns, and streams that
+    // do not wait for the default stream would not see it.
     require(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
     return data;
   }
@@ -167,7 +168,7 @@ class DeviceArrays {
   std::size_t next_ = 0;
 };
 
-/// The paths that this machine runs.
+/// Returns the paths that this machine supports.
 inline std::vector<cuda::Path> available_paths() {
   std::vector<cuda::Path> paths;
   for (const cuda::Path path : {cuda::Path::cluster, cuda::Path::block}) {
@@ -178,7 +179,7 @@ inline std::vector<cuda::Path> available_paths() {
 
 }  // namespace fairdraw::suites
 
-/// First line of a test that needs a GPU.
+/// Must be the first line of a test that needs a GPU.
 #define FAIRDRAW_SKIP_WITHOUT_GPU()                                                     \
   if (!::fairdraw::cuda::is_available()) {                                              \
     GTEST_SKIP() << "not run without a GPU: " << ::fairdraw::cuda::why_not_available(); \

@@ -1,5 +1,5 @@
-// Runs everywhere: on the GPU, or why not. Where there is none, this is the test that counts the
-// reason, and that every call gives it as its error.
+// Runs everywhere and expects a GPU or a reason. Without a GPU, this test checks the reason, and
+// that every call returns it as its error.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -19,13 +19,12 @@ TEST(CudaAvailability, ThereIsAGpuOrAReason) {
     std::printf("path %s: %s\n", cuda::to_string(path),
                 reason.empty() ? "available" : reason.c_str());
   }
-  // What the best path means is one of the others.
+  // The best path is one of the two others.
   EXPECT_EQ(cuda::is_available(),
             cuda::is_available(cuda::Path::cluster) || cuda::is_available(cuda::Path::block));
 }
 
-/// The error must be that there is no GPU, with the reason, or that the memory is of the wrong
-/// kind.
+/// Expects an error: without a GPU that reason, otherwise the wrong kind of memory.
 void expect_refused(const Error& error, const std::string& what) {
   ASSERT_TRUE(error) << what;
   if (cuda::is_available()) {

@@ -1,5 +1,5 @@
-// What a call on the GPU promises besides its results: batches of any size, rows far apart, one bad
-// row that disturbs no other, the same bits every time.
+// Promises of a call on the GPU besides its results: batches of any size, rows far apart, one
+// invalid row that affects no other, the same bits every time.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -79,7 +79,7 @@ TEST(CudaContract, OutputsOfNoRowAreOutOfRange) {
 
 TEST(CudaContract, LargestBatchMatchesCpu) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
-  for (const std::uint64_t number : {30U, 31U, 32U}) {  // one a dtype
+  for (const std::uint64_t number : {30U, 31U, 32U}) {  // one per dtype
     const std::int64_t vocab = number == 30 ? 7 : 130;
     if (is_reduced() && vocab > 100) continue;
     const std::int64_t rows = number == 30 && !is_reduced() ? (1 << 22) - 1 : 70'000;
@@ -124,7 +124,7 @@ TEST(CudaContract, ManyOutputsOfOneRowAndManySamplesEqualTheCpus) {
 
 constexpr std::uint16_t kOne = 0x3f80;  // 1.0 as bfloat16
 
-/// Room on the device, or a reason to skip.
+/// Returns a reason to skip unless the device has enough free memory.
 std::string why_no_room(std::size_t bytes) {
   std::size_t free_bytes = 0;
   std::size_t all = 0;
@@ -135,7 +135,7 @@ std::string why_no_room(std::size_t bytes) {
          std::to_string(free_bytes >> 20) + " are free";
 }
 
-/// A row of zeros with a 1 at `place`.
+/// Writes a row of zeros with a 1 at `place`.
 void write_row(const DeviceBlock& memory, std::size_t first, std::size_t vocab, std::size_t place) {
   require(cudaMemset(memory.data() + 2 * first, 0, 2 * vocab), "cudaMemset");
   require(cudaMemcpy(memory.data() + 2 * (first + place), &kOne, 2, cudaMemcpyHostToDevice),
@@ -174,7 +174,7 @@ TEST(CudaContract, MatricesOfMoreThanTwoToTheThirtyTwoValuesAreReadAndWritten) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   if (is_reduced()) GTEST_SKIP() << "reduced: compute-sanitizer has no room for 26 GB";
   constexpr std::size_t kRows = 65536;
-  constexpr std::size_t kVocab = 65600;  // times rows: 2^32 and 4194304 more
+  constexpr std::size_t kVocab = 65600;  // times rows: 2^32 + 4194304
   constexpr std::size_t kValues = kRows * kVocab;
   static_assert(kValues > std::size_t{1} << 32);
   if (const std::string reason = why_no_room(6 * kValues); !reason.empty()) {
@@ -204,7 +204,7 @@ TEST(CudaContract, MatricesOfMoreThanTwoToTheThirtyTwoValuesAreReadAndWritten) {
     std::vector<std::int32_t> expected(kRows, 0);
     for (const std::size_t row : rows) expected[row] = static_cast<std::int32_t>(row % kVocab);
     EXPECT_EQ(tokens, expected) << cuda::to_string(path);
-    // Both matrices hold one token a row: probability 1, and a logit of 1 among -inf.
+    // Both matrices hold one token per row: probability 1, and a logit of 1 among -inf.
     std::vector<float> row_of_probs(kVocab);
     std::vector<std::uint16_t> row_of_logits(kVocab);
     for (const std::size_t row : rows) {
@@ -228,7 +228,7 @@ TEST(CudaContract, MatricesOfMoreThanTwoToTheThirtyTwoValuesAreReadAndWritten) {
 // --- One row and the others
 // ------------------------------------------------------------------------
 
-/// Rows that all have a token, each with parameters of its own.
+/// Returns valid rows that all have a token, each with its own parameters.
 OwnedCall good_call(std::int64_t vocab) {
   constexpr std::int64_t kRows = 7;
   OwnedCall call;
@@ -256,7 +256,7 @@ struct Mutated {
   std::function<void(OwnedCall&, std::int64_t)> mutation;
 };
 
-/// Every kind of failure of one row.
+/// Returns every kind of failure of one row.
 std::vector<Mutated> all_mutated() {
   static constexpr float kInf = std::numeric_limits<float>::infinity();
   static constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -303,7 +303,7 @@ TEST(CudaContract, OneBadRowFailsAloneWithItsOwnStatus) {
             EXPECT_EQ(got.statuses[bad], mutated.status) << cuda::to_string(path);
             EXPECT_EQ(got.tokens[bad], -1) << to_string(mutated.status);
             expect_same(call, on_the_cpu(call), got, to_string(mutated.status));
-            // The others are as they were without it.
+            // The other rows are the same as without the failure.
             for (std::size_t row = 0; row < before.tokens.size(); ++row) {
               if (row == bad) continue;
               EXPECT_EQ(got.tokens[row], before.tokens[row]) << to_string(mutated.status);
@@ -361,7 +361,7 @@ TEST(CudaContract, AHundredCallsGiveTheSameBits) {
       ASSERT_EQ(again.support_size, first.support_size);
       ASSERT_EQ(again.mask, first.mask);
       ASSERT_TRUE(same_floats(again.probs, first.probs));
-      // To the bit too, though the CPU's may differ in the last one.
+      // Equal to the bit, although the CPU's may differ in the last bit.
       ASSERT_TRUE(same_floats(again.logprob, first.logprob));
       ASSERT_TRUE(same_floats(again.logprob_filtered, first.logprob_filtered));
     }

@@ -1,5 +1,5 @@
-// Calls whose arrays lie on the host, run on the GPU: its views with the arrays in device memory,
-// and what was written there back to where it belongs.
+// Runs on the GPU of calls whose arrays are on the host: views with the arrays in device memory,
+// and copies of the results back to the host.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace fairdraw::suites {
 
 class DeviceCopies {
  public:
-  /// A copy of what is only read.
+  /// Returns a copy of an array that is only read.
   template <class T>
   View<const T> in(const View<const T>& view) {
     if (!view.given()) return {};
@@ -33,7 +33,7 @@ class DeviceCopies {
     return {in(View(lists.data, lists.size)).data, lists.size, in(lists.begins), in(lists.lengths)};
   }
 
-  /// Of rows with so many columns.
+  /// Copies the processing of rows with `columns` columns.
   LogitsProcessing in(const LogitsProcessing& processing, std::int64_t columns) {
     LogitsProcessing copied = processing;
     copied.repetition_penalty = in(processing.repetition_penalty);
@@ -55,7 +55,7 @@ class DeviceCopies {
     return copied;
   }
 
-  /// A copy of what may be written; fetch() brings it back.
+  /// Returns a copy of an array that may be written; fetch() copies it back.
   template <class T>
   View<T> out(const View<T>& view) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -66,7 +66,7 @@ class DeviceCopies {
     return {reinterpret_cast<T*>(arrays_.out(outputs_.back().bytes)), view.size};
   }
 
-  /// Waits for the device. Throws where a kernel failed, or wrote outside of an array.
+  /// Waits for the device. Throws if a kernel failed or wrote outside an array.
   void fetch() {
     arrays_.fetch();
     for (const Output& output : outputs_) {
@@ -74,13 +74,13 @@ class DeviceCopies {
     }
   }
 
-  /// Forgets the arrays, keeps their memory for the next ones.
+  /// Forgets the arrays but keeps their memory for the next ones.
   void rewind() {
     arrays_.rewind();
     outputs_.clear();
   }
 
-  /// For what is neither: rows, workspaces.
+  /// Returns the arrays for everything else: rows, workspaces.
   DeviceArrays& arrays() { return arrays_; }
 
  private:
@@ -90,7 +90,7 @@ class DeviceCopies {
   };
 
   DeviceArrays arrays_;
-  std::deque<Output> outputs_;  // addresses of their bytes stay
+  std::deque<Output> outputs_;  // a deque, so that the addresses of the bytes stay valid
 };
 
 }  // namespace fairdraw::suites

@@ -1,5 +1,5 @@
-// `sample` on the GPU against the CPU path, which is judged by the integer model: every result of
-// every kind of call, bit for bit, on every path through the kernels.
+// `sample` on the GPU against the CPU path, which the integer model judges: every result of every
+// kind of call, bit for bit, on every path through the kernels.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,10 +20,10 @@ namespace {
 
 constexpr std::size_t kMaxReported = 20;
 
-/// Statuses of outputs over a test: what never occurred was not compared.
+/// Counts of outputs' statuses over a test, because a status that never occurred was not compared.
 using StatusCounts = std::array<std::int64_t, kRowStatuses>;
 
-/// Results that a call asks for: each set takes another path through the kernels.
+/// Returns sets of requested results; each set takes another path through the kernels.
 std::vector<CallResults> wanted_sets(std::uint64_t number) {
   std::vector<CallResults> sets = {kEverything, kTokensAndStatuses};
   const std::uint64_t bits = number * 0x9e3779b97f4a7c15 >> 59;  // five bits, in another order
@@ -81,15 +81,15 @@ TEST(CudaDifferential, SmallVocabulariesMatchCpu) {
   if (is_reduced()) return;
   for (std::size_t status = 0; status < statuses.size(); ++status) {
     const auto name = static_cast<RowStatus>(status);
-    // Logits are never negative probabilities: the operations from probabilities have those. What
-    // is wrong with histories, biases and drafts has tests of its own.
+    // Logits are never negative probabilities; the operations from probabilities have that status.
+    // Other tests cover invalid histories, biases and drafts.
     if (name == RowStatus::negative_probability || name > RowStatus::index_out_of_range) continue;
     EXPECT_GT(statuses[status], 0) << to_string(name) << " never occurred";
   }
 }
 
-/// Around a warp, a vector of any dtype, a step of a warp or block, and what a block or a cluster
-/// of blocks holds at once.
+/// Returns sizes around a warp, a vector of any dtype, a step of a warp or block, and the capacity
+/// of a block or a cluster of blocks.
 std::vector<std::int64_t> edge_sizes() {
   std::set<std::int64_t> sizes = {1, 2, 3, 5, 7, 8, 32000, 50304, 128256, 151936};
   for (std::int64_t power = 16; power <= 8192; power *= 2) {
@@ -115,7 +115,8 @@ TEST(CudaDifferential, SizesAroundEveryGranularityMatchCpu) {
     const int calls = is_reduced() ? 1 : 6;  // each dtype twice
     for (int i = 0; i < calls; ++i) {
       ++number;
-      // The number of rows decides how many blocks of threads share one. Not too many values.
+      // The number of rows determines how many blocks of threads share a row. Few values, to save
+      // time.
       const std::int64_t most = is_reduced() ? 5 : 6000000 / vocab;
       const std::array<std::int64_t, 6> batches = {1, 70, 5, 300, 2, 20};
       const std::int64_t rows =
@@ -163,7 +164,7 @@ TEST(CudaDifferential, LargestVocabularyMatchesCpu) {
     const std::uint64_t number = 6000000 + i;
     compare_call(number, random_call(number, is_reduced() ? 2 : 16, kMaxVocab), arrays, statuses);
   }
-  if (!is_reduced()) expect_mostly_ok(statuses);  // two rows may both be bad ones
+  if (!is_reduced()) expect_mostly_ok(statuses);  // two rows may both be invalid
 }
 
 TEST(CudaDifferential, StrideAndAddressChangeNothingInAnyDtype) {
@@ -173,7 +174,7 @@ TEST(CudaDifferential, StrideAndAddressChangeNothingInAnyDtype) {
   std::vector<std::int64_t> vocabs = {1003, 33001};
   if (is_reduced()) vocabs.pop_back();
   for (const std::int64_t vocab : vocabs) {
-    for (std::uint64_t number = 7000000; number < 7000003; ++number) {  // one a dtype
+    for (std::uint64_t number = 7000000; number < 7000003; ++number) {  // one per dtype
       const OwnedCall base = random_call(number, 9, vocab);
       const std::size_t size = base.dtype == DType::float32 ? 4 : 2;
       for (std::size_t shift = 0; shift < (is_reduced() ? 4U : 33U); ++shift) {

@@ -1,9 +1,9 @@
-// Rows filtered by min_p, top_k and top_p through their tiles on the GPU: survivors, their weight
-// and the token equal to those of a stable sort by the definitions (common/tile_weights.h,
-// common/proposals.h), on every spread; by a word, and by a seed.
+// Rows filtered by min_p, top_k and top_p through their tiles on the GPU. Survivors, their weight
+// and the token equal those of a stable sort by the definitions (common/tile_weights.h,
+// common/proposals.h), on every spread; drawn by a word, and by a seed.
 //
-// What this cannot see: an error in the index of a tile by which both sides are wrong. That is
-// compared in tile_index_test.cpp.
+// Cannot see: an error in the index of a tile that both sides share. tile_index_test.cpp compares
+// the index.
 #include "cuda/tiles/filter_tiles.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ std::string describe(const Filters& filters) {
          (filters.filter_order == FilterOrder::joint ? ", joint" : "");
 }
 
-/// A row's survivors, as the sort finds them.
+/// A row's survivors, found by the sort.
 struct Survivors {
   RowStatus status = RowStatus::ok;
   std::int32_t greedy_token = -1;
@@ -102,10 +102,10 @@ struct Survivors {
     note(row, order, kept);
   }
 
-  /// The first survivor whose inclusive prefix passes R.
+  /// Returns the first survivor whose inclusive prefix exceeds R.
   std::int32_t token_for(std::uint64_t word) const { return token_of(ids, total, word); }
 
-  /// Returns the token that a seed draws. A proposal is accepted where it survives.
+  /// Returns the token that a seed draws. A proposal is accepted if it survives.
   std::int32_t token_for(const DrawWords& words) const {
     if (!by_proposals) return token_for(words.of_attempt(0));
     uint128_t all = 0;
@@ -192,8 +192,8 @@ struct Survivors {
   }
 };
 
-/// Whether the survivors of `record` are exactly the expected ones. What a threshold says of tokens
-/// is compared, not the threshold: any float between two logits says the same.
+/// Expects that the survivors of `record` are exactly the expected ones. Compares the kept tokens,
+/// not the threshold, because any float between two logits keeps the same tokens.
 void expect_same_support(const RandomTileRow& row, const Survivors& expected,
                          const cuda::RowRecord& record, const std::string& context) {
   std::vector<std::size_t> ids;
@@ -211,12 +211,12 @@ void expect_same_support(const RandomTileRow& row, const Survivors& expected,
 
 class FilterTilesRows {
  public:
-  /// Runs one row with each of the words on one spread, and with seeds that follow from them, and
+  /// Runs one row on one spread with each of the words, and with seeds derived from them, and
   /// compares.
   void compare(const RandomTileRow& row, const Filters& filters, const Survivors& expected,
                const std::vector<std::uint64_t>& words, const cuda::TileSpread& spread) {
     for (const std::uint64_t word : words) {
-      // Without records the cut is not worked out: another path.
+      // Without records the kernel does not compute the cut, which is another path.
       for (const bool with_record : {true, false}) {
         for (const bool by_seed : {false, true}) {
           compare(row, filters, expected, word, by_seed, spread, with_record);
@@ -310,7 +310,7 @@ TEST(CudaFilterTiles, SurvivorsAndTokensAreThoseOfTheSortOnEverySpread) {
   }
 }
 
-/// Logits of `levels` values, so that most are tied.
+/// Returns logits of `levels` values, so that most are tied.
 std::vector<float> tied_logits(std::int64_t vocab, std::size_t levels) {
   std::vector<float> logits(static_cast<std::size_t>(vocab));
   for (std::size_t i = 0; i < logits.size(); ++i) {
@@ -338,7 +338,7 @@ TEST(CudaFilterTiles, TiesThatNoListHolds) {
   }
 }
 
-/// Rows that no list of candidates holds, by name.
+/// Returns rows that no list of candidates can hold, by name.
 std::vector<float> wide_logits(const std::string& kind, std::int64_t vocab) {
   harness::Dice dice(77);
   std::vector<float> logits(static_cast<std::size_t>(vocab));
@@ -394,7 +394,7 @@ TEST(CudaFilterTiles, RowsWhoseSurvivorsNoListHolds) {
   compare("flat", kMaxVocab, {500000, 0.5F, TieRule::lowest_id});
 }
 
-/// A row of probabilities, which are `scale` where a logit is 0.
+/// Returns a row of probabilities that are `scale` where a logit is 0.
 RandomTileRow probs_row_of(std::vector<float> logits, float scale) {
   for (float& x : logits) x = std::exp(x) * scale;
   RandomTileRow row = tile_row_of(std::move(logits), 1.0F);
@@ -402,10 +402,10 @@ RandomTileRow probs_row_of(std::vector<float> logits, float scale) {
   return row;
 }
 
-/// Nuclei whose threshold a sample of the row knows less well than a list has room for. With one or
-/// two blocks a bin holds up to 1500 of these values, one deviation of what is sampled is up to a
-/// bin, and the list has room for 2814: it takes a part of the bracket, and for some of these rows
-/// the threshold is in another.
+/// Nuclei whose threshold a sample locates less precisely than a list's capacity requires. With one
+/// or two blocks a bin holds up to 1500 of these values, one standard deviation of the sample is up
+/// to a bin, and the list has room for 2814 values. So it takes a part of the bracket, and for some
+/// of these rows the threshold is in another part.
 TEST(CudaFilterTiles, NucleiOfWhichAListHoldsAPart) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   FilterTilesRows rows;
@@ -426,8 +426,9 @@ TEST(CudaFilterTiles, NucleiOfWhichAListHoldsAPart) {
   }
 }
 
-/// Logits of which `raised` lie far above the rest, which weighs less than 2^-30 of the largest: in
-/// few tiles or in all, with so many distances to the largest, in octaves of at most 12.
+/// Returns logits of which `raised` lie far above the rest, which weighs less than 2^-30 of the
+/// largest. The raised ones are in few tiles (`crowded`) or in all, at up to `distances` distances
+/// below the largest, of at most 12 octaves.
 std::vector<float> raised_logits(std::int64_t vocab, std::int64_t raised, bool crowded,
                                  std::uint64_t distances, harness::Dice& dice) {
   std::vector<float> logits(static_cast<std::size_t>(vocab));
@@ -442,8 +443,8 @@ std::vector<float> raised_logits(std::int64_t vocab, std::int64_t raised, bool c
   return logits;
 }
 
-/// Rows whose nucleus is a few hundred tokens: lists that one warp ends, and longer ones up to
-/// those that have no room; more ties than are ranked; in one tile and in all; of logits and of
+/// Rows whose nucleus is a few hundred tokens: lists that one warp finishes, longer ones, and lists
+/// above capacity; more ties than are ranked; in one tile and in all tiles; logits and
 /// probabilities.
 TEST(CudaFilterTiles, SmallNucleiOfEveryLength) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
@@ -468,7 +469,7 @@ TEST(CudaFilterTiles, SmallNucleiOfEveryLength) {
   }
 }
 
-/// Rows of k and of p that lists hold, of each length of list, and the first and last words.
+/// Rows whose k or p gives every length of list, with the first and the last words.
 TEST(CudaFilterTiles, ListsOfEveryLengthAndTheFirstAndLastWords) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   FilterTilesRows rows;
@@ -490,8 +491,8 @@ TEST(CudaFilterTiles, ListsOfEveryLengthAndTheFirstAndLastWords) {
   }
 }
 
-/// Lists where candidates crowd in a few tiles, where groups' keys are coarse beside the row's
-/// spread, and where ids decide among ties: all shorter than a list can be.
+/// Lists whose candidates crowd in a few tiles, whose groups' keys are coarse relative to the row's
+/// spread, or whose ties are decided by ids: all shorter than the capacity.
 TEST(CudaFilterTiles, ListsOfCrowdedRowsOfRowsFarFromZeroAndOfTies) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::size_t kVocab = 50257;
@@ -508,7 +509,7 @@ TEST(CudaFilterTiles, ListsOfCrowdedRowsOfRowsFarFromZeroAndOfTies) {
     const auto value = static_cast<float>(2 * dice.bell());
     above[i] = 300.0F + value;
     below[i] = -300.0F + value;
-    tied[i] = std::floor(4 * value) / 4;  // a dozen or more of each of the largest values
+    tied[i] = std::floor(4 * value) / 4;  // at least a dozen of each of the largest values
   }
   for (const std::vector<float>& logits : {crowded, above, below, tied}) {
     const RandomTileRow row = tile_row_of(logits, 1.0F);
@@ -522,7 +523,7 @@ TEST(CudaFilterTiles, ListsOfCrowdedRowsOfRowsFarFromZeroAndOfTies) {
   }
 }
 
-/// Rows of more than 640 tiles: larger groups, of every dtype, by vectors and by values.
+/// Rows of more than 640 tiles, which have larger groups; every dtype, by vectors and by values.
 TEST(CudaFilterTiles, ListsOfLongRows) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   FilterTilesRows rows;
@@ -537,7 +538,8 @@ TEST(CudaFilterTiles, ListsOfLongRows) {
   }
 }
 
-/// A batch with rows that fail, are greedy, are inactive: each row as alone, by seeds of its own.
+/// A batch with failing, greedy and inactive rows: each row gives the same as alone, with its own
+/// seeds.
 TEST(CudaFilterTiles, RowsOfABatchDoNotTouchOneAnother) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::size_t kRows = 7;

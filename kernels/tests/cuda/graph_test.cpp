@@ -1,9 +1,9 @@
 // Calls on streams: captured in CUDA graphs, replayed with other seeds and parameters, on two
 // streams at once, without a synchronisation and without an allocation.
 //
-// Streams are captured in the global mode, where CUDA refuses every call that could wait or
-// allocate, and before any call outside of a capture has loaded the kernels: a program's first call
-// may be the one that it captures.
+// Streams are captured in the global mode, in which CUDA rejects every call that could wait or
+// allocate. They are captured before any other call has loaded the kernels, because a program may
+// capture its first call.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -36,7 +36,7 @@ OwnedCall call_of_arrays(std::uint64_t number, std::int64_t rows, std::int64_t v
   return call;
 }
 
-/// Other values in the same arrays on the device.
+/// Overwrites arrays on the device with other values.
 template <class T>
 void overwrite(const PerRequest<T>& parameter, const std::vector<T>& values) {
   require(cudaMemcpy(const_cast<T*>(parameter.values.data), values.data(),
@@ -100,7 +100,8 @@ TEST(CudaGraph, AReplayReadsSeedsOffsetsAndParametersAnew) {
         if (got.tokens != tokens_before) ++replays_with_new_tokens;
         tokens_before = got.tokens;
       }
-      // Were nothing read again, the CPU's tokens would still have to differ from replay to replay.
+      // The CPU's tokens must differ between replays, so that a replay that reads nothing again is
+      // noticed.
       EXPECT_GT(replays_with_new_tokens, 3);
     }
   }
@@ -177,7 +178,7 @@ TEST(CudaStreams, AThousandCallsTakeNoMemory) {
         const Error error = cuda::sample(request, result, execution);
         ASSERT_FALSE(error) << error.message;
       };
-      run();  // the first one loads the kernels
+      run();  // the first call loads the kernels
       require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
       std::size_t free_before = 0;
       std::size_t free_after = 0;
@@ -212,7 +213,7 @@ TEST(CudaStreams, TwoStreamsAtOnceDoNotDisturbEachOther) {
     }
   };
   for (const cuda::Path path : available_paths()) {
-    // The second stream runs every path while the first one does.
+    // The second stream runs every path while the first stream runs its own.
     for (const cuda::Path other : available_paths()) {
       Side a(15, path);
       Side b(18, other);

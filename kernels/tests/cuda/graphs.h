@@ -24,7 +24,7 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// What was captured on a stream between begin() and end().
+/// A graph of the work captured on a stream between begin() and end().
 class Graph {
  public:
   Graph() = default;
@@ -46,7 +46,7 @@ class Graph {
   void launch(const Stream& stream) const {
     require(cudaGraphLaunch(executable_, stream.get()), "cudaGraphLaunch");
   }
-  /// Kernels and memory sets, and nothing that allocates, waits or calls the host.
+  /// Expects only kernels and memory sets: nothing that allocates, waits or calls the host.
   void expect_device_work_only(const std::string& what) const {
     std::size_t count = 0;
     require(cudaGraphGetNodes(graph_, nullptr, &count), "cudaGraphGetNodes");

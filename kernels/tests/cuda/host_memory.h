@@ -1,4 +1,4 @@
-// Host memory in the place of a field's device memory, which a call has to refuse.
+// Host memory in place of a field's device memory, which a call must reject.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,7 +11,7 @@
 
 namespace fairdraw::suites {
 
-/// Host memory of both kinds, large enough for every array of a Call.
+/// Pageable and page-locked host memory, large enough for every array of a Call.
 class HostMemory {
  public:
   HostMemory() : pageable_(kBytes) {
@@ -29,7 +29,7 @@ class HostMemory {
   void* page_locked_ = nullptr;
 };
 
-/// Puts `memory` where a field has its pointer.
+/// Replaces the pointer of a field by `memory`.
 template <class T>
 void replace(T*& pointer, void* memory) {
   pointer = static_cast<T*>(memory);

@@ -1,6 +1,6 @@
-// Reports of log-probabilities on the GPU against the CPU's, which are judged by the reference:
-// ids, ranks and statuses equal, values within one unit in the last place; of drawn and of given
-// tokens, in every mode, with processing and without, on every path through the kernels.
+// Reports of log-probabilities on the GPU against the CPU's, which the reference judges. Ids, ranks
+// and statuses are equal, values within one unit in the last place: for drawn and given tokens, in
+// every mode, with and without processing, on every path through the kernels.
 #include "fairdraw/log_probabilities.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// What a call asks for, and what it gets, pre-filled with a sentinel pattern.
+/// The requested reports of a call and their results, pre-filled with a sentinel pattern.
 struct Reports {
   LogprobsMode mode = LogprobsMode::raw_logprobs;
   RankRule rank_rule = RankRule::position;
@@ -31,7 +31,7 @@ struct Reports {
   std::vector<float> values, top_values, all;
   std::vector<RowStatus> statuses;
 
-  /// By number, so that every mix of results occurs.
+  /// Chooses the reports by number, so that every mix of results occurs.
   Reports(const OwnedCall& call, std::uint64_t number) {
     std::mt19937_64 random(number);
     mode = static_cast<LogprobsMode>(number % 4);
@@ -79,7 +79,7 @@ struct Reports {
   }
 };
 
-/// One unit in the last place apart at most, -inf equal to itself alone.
+/// Returns whether values differ by at most one unit in the last place; -inf equals only itself.
 bool values_agree(float a, float b) {
   if (std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b)) return true;
   if (!std::isfinite(a) || !std::isfinite(b)) return false;
@@ -135,7 +135,7 @@ class Comparison {
     }
   }
 
-  /// Of tokens that the caller gives: those of other rows, some that no row has.
+  /// Compares reports of given tokens: tokens of other rows, and a few invalid ones.
   void compare_given(std::uint64_t number, const OwnedCall& call) {
     Reports expected(call, number);
     std::mt19937_64 random(~number);
@@ -206,7 +206,7 @@ TEST(CudaLogProbabilities, OfDrawnTokensEqualTheCpus) {
   EXPECT_GT(comparison.failed, 0);
 }
 
-/// process_logits: rows and statuses of a call, in place where that is allowed.
+/// Results of process_logits: rows and statuses of a call, in place where that is allowed.
 struct ProcessedRows {
   std::vector<float> rows;
   std::vector<RowStatus> statuses;
@@ -220,7 +220,7 @@ struct ProcessedRows {
   ProcessLogitsResult result_in(const OwnedCall& call, Arrays& arrays) {
     return {{arrays.out(rows), call.rows, stride}, {arrays.out(statuses), call.rows}};
   }
-  /// Whether the bits are the same.
+  /// Returns whether the bits are the same.
   bool operator==(const ProcessedRows& other) const {
     return statuses == other.statuses &&
            std::equal(rows.begin(), rows.end(), other.rows.begin(), [](float a, float b) {
@@ -262,7 +262,7 @@ TEST(CudaLogProbabilities, ProcessedRowsHaveTheCpusBits) {
 
 TEST(CudaLogProbabilities, ArgumentsAreNamed) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
-  std::uint64_t number = 0;  // of a report that has ranks
+  std::uint64_t number = 0;  // number of a report that has ranks
   const auto call_with = [](std::uint64_t n) { return random_call(n, 4, 50); };
   while (Reports(call_with(number), number).ranks.empty()) ++number;
   const OwnedCall call = call_with(number);
@@ -285,7 +285,7 @@ TEST(CudaLogProbabilities, ArgumentsAreNamed) {
   result.logprobs.top_n = kLargestTopN + 1;
   refused(result, execution, "logprobs.top_n is 129");
   cuda::Execution small = execution;
-  small.workspace_bytes = cuda::workspace_bytes(request);  // of a call that reports nothing
+  small.workspace_bytes = cuda::workspace_bytes(request);  // the size for a call without reports
   refused(valid, small, "workspace");
   ASSERT_FALSE(cuda::sample(request, valid, execution));
   const Error error = cuda::log_probabilities(request, {host.data(), valid.tokens.size},

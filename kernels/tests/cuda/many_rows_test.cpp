@@ -1,10 +1,11 @@
-// Tokens, masks, support sizes and statuses of CPU and GPU on very many rows, every one of them
-// rebuilt by the harness's generators, with parameters and a seed of its own.
+// Tokens, masks, support sizes and statuses of CPU and GPU on very many rows. The harness's
+// generators create every row, with its own parameters and seed.
 //
-// FAIRDRAW_DIFFERENTIAL_ROWS: rows of small vocabularies; half of them have 128 tokens or more.
-// FAIRDRAW_DIFFERENTIAL_WIDE_ROWS: rows of the vocabularies of engines.
-// FAIRDRAW_DIFFERENTIAL_CALL: run this call alone. Reports name it: a row is a pure function of
-// its call and its place in it.
+// FAIRDRAW_DIFFERENTIAL_ROWS: number of rows with small vocabularies; half have at least 128
+// tokens. FAIRDRAW_DIFFERENTIAL_WIDE_ROWS: number of rows with the vocabularies of engines.
+//
+// FAIRDRAW_DIFFERENTIAL_CALL: run only this call. Reports name it: a row is a pure function of its
+// call and its position in the call.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -30,17 +31,17 @@ using harness::Dice;
 
 constexpr std::size_t kMaxReported = 20;
 
-/// The choices of one row, or of a call as its row 0.
+/// Returns the random choices for one row, or for a call as its row 0.
 Dice dice_of(std::uint64_t stream, std::uint64_t call, std::uint64_t row) {
   return Dice(harness::CounterRandom::of(stream, call, row).word(0));
 }
 
-/// What the two tests differ in.
+/// The parameters of one of the two tests.
 struct Rows {
   const char* name;
-  std::uint64_t stream;  ///< of random words, beyond the families' own
+  std::uint64_t stream;  ///< of random words, beyond those of the families
   std::int64_t (*rows)(std::uint64_t call);
-  std::int64_t (*vocab)(std::uint64_t call, Dice& dice);  ///< of all rows of a call
+  std::int64_t (*vocab)(std::uint64_t call, Dice& dice);  ///< the vocabulary of all rows of a call
 };
 
 const Rows kSmall{"ManyRows", 1001, [](std::uint64_t) { return std::int64_t{16384}; },
@@ -49,7 +50,7 @@ const Rows kSmall{"ManyRows", 1001, [](std::uint64_t) { return std::int64_t{1638
                         call % 2 == 0 ? 1 + dice.below(127) : 128 + dice.below(385);
                     return static_cast<std::int64_t>(vocab);
                   }};
-/// The number of rows decides how many blocks of threads share one.
+/// The number of rows determines how many blocks of threads share a row.
 const Rows kWide{
     "WideRows", 1002,
     [](std::uint64_t call) { return std::array<std::int64_t, 4>{64, 1, 256, 8}[call / 3 % 4]; },
@@ -61,7 +62,7 @@ void make_row(const Rows& rows, std::uint64_t number, OwnedCall& call, std::int6
   Dice dice = dice_of(rows.stream, number, static_cast<std::uint64_t>(row) + 1);
   std::vector<float> logits = harness::random_logits(dice, call.vocab, call.dtype);
   call.set_parameters(row, harness::random_parameters(dice, logits, {.dense = true}));
-  call.set_row(row, logits.data());  // which the parameters may have changed
+  call.set_row(row, logits.data());  // the parameters may have changed the logits
   call.seed.set(row) = harness::random_seed(dice);
   call.offset.set(row) = dice.once_in(2) ? harness::random_seed(dice) : dice.below(100);
   if (!call.allowed.empty()) {
@@ -71,13 +72,13 @@ void make_row(const Rows& rows, std::uint64_t number, OwnedCall& call, std::int6
   if (!call.active.empty() && dice.once_in(8)) call.active[static_cast<std::size_t>(row)] = 0;
 }
 
-/// Call `number` with its first `row_count` rows.
+/// Returns call `number` with its first `row_count` rows.
 OwnedCall make_call(const Rows& rows, std::uint64_t number, std::int64_t row_count) {
   Dice dice = dice_of(rows.stream, number, 0);
   const std::int64_t vocab = rows.vocab(number, dice);
   OwnedCall call;
   const auto dtype = static_cast<DType>(dice.below(3));
-  // None in half of the calls.
+  // No gap and no shift in half of the calls.
   const std::int64_t gap = std::max<std::int64_t>(0, dice.between(-20, 19));
   const auto shift = static_cast<std::size_t>(std::max<std::int64_t>(0, dice.between(-64, 63)));
   call.allocate(dtype, row_count, vocab, vocab + gap, shift);
@@ -101,15 +102,15 @@ std::uint64_t from_environment(const char* variable, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-/// What a test has compared, and what it found.
+/// The calls that a test compared, and the differences it found.
 class Comparison {
  public:
   explicit Comparison(const Rows& rows) : rows_(rows) {}
 
   void run(std::uint64_t number, std::int64_t row_count) {
     const OwnedCall call = make_call(rows_, number, row_count);
-    // A second run of the fused kind, which writes nothing but tokens and statuses. Log-
-    // probabilities and probabilities are for the smaller tests.
+    // A second run of the fused kind, which writes only tokens and statuses. The smaller tests
+    // cover log-probabilities and probabilities.
     constexpr CallResults kMasks{true, true, false, true, false};
     std::vector<Run> runs;
     for (const cuda::Path path : available_paths()) {
@@ -128,7 +129,7 @@ class Comparison {
       const Error error = cuda::sample(request, run.result, run.execution);
       ASSERT_FALSE(error) << "call " << number << ": " << error.message;
     }
-    // The GPU works on them meanwhile.
+    // The CPU computes the same while the GPU runs.
     SampleOutputs expected(call, kMasks);
     HostArrays host;
     const Error refused = sample(request_in(call, host), result_in(call, expected, host));
@@ -197,15 +198,15 @@ void compare_rows(const Rows& rows, std::int64_t wanted) {
   if (only != kNone) {
     comparison.run(only, rows.rows(only));
   } else {
-    // Whole pairs of calls, one below 128 tokens and one above, so that each has half of the rows.
+    // Pairs of calls, one below 128 tokens and one above, so that each kind has half of the rows.
     const std::int64_t most = std::max<std::int64_t>(1, wanted / 6);
     for (std::uint64_t number = 0; comparison.compared() < wanted || number % 2 != 0; ++number) {
       comparison.run(number, std::min(most, rows.rows(number)));
       if (::testing::Test::HasFatalFailure()) return;
       if (comparison.different() > static_cast<std::int64_t>(kMaxReported)) break;
     }
-    // Three rows of four are ok: half of 100 are with probability 1 - 1e-7, half of 4 often not. Of
-    // so few one is asked for; they are the same in every run.
+    // Three of four rows are ok. At least half of 100 rows are ok with probability 1 - 1e-7, but
+    // half of 4 rows often are not; of so few rows one must be ok. Rows are the same in every run.
     const std::int64_t least = comparison.compared() >= 100 ? comparison.compared() / 2 : 0;
     EXPECT_GT(comparison.ok_rows(), least) << "the comparison says little";
   }

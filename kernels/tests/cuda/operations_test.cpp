@@ -13,7 +13,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// The first byte that differs, for a report.
+/// Describes the first element that differs.
 template <class T>
 std::string first_difference(const char* name, const std::vector<T>& expected,
                              const std::vector<T>& got) {
@@ -78,7 +78,7 @@ TEST_P(CudaOperation, MatchesCpuToTheBit) {
   std::vector<std::int64_t> wide = {4095, 4097, 16385, 32000, 50304, 65537, 128256, 262147};
   if (is_reduced()) wide = {4097};
   for (const std::int64_t vocab : wide) {
-    for (std::uint64_t number = first + 50000; number < first + 50003; ++number) {  // one a dtype
+    for (std::uint64_t number = first + 50000; number < first + 50003; ++number) {  // one per dtype
       compare_operation(operation, number, is_reduced() ? 3 : 12, vocab, arrays, statuses);
       if (HasFatalFailure()) return;
     }

@@ -22,12 +22,12 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-/// Octave of a tile of a row that is ok.
+/// Returns the octave of a tile. Precondition: the row's status is ok.
 double octave_of(const RandomTileRow& row, std::int32_t key) {
   return tile_octave(key, row.input, row.temperature);
 }
 
-/// What a row is drawn from: the row weight of each token, 0 for those that do not survive.
+/// The distribution of a row: the row weight of each token, 0 for tokens that do not survive.
 struct RowWeights {
   std::vector<uint128_t> of_token;
   uint128_t total = 0;
@@ -50,7 +50,7 @@ struct RowWeights {
     }
   }
 
-  /// The first token whose inclusive prefix passes R.
+  /// Returns the first token whose inclusive prefix exceeds R.
   std::int32_t token_for(std::uint64_t word) const {
     const uint128_t target = multiply_high(word, total);
     uint128_t upto = 0;
@@ -73,7 +73,7 @@ struct RowWeights {
   }
 };
 
-/// The lowest id among the largest values.
+/// Returns the lowest id among the largest values.
 std::int32_t greedy_token(const RandomTileRow& row, const ExpectedIndex& index) {
   const std::int32_t largest = *std::max_element(index.keys.begin(), index.keys.end());
   for (std::size_t i = 0; i < row.values.size(); ++i) {
@@ -93,7 +93,7 @@ cuda::RowsTask task_of(const RandomTileRow& row, DeviceArrays& arrays) {
   return task;
 }
 
-/// What has to be drawn of a row by a word, and its status.
+/// The expected token of a row for a word, and the expected status.
 struct Expected {
   RowStatus status;
   std::int32_t token = -1;

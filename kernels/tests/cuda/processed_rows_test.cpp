@@ -1,7 +1,7 @@
-// Processed rows on the GPU: what a call with logits processing draws is what a call draws without
-// it, from the rows that process_logits gives on the CPU.
+// Processed rows on the GPU: a call with logits processing draws the same as a call without it on
+// the rows that process_logits computes on the CPU.
 //
-// What this cannot see: an error of process_logits (kernels/tests/processing), or one of all rows
+// Cannot see: errors of process_logits (kernels/tests/processing), or errors common to all rows
 // (filter_tiles_test.cpp).
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ Drawn draw(const OwnedCall& call, cuda::Path path, DeviceArrays& arrays) {
   return drawn;
 }
 
-/// The call on its processed rows, and what processing says of them.
+/// The call on its processed rows, and the statuses of their processing.
 struct Processed {
   OwnedCall call;
   std::vector<RowStatus> statuses;
@@ -64,7 +64,7 @@ struct Processed {
     }
   }
 
-  /// What a row's parameters and its processing decide; ok: the drawing call decides.
+  /// Returns the status that a row's parameters and processing give; ok: the drawing call decides.
   RowStatus status(std::int64_t row) const {
     if (!call.active.empty() && call.active[static_cast<std::size_t>(row)] == 0) {
       return RowStatus::inactive;
@@ -92,7 +92,7 @@ OwnedCall random_processed_call(std::uint64_t number, std::int64_t rows, std::in
   return call;
 }
 
-/// Calls whose rows are one block's, and many blocks'; all dtypes and alignments, by numbers.
+/// Rows of one block and rows of many blocks; the numbers give all dtypes and alignments.
 TEST(CudaProcessedRows, AreDrawnFromAsTheRowsThatProcessingGives) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::array<std::int64_t, 12> kVocabs = {1,    31,    256,   257,   1003,   4096,

@@ -19,7 +19,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-/// Keys, sums and statuses, filled with what no call writes.
+/// Keys, sums and statuses, pre-filled with values that no call writes.
 struct Index {
   std::int64_t rows, stride;
   std::vector<std::int32_t> keys;
@@ -72,7 +72,7 @@ TEST(CudaTileIndex, RowsEqualTheDefinitionOnEverySpread) {
   EXPECT_GT(failed_rows, 10);
 }
 
-/// A batch with a temperature a row, bits and padding, on the host and in device memory.
+/// A batch with a temperature per row, bits and padding, on the host and in device memory.
 struct Batch {
   static constexpr std::int64_t kRows = 13;
 
@@ -93,7 +93,7 @@ struct Batch {
       active.push_back(i == 5 ? 0 : 1);
       for (std::int64_t word = 0; word < (vocab + 31) / 32; ++word) {
         const std::uint_fast32_t some = bits();
-        allowed.push_back(static_cast<std::uint32_t>(some | bits()));  // three of four
+        allowed.push_back(static_cast<std::uint32_t>(some | bits()));  // three of four bits
       }
     }
   }
@@ -151,7 +151,7 @@ TEST(CudaTileIndex, AReplayedGraphReadsRowsAnew) {
   ASSERT_FALSE(error) << error.message;
   graph.end(stream);
   graph.expect_device_work_only("tile_index");
-  // Each replay after rows of another kind: one that is ok, all -inf, with NaN, with +inf.
+  // Each replay follows rows of another kind: valid, all -inf, with NaN, with +inf.
   for (const float value : {0.5F, -kInfinity, 2.0F, kNan, -3.0F, kInfinity, 1.0F}) {
     std::fill_n(logits.begin(), kVocab, value);
     require(

@@ -1,7 +1,8 @@
-// Everything that a filtered row gives on the GPU, of rows that are hard for tiles (tile_rows.h):
-// octaves that step from tile to tile, empty tiles, any dtype, address and temperature. Equal to
-// the CPU's, which tests/tiles/indexed_row_test.cpp compares with the reference: all bits, but of
-// log-probabilities, which are the device's own logarithm, one unit in the last place.
+// All results of a filtered row on the GPU, for rows that are hard for tiles (tile_rows.h): octaves
+// that change from tile to tile, empty tiles, any dtype, address and temperature. They equal the
+// CPU's, which tests/tiles/indexed_row_test.cpp compares with the reference: bit for bit, except
+// that log-probabilities may differ by one unit in the last place, because the device has its own
+// logarithm.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,9 +22,9 @@ namespace {
 using harness::Dice;
 using harness::HostArrays;
 
-/// What a call asks for.
+/// The requested results and filters of a call.
 struct Asked {
-  SampleRequest request;  ///< all but the row
+  SampleRequest request;  ///< all fields but the row
   LogprobsMode mode;
   RankRule rank_rule;
   std::int32_t top_n;
@@ -45,13 +46,13 @@ Asked random_filters(std::uint64_t number) {
   return asked;
 }
 
-/// What a call writes, pre-filled with a sentinel pattern.
+/// The results of a call, pre-filled with a sentinel pattern.
 struct Written {
   std::vector<std::int32_t> tokens, support_size, ranks, top_ids;
   std::vector<RowStatus> statuses;
   std::vector<std::uint32_t> mask;
   std::vector<float> probs;
-  std::vector<float> logprob, logprob_filtered, values, top_values, all;  ///< with a logarithm
+  std::vector<float> logprob, logprob_filtered, values, top_values, all;  ///< logarithms
 
   Written(const Asked& asked, std::int64_t vocab) {
     const auto samples = static_cast<std::size_t>(asked.request.num_samples);

@@ -11,8 +11,8 @@
 
 namespace fairdraw::suites {
 
-/// Fewer and more warps than tiles, whole and odd numbers of warps, each size of a cluster. Without
-/// clusters: one block.
+/// Returns spreads with fewer and with more warps than tiles, whole and odd numbers of warps, and
+/// each size of cluster; without clusters, spreads of one block.
 inline std::vector<cuda::TileSpread> tile_spreads() {
   std::vector<cuda::TileSpread> spreads = {{1, 32}, {1, 512}};
   if (cuda::is_available(cuda::Path::cluster)) {
@@ -24,7 +24,7 @@ inline std::vector<cuda::TileSpread> tile_spreads() {
   return spreads;
 }
 
-/// One block, and clusters of every size, of at least 256 threads: for filter_tiles.
+/// Returns one block, and clusters of every size, with at least 256 threads, for filter_tiles.
 inline std::vector<cuda::TileSpread> filter_spreads() {
   std::vector<cuda::TileSpread> spreads = {{1, 256}, {1, 512}};
   if (cuda::is_available(cuda::Path::cluster)) {
@@ -37,7 +37,7 @@ inline std::string describe(const cuda::TileSpread& spread) {
   return std::to_string(spread.blocks) + " blocks of " + std::to_string(spread.threads);
 }
 
-/// One row as a matrix, as many bytes into an allocation as it is on the host.
+/// Returns one row as a matrix, with the same byte offset into its allocation as on the host.
 inline RowsView rows_on_device(const RandomTileRow& row, DeviceArrays& arrays) {
   return {arrays.in(row.memory) + row.shift, row.dtype, 1, row.vocab(), row.vocab()};
 }
@@ -48,11 +48,12 @@ inline BitRows<const std::uint32_t> allowed_on_device(const RandomTileRow& row,
   return {arrays.in(row.allowed), 1, static_cast<std::int64_t>(row.allowed.size())};
 }
 
-/// Vocabularies for random rows: around tiles, around whole vectors, of models, the largest.
+/// Returns vocabularies for random rows: around tiles, around whole vectors, of models, and the
+/// largest.
 inline std::int64_t tile_vocab(std::uint64_t number) {
   constexpr std::int64_t kVocabs[] = {1,   2,   31,   255,  256,   257,   300,   504,
                                       512, 513, 1003, 4096, 10007, 32000, 50257, 66000};
-  constexpr std::uint64_t kRarely = 97;  // a prime, so that rows of any kind have it
+  constexpr std::uint64_t kRarely = 97;  // a prime, so that it meets rows of every kind
   if (number % kRarely == 0) return kMaxVocab - static_cast<std::int64_t>(number / kRarely % 2);
   return kVocabs[number % std::size(kVocabs)];
 }

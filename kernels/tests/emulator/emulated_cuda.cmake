@@ -1,5 +1,5 @@
-# The CUDA part of the build on the emulator: in a translated tree (translate.py), in place of
-# cmake/cuda.cmake. CUDA's headers are the toolkit's; its runtime is emulated.
+# The CUDA part of a build on the emulator. In a translated tree (translate.py), this file replaces
+# cmake/cuda.cmake. CUDA's headers come from the toolkit; its runtime is emulated.
 find_program(FAIRDRAW_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH
   PATHS /usr/local/cuda PATH_SUFFIXES bin)
 if(NOT FAIRDRAW_NVCC)
@@ -19,12 +19,12 @@ set(emulator ${PROJECT_SOURCE_DIR}/kernels/tests/emulator)
 add_library(fairdraw_emulator STATIC ${emulator}/fibers.cpp ${emulator}/runtime.cpp)
 target_include_directories(fairdraw_emulator PUBLIC ${PROJECT_SOURCE_DIR}/kernels)
 target_include_directories(fairdraw_emulator SYSTEM PUBLIC ${toolkit}/include)
-# Warnings are for the sources that are translated. As on the device, nothing is contracted.
+# The untranslated build checks warnings. As on the device, no operations are contracted.
 target_compile_options(fairdraw_emulator PUBLIC
   -w -ffp-contract=off -include ${emulator}/emulator.h)
 target_compile_features(fairdraw_emulator PUBLIC cxx_std_20)
 target_link_libraries(fairdraw_emulator PUBLIC Boost::context)
-# Imported, as the toolkit's is: what is installed does not have to name it.
+# Imported, like the toolkit's own target, so that installed files do not name it.
 add_library(CUDA::cudart_static INTERFACE IMPORTED GLOBAL)
 target_link_libraries(CUDA::cudart_static INTERFACE fairdraw_emulator)
 

@@ -1,19 +1,19 @@
-// CUDA's language on the CPU: what a translated source of kernels/cuda includes before all else.
+// CUDA's language on the CPU; every translated source of kernels/cuda includes this header first.
 //
 // Contract. Built-in variables, warp operations, barriers, atomics and launches, as far as the
-// kernels use them, with CUDA's meaning: one device of compute capability 9.0, blocks of up to
-// 1024 threads, clusters of any size. What a GPU leaves undefined ends the program with a message
-// instead: lanes of a warp that meet in different operations, masks that are not full, a lane that
-// exits while its warp waits, shared memory of a block that has exited, barriers that nobody can
-// pass, writes behind dynamic shared memory.
+// kernels use them, with CUDA's meaning: one device of compute capability 9.0, blocks of up to 1024
+// threads, clusters of any size. Behaviour that a GPU leaves undefined ends the program with a
+// message: lanes of a warp in different operations, partial masks, a lane that exits while its warp
+// waits, shared memory of a block that has exited, deadlocked barriers, writes beyond dynamic
+// shared memory.
 //
-// How (fibers.cpp). A thread of a kernel is a fiber; all of them run on one thread of the process,
-// cluster by cluster. A warp operation or a barrier is where a fiber waits until the others have
-// come. Asynchronous copies take place when they are waited for, not before. Memory that nothing
-// has written holds a pattern. FAIRDRAW_EMULATOR_SEED shuffles the order in which warps run.
+// Method (fibers.cpp). Each thread of a kernel is a fiber; all fibers run on one thread of the
+// process, cluster by cluster. In a warp operation or barrier, a fiber waits until the others
+// arrive. Asynchronous copies take place only when they are waited for. Unwritten memory holds a
+// pattern. FAIRDRAW_EMULATOR_SEED shuffles the order in which warps run.
 //
-// What this cannot see: a missing barrier between warps that the order of warps happens to give
-// (other seeds give other orders), weak memory, time. A GPU has the last word (suites/gpu).
+// Cannot see: a missing barrier between warps that the order of warps happens to hide (other seeds
+// give other orders), memory-ordering bugs, time. Only a GPU is conclusive (suites/gpu).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -41,7 +41,7 @@
 #include <utility>
 #include <vector>
 
-// Standard headers that spell attributes as CUDA does are included above.
+// The standard headers that spell attributes like CUDA are included above.
 #undef __align__
 #undef __constant__
 #undef __device__
@@ -68,50 +68,50 @@ struct Position {
   unsigned x = 0, y = 0, z = 0;
 };
 
-/// The thread that runs: only in a kernel.
+/// Return positions of the running thread. Precondition: a kernel runs.
 Position thread_position();
 Position block_position();
 unsigned lane();
-/// Of the launch that runs.
+/// Return sizes of the running launch.
 Position block_size();
 Position grid_size();
 
-/// Dynamic shared memory of this thread's block, and a variable of it, known by where it is
-/// declared.
+/// Return the dynamic shared memory of this thread's block, and a shared variable, identified by
+/// the place of its declaration.
 unsigned char* dynamic_shared();
 void* shared_variable(const char* file, int line, std::size_t bytes, std::size_t alignment);
 template <class T>
 T& shared(const char* file, int line, std::size_t alignment = alignof(T)) {
   return *static_cast<T*>(shared_variable(file, line, sizeof(T), alignment));
 }
-/// Where a variable of this block's shared memory lies in another block of the cluster.
+/// Returns the address of a shared variable in another block of the cluster.
 void* shared_of_block(void* mine, int rank);
 
-/// What the lanes of a warp do together. All of them have to come to the same one.
+/// The operations of a warp. All lanes must arrive at the same one.
 enum class WarpOperation { shuffle, shuffle_xor, shuffle_up, ballot, any, max, min, add, sync };
 using Lanes = std::array<std::uint64_t, 32>;
-/// Every lane's value, when all have come.
+/// Returns every lane's value once all lanes have arrived.
 const Lanes& exchange(WarpOperation operation, std::uint64_t value, unsigned mask);
 
 enum class BlockOperation { sync, bit_or, count };
-/// The sum over the block's threads, when all that have not exited have come.
+/// Returns the sum over the block's threads once all that have not exited have arrived.
 std::uint32_t meet_block(BlockOperation operation, std::uint32_t value);
-/// The same for a barrier with a number, 1 to 15, that exactly `threads` threads come to.
+/// Does the same at the numbered barrier (1 to 15), at which exactly `threads` threads arrive.
 std::uint32_t meet_at(unsigned barrier, unsigned threads, std::uint32_t value);
 void arrive_at_cluster();
 void wait_for_cluster();
 
 void copy_later(void* to, const void* from, unsigned bytes);
 void commit_copies();
-/// Makes all but the last `left` committed groups of this thread's copies.
+/// Performs this thread's committed groups of copies, except for the last `left` groups.
 void await_copies(unsigned left);
 
-/// Ends the program.
+/// Ends the program with a message.
 [[noreturn]] void fail(const std::string& what);
 
 /// Runs a kernel over its grid.
 void run(const cudaLaunchConfig_t& config, const std::function<void()>& kernel);
-/// Does it now, or keeps it where the stream is captured.
+/// Runs the action now, or records it if the stream is being captured.
 cudaError_t enqueue(cudaStream_t stream, cudaGraphNodeType type, std::function<void()> action);
 
 template <class T>
@@ -278,7 +278,7 @@ inline unsigned __float2uint_rn(float x) {  // saturates, NaN gives 0
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
 inline float __int_as_float(int x) { return std::bit_cast<float>(x); }
 inline double __longlong_as_double(long long x) { return std::bit_cast<double>(x); }
-// Round to nearest is the environment's; the build contracts nothing.
+// The environment rounds to nearest, and the build contracts nothing.
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }

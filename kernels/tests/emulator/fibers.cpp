@@ -1,9 +1,9 @@
-// The grid of a launch, as fibers (emulator.h).
+// Runs the grid of a launch as fibers (emulator.h).
 //
-// A cluster at a time. Its warps take turns; in a warp every lane that can run runs until it waits
-// or exits, again and again until none can. When no thread of the cluster can run and some have not
-// exited, the kernel is stuck, and the program ends. Fibers, because 8192 threads of the operating
-// system would take minutes for what takes milliseconds.
+// One cluster at a time. Its warps take turns; within a warp each ready lane runs until it waits or
+// exits, repeatedly until no lane is ready. If no thread of the cluster is ready and some have not
+// exited, the kernel is deadlocked, and the program ends. Fibers are used because 8192 threads of
+// the operating system would take minutes instead of milliseconds.
 #include <sys/mman.h>
 
 #include <boost/context/detail/fcontext.hpp>
@@ -20,7 +20,7 @@ namespace context = boost::context::detail;
 
 constexpr unsigned kWarp = 32;
 constexpr std::size_t kStackBytes = std::size_t{96} << 10;
-constexpr std::size_t kSharedBytes = std::size_t{512} << 10;  // room for both kinds
+constexpr std::size_t kSharedBytes = std::size_t{512} << 10;  // room for static and dynamic memory
 constexpr std::size_t kMostDynamic = std::size_t{227} << 10;  // of compute capability 9.0
 constexpr std::size_t kGuardBytes = 256;
 constexpr int kUnwritten = 0xcd;
@@ -41,15 +41,15 @@ struct Thread {
   unsigned warp = 0, lane = 0;
   context::fcontext_t context = nullptr;
   State state = State::ready;
-  bool has_arrived = false;    // at the cluster's barrier, and has not waited yet
-  unsigned arrived_phase = 0;  // of the barrier then
-  std::uint32_t met = 0;       // what meet_block() returns
+  bool has_arrived = false;    // at the cluster's barrier, without having waited yet
+  unsigned arrived_phase = 0;  // phase of the barrier at that time
+  std::uint32_t met = 0;       // the result of meet_block()
   std::vector<Copy> open;      // copies that are not committed
   std::vector<std::vector<Copy>> committed;
 };
 
 struct Warp {
-  std::uint32_t arrived = 0;  // a bit a lane
+  std::uint32_t arrived = 0;  // one bit per lane
   std::uint32_t exited = 0;
   WarpOperation operation{};
   Lanes posted{}, result{};
@@ -57,7 +57,7 @@ struct Warp {
 
 struct Cluster;
 
-/// A barrier with a number.
+/// A numbered barrier.
 struct Barrier {
   unsigned arrived = 0, expected = 0;
   std::uint32_t sum = 0;
@@ -83,7 +83,7 @@ struct Cluster {
   unsigned exited_before_arriving = 0;  // in this phase
 };
 
-/// The launch that runs.
+/// The running launch.
 struct Launch {
   const std::function<void()>* kernel = nullptr;
   Position block_size, grid_size;
@@ -147,7 +147,7 @@ void run_thread(context::transfer_t from) {
   suspend(State::exited);
 }
 
-/// Stacks and shared memory are used again by the next cluster.
+/// Returns a block's shared memory; the next cluster uses it again.
 unsigned char* shared_memory(std::size_t block) {
   static std::vector<unsigned char*> memory;
   while (memory.size() <= block) {
@@ -178,7 +178,7 @@ void begin(Cluster& cluster, unsigned first_block, unsigned blocks) {
     std::memset(block.shared, kUnwritten, kSharedBytes);
     block.running = threads;
     block.warps.resize((threads + kWarp - 1) / kWarp);
-    // Lanes that the last warp does not have: as if they had exited.
+    // Lanes that the last warp lacks count as exited.
     if (threads % kWarp != 0) block.warps.back().exited = ~0U << (threads % kWarp);
     block.threads.resize(threads);
     for (unsigned number = 0; number < threads; ++number) {
@@ -193,7 +193,7 @@ void begin(Cluster& cluster, unsigned first_block, unsigned blocks) {
   }
 }
 
-/// Runs the lanes of a warp until none can. True where one could.
+/// Runs the lanes of a warp until none is ready. Returns whether any lane ran.
 bool advance(Block& block, unsigned warp) {
   bool any = false;
   for (bool again = true; again;) {
@@ -289,8 +289,8 @@ void* shared_of_block(void* mine, int rank) {
   std::vector<Block>& blocks = block.cluster->blocks;
   if (rank < 0 || static_cast<std::size_t>(rank) >= blocks.size()) fail("no such block");
   Block& other = blocks[static_cast<std::size_t>(rank)];
-  // Kernels may ask where a neighbour's memory lies before they know whether they need it.
-  if (other.running == 0) return nullptr;  // of a block that has exited: what uses it ends here
+  // Kernels may compute an address in a neighbour before they know whether they need it.
+  if (other.running == 0) return nullptr;  // it has exited, so that any use crashes
   return other.shared + offset;
 }
 
@@ -306,7 +306,7 @@ const Lanes& exchange(WarpOperation operation, std::uint64_t value, unsigned mas
     suspend(State::in_warp);
     return warp.result;
   }
-  // Nobody writes to `result` before all lanes have read it and come to the next operation.
+  // No lane writes to `result` before all lanes have read it and arrived at the next operation.
   warp.result = warp.posted;
   warp.arrived = 0;
   for (unsigned lane = 0; lane < kWarp; ++lane) {

@@ -1,8 +1,8 @@
-// The CUDA runtime of the emulator: one device, and a stream does at once what it is asked for,
-// unless it is captured.
+// The CUDA runtime of the emulator: one device. A stream performs operations at once, unless it is
+// being captured.
 //
-// Device memory is the process's own, filled with a pattern. Of what kind an address is, the table
-// of allocations says. A captured graph is the list of what was enqueued.
+// Device memory is memory of the process, filled with a pattern. The table of allocations stores
+// the kind of each address. A captured graph is the list of enqueued operations.
 #include <cstdlib>
 #include <map>
 
@@ -46,7 +46,7 @@ struct Node {
 };
 using Graph = std::vector<Node>;
 
-/// The stream that is captured, one at a time, and what it was asked for.
+/// The stream being captured (one at a time), and the operations enqueued on it.
 struct Capture {
   cudaStream_t stream = nullptr;
   Graph* graph = nullptr;
@@ -208,7 +208,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
-// Nothing here has a speed: a millisecond, whatever was done.
+// Returns one millisecond in every case, because emulation has no meaningful speed.
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {
   *milliseconds = 1.0F;
   return cudaSuccess;

@@ -1,12 +1,11 @@
-"""A copy of the source tree in which g++ compiles the CUDA part, for the emulator.
+"""Makes a copy of the source tree in which g++ compiles the CUDA part, for the emulator.
 
     translate.py ROOT DESTINATION
 
-Every file that git knows is copied. In sources of CUDA, inline PTX becomes calls of emulator.h,
-variables in shared memory become variables of the emulated block, and x.cu becomes x.cu.cpp; in
-CMake's files the names change with them, and emulated_cuda.cmake takes the place of
-cmake/cuda.cmake. Only what has changed is written, so that a build goes on where it was. PTX that
-is not known here is an error.
+Copies every file that git knows. In CUDA sources, inline PTX becomes calls of emulator.h, variables
+in shared memory become variables of the emulated block, and x.cu becomes x.cu.cpp. CMake files name
+the renamed files, and emulated_cuda.cmake replaces cmake/cuda.cmake. Only changed files are written,
+so that builds are incremental. Unknown PTX is an error.
 """
 
 import re
@@ -19,7 +18,7 @@ DEVICE_ROOMS = ("kernels/cuda/", "kernels/tests/cuda/", "suites/benchmarks/")
 
 
 def closing(text: str, begin: int) -> int:
-    """Where the bracket that is open before `begin` is closed: the place after it."""
+    """Returns the position after the bracket that closes the one opened before `begin`."""
     depth, place, quoted = 1, begin, False
     while depth:
         letter = text[place]
@@ -32,7 +31,7 @@ def closing(text: str, begin: int) -> int:
 
 
 def operands(text: str) -> list[str]:
-    """The expressions of a list of operands, "constraint"(expression), ..."""
+    """Returns the expressions of a list of operands, "constraint"(expression), ..."""
     found, place = [], 0
     while match := re.compile(r'[\s,]*"[^"]*"\s*\(').match(text, place):
         place = closing(text, match.end())
@@ -41,7 +40,7 @@ def operands(text: str) -> list[str]:
 
 
 def split_at_colons(text: str) -> list[str]:
-    """Outputs, inputs and clobbers; `::` is two colons unless an identifier follows it."""
+    """Splits outputs, inputs and clobbers; `::` is two colons unless an identifier follows it."""
     text = re.sub(r"::(?=\s*\w)", "\0", text)
     parts, depth, begin, quoted = [], 0, 0, False
     for place, letter in enumerate(text):
@@ -57,7 +56,7 @@ def split_at_colons(text: str) -> list[str]:
 
 
 def statement(body: str, where: str) -> str:
-    """What stands in place of asm(body);"""
+    """Returns the replacement of asm(body);"""
     literal = re.match(r'\s*(?:"(?:[^"\\]|\\.)*"\s*)+', body)
     assert literal is not None, where
     ptx = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', literal.group(0)))
@@ -135,13 +134,13 @@ def translate(text: str, where: str) -> str:
     text = re.sub(
         r"__shared__ (?:alignas\((\w+)\) )?([\w:<>, ]+?) (\w+)(\[[^;]*\])?;", shared_variable, text
     )
-    # Addresses of shared memory have 32 bits on a GPU.
+    # On a GPU, addresses of shared memory have 32 bits; here they are pointers.
     text = re.sub(
         r"static_cast<(?:unsigned|std::uint32_t)>\((\s*)__cvta_generic_to_shared", r"(\1__cvta_generic_to_shared", text
     )
     text = re.sub(r"\bunsigned (\w+)\(const void\* shared\)", r"std::uintptr_t \1(const void* shared)", text)
     text = re.sub(r"__CUDA_ARCH__ >= \d+", "1", text)
-    # Members of a launch's configuration have these names, too.
+    # Not after a dot, because members of a launch's configuration have these names too.
     text = re.sub(r"(?<![.\w])blockDim\b", "::fairdraw::emulator::block_size()", text)
     return re.sub(r"(?<![.\w])gridDim\b", "::fairdraw::emulator::grid_size()", text)
 

@@ -43,13 +43,13 @@ std::int64_t vocab_of(const CounterRandom& random) {
   }
 }
 
-/// Every filter alone, the usual ones together, and the three ways to be greedy.
+/// Sets every filter alone, the usual combinations, and the three ways to be greedy.
 void set_filter(int filter, const CounterRandom& random, GoldenInput& input) {
   const auto uniform = [&random](std::uint64_t index) {
     return static_cast<float>(random.word(index) >> 40) * 0x1p-24F;
   };
   const auto vocab = static_cast<std::uint64_t>(input.vocab);
-  // Small ones as in use, and any.
+  // Small values as in common use, or any value.
   const std::uint64_t bound =
       random.below(2, 20) == 0 ? std::min<std::uint64_t>(vocab, 100) : vocab;
   const auto top_k = static_cast<std::int32_t>(1 + random.below(bound, 21));
@@ -118,7 +118,7 @@ RowStatus status_from_name(const std::string& name) {
 
 ordered_json json_of(const GoldenRow& row) {
   const GoldenInput& input = row.input;
-  // Floats are written as the doubles of equal value, which JSON keeps exactly.
+  // Floats are written as doubles of equal value, which JSON preserves exactly.
   return {{"family", harness::to_string(input.family)},
           {"stream", input.stream},
           {"row", input.row_number},
@@ -170,7 +170,7 @@ GoldenRow row_of(const ordered_json& json) {
 }  // namespace
 
 std::span<const harness::Family> golden_families() {
-  // Those that there were when the tokens were stored: further ones would renumber the rows.
+  // The families that existed when the tokens were stored; more would renumber the rows.
   return harness::all_families().first(16);
 }
 
@@ -228,7 +228,7 @@ GoldenTokens tokens_of(const SampleOutputs& outputs) {
 std::string to_json(const GoldenFile& file) {
   const ordered_json head = {
       {"format", kFormat}, {"gpu", file.gpu}, {"driver", file.driver}, {"date", file.date}};
-  // One row a line, so that a change shows as the rows that it changed.
+  // One row per line, so that diffs show which rows changed.
   std::string text = head.dump();
   text.pop_back();
   text += ",\n\"rows\": [\n";

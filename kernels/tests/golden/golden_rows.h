@@ -1,8 +1,8 @@
-// The inputs of the golden tokens: one table, for the tool that runs it on a GPU and for the test
-// that replays its tokens on CPUs. And the file between the two.
+// The inputs of the golden tokens: one table for the tool that runs it on a GPU, and for the test
+// that replays its tokens on CPUs; and the file in which the tool stores the tokens.
 //
-// A row's logits are the harness's own, the same bits on every machine, so the file holds what they
-// are made from, not the logits.
+// The harness generates a row's logits with the same bits on every machine, so the file stores
+// their parameters, not the logits.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@
 
 namespace fairdraw::suites {
 
-/// Tokens of a row: samples 0, 1, 2 of an output with its own seed.
+/// Number of tokens per row: samples 0, 1, 2 of an output with its own seed.
 inline constexpr std::int32_t kGoldenSamples = 3;
 
 struct GoldenInput {
   harness::Family family = harness::Family::gaussian;
-  std::uint64_t stream = 0, row_number = 0;  ///< of generate_row
+  std::uint64_t stream = 0, row_number = 0;  ///< arguments of generate_row
   std::int64_t vocab = 0;
   DType dtype = DType::float32;
   float temperature = 1.0F;
@@ -34,7 +34,7 @@ struct GoldenInput {
   bool operator==(const GoldenInput&) const = default;
 };
 
-/// What a backend gave for a row.
+/// A backend's results for a row.
 struct GoldenTokens {
   RowStatus status = RowStatus::inactive;
   std::vector<std::int32_t> tokens;
@@ -48,27 +48,27 @@ struct GoldenRow {
   GoldenTokens given;
 };
 
-/// The file: where the tokens come from, and the rows.
+/// The file: origin of the tokens, and the rows.
 struct GoldenFile {
   std::string gpu, driver, date;
   std::vector<GoldenRow> rows;
 };
 
-/// The table: every family in every dtype with every filter, four times, in vocabularies from 1 to
-/// 131072. Always the same.
+/// Returns the table, which is always the same: every family in every dtype with every filter, four
+/// times, in vocabularies from 1 to 131072.
 std::vector<GoldenInput> golden_inputs();
 
-/// The families of these rows.
+/// Returns the families of the table's rows.
 std::span<const harness::Family> golden_families();
 
-/// The call of one row.
+/// Returns the call of one row.
 OwnedCall golden_call(const GoldenInput& input);
 
-/// What the outputs of golden_call say.
+/// Extracts the results from the outputs of golden_call.
 GoldenTokens tokens_of(const SampleOutputs& outputs);
 
 std::string to_json(const GoldenFile& file);
-/// Throws std::runtime_error where `text` is no such file.
+/// Throws std::runtime_error if `text` is not such a file.
 GoldenFile golden_file_from_json(const std::string& text);
 
 }  // namespace fairdraw::suites

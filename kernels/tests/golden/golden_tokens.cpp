@@ -1,6 +1,6 @@
 // golden_tokens FILE GPU DRIVER DATE: runs the table of golden_rows.h on the GPU and writes the
-// tokens that it gave. All paths must give the same ones. Exit codes: 0 written; 1 they differ or a
-// call failed; 2 bad usage or no GPU.
+// tokens. All paths must give the same tokens. Exit codes: 0 written; 1 they differ or a call
+// failed; 2 bad usage or no GPU.
 #include <cstdio>
 #include <exception>
 #include <fstream>

@@ -1,5 +1,5 @@
-// The tokens that a GPU gave, replayed on every instruction set of this machine's CPU. Needs no
-// GPU: what the kernels gave is in cuda_tokens.json, and the row's logits come from its seeds.
+// Replays the tokens that a GPU drew on every instruction set of this machine's CPU. Needs no GPU:
+// cuda_tokens.json has the kernels' tokens, and the harness generates the rows' logits.
 #include <gtest/gtest.h>
 
 #include <algorithm>

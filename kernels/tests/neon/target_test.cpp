@@ -1,4 +1,4 @@
-// That the other tests here test NEON at all.
+// Checks that the other tests here really test NEON.
 #include <gtest/gtest.h>
 
 #include "fairdraw/types.h"

@@ -18,7 +18,7 @@ bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
-/// Into the range of float16, most of the time: the scale of probabilities means nothing, but
+/// Scales most rows into the range of float16, because the scale of probabilities is arbitrary, but
 /// float16 has few exponents.
 void rescale(std::vector<float>& probs, std::mt19937_64& random) {
   if (random() % 8 == 0) return;
@@ -31,10 +31,10 @@ void rescale(std::vector<float>& probs, std::mt19937_64& random) {
   for (float& p : probs) p = std::ldexp(p, -exponent);
 }
 
-/// What an operation writes besides statuses.
+/// The result of an operation besides statuses.
 enum class Writes { tokens, matrix, masked };
 
-/// In the order of Operation.
+/// Properties of the operations, in the order of Operation.
 struct OperationTraits {
   const char* name;
   bool from_probs;

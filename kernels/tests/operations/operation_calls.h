@@ -1,4 +1,4 @@
-// Calls of every operation of fairdraw/sampling.h on host vectors, to be run on two backends.
+// Calls of every operation of fairdraw/sampling.h on host vectors, for comparisons of two backends.
 //
 // A call of `sample` (sample_calls.h) holds the rows and parameters; `allowed`, `active` and
 // `purpose` are not used.
@@ -17,14 +17,14 @@
 
 namespace fairdraw::suites {
 
-/// Bytes that no result has.
+/// Fills values with bytes that no result has.
 template <class T>
 void prefill(std::vector<T>& values, std::int64_t size) {
   values.resize(static_cast<std::size_t>(size));
   std::memset(values.data(), 0xca, values.size() * sizeof(T));
 }
 
-/// Of rows of `dtype`, into whose range most of them are scaled.
+/// Returns random probabilities, most of them scaled into the range of `dtype`.
 std::vector<float> random_probs_of(DType dtype, std::mt19937_64& random, std::int64_t vocab);
 
 enum class Operation {
@@ -45,19 +45,19 @@ inline constexpr int kOperations = 12;
 
 const char* to_string(Operation operation);
 
-/// What an operation writes, pre-filled with a sentinel pattern.
+/// The results of an operation, pre-filled with a sentinel pattern.
 struct OperationOutputs {
   std::vector<std::int32_t> tokens;
   std::vector<RowStatus> statuses;
   std::vector<float> matrix;
-  std::vector<std::uint8_t> masked;  ///< as OwnedCall::values; in place: a copy of them
+  std::vector<std::uint8_t> masked;  ///< like OwnedCall::values; in place: a copy of them
   std::int64_t matrix_stride = 0, masked_stride = 0;
 
   OperationOutputs(Operation operation, const OwnedCall& call);
-  bool operator==(const OperationOutputs& other) const;  ///< every byte
+  bool operator==(const OperationOutputs& other) const;  ///< compares every byte
 };
 
-/// Random rows of logits, or of probabilities that do not sum to 1, for the operation.
+/// Returns random rows of logits for the operation, or of probabilities that do not sum to 1.
 OwnedCall random_operation_call(Operation operation, std::uint64_t number, std::int64_t rows,
                                 std::int64_t vocab);
 
@@ -65,7 +65,7 @@ OwnedCall random_operation_call(Operation operation, std::uint64_t number, std::
 template <class Arrays, class AnyExecution>
 Error run_operation(Operation operation, const OwnedCall& call, OperationOutputs& outputs,
                     Arrays& arrays, const AnyExecution& execution) {
-  // The execution's type picks the backend: its namespace is searched for each call too.
+  // The execution's type selects the backend, because name lookup also searches its namespace.
   const SampleRequest request = request_in(call, arrays);
   const RowsView& rows = request.logits;
   const DrawOptions options{request.seed, request.offset, request.indices, request.num_samples};

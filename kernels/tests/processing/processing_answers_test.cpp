@@ -1,5 +1,5 @@
-// Logits processing by hand: each step on a row whose result is worked out in the test, what a bad
-// value gives, and what must not make a difference.
+// Logits processing by hand: each step on a row whose result the test computes; the statuses of
+// invalid values; changes that must have no effect.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ TEST(ProcessingAnswers, RepetitionDividesWhatIsPositiveAndMultipliesTheRest) {
   row.repetition_penalty = 2;
   row.prompt = {0, 1, 2, 2};
   row.output = {3, -1, 3};
-  //      in the prompt: 4 / 2, -4 * 2, 0 * 2; in the output, once however often: 6 / 2; in none: 8
+  //      in the prompt: 4 / 2, -4 * 2, 0 * 2; in the output, penalised once: 6 / 2; in neither: 8
   expect({4, -4, 0, 6, 8}, row, {2, -8, 0, 3, 8});
 }
 
@@ -73,7 +73,7 @@ TEST(ProcessingAnswers, FrequencyAndPresenceCountTheOutputAlone) {
   row.presence_penalty = 0.25F;
   row.prompt = {0, 1};
   row.output = {1, 2, 2, 2, -1};
-  // 1 - 0.5 - 0.25; 1 - 1.5 - 0.25. Negative values of the penalties add.
+  // 1 - 0.5 - 0.25; 1 - 1.5 - 0.25. Negative penalties add.
   expect({1, 1, 1, 1}, row, {1, 0.25F, -0.75F, 1});
   row.frequency_penalty = -1;
   row.presence_penalty = 0;
@@ -87,21 +87,22 @@ TEST(ProcessingAnswers, TheOrderIsRepetitionFrequencyPresenceBias) {
   row.presence_penalty = 0.5F;
   row.output = {0, 0, 1};
   row.biases = {{0, 10}, {2, -1}};
-  // (8 / 2) - 2 * 1 - 0.5 + 10; (-3 * 2) - 1 - 0.5; 5 - 1. In any other order the first differs:
-  // the bias before the division gives 6.5, penalties before it 2.75 + 10.
+  // (8 / 2) - 2 * 1 - 0.5 + 10; (-3 * 2) - 1 - 0.5; 5 - 1. Any other order changes the first value:
+  // the bias before the division gives 6.5, the penalties before it 2.75 + 10.
   expect({8, -3, 5, 7}, row, {11.5F, -7.5F, 4, 7});
 }
 
 TEST(ProcessingAnswers, EachOperationRoundsOnce) {
-  // float32 next to 1 is 1 + 2^-23. 1 - (2^-24 * 2) rounds to 1 - 2^-23 exactly; subtracting 2^-24
-  // twice would give the same here, but 1 - 2^-25 * 2 = 1 - 2^-24 does not: 1 - 2^-25 is 1 to
-  // nearest even, twice over.
+  // The float32 next to 1 is 1 + 2^-23. 1 - (2^-24 * 2) is exactly 1 - 2^-23, and subtracting 2^-24
+  // twice would give the same. But 1 - 2^-25 * 2 = 1 - 2^-24 differs, because 1 - 2^-25 rounds to
+  // even, to 1, both times.
   RowProcessing row;
   row.output = {0, 0};
   row.frequency_penalty = 0x1p-25F;
   expect({1, 0}, row, {1 - 0x1p-24F, 0});
-  // 0.1f * 3 rounded, then subtracted, differs from a fused multiply-add: 1 - 0x1.99999ap-4 * 3
-  // is 0.69999999552965164, whose product rounds to 0x1.333334p-2 = 0.3000000119 first.
+  // 0.1f * 3 rounded and then subtracted differs from a fused multiply-add. The exact
+  // 1 - 0x1.99999ap-4 * 3 is 0.69999999552965164, but the product is first rounded to
+  // 0x1.333334p-2 = 0.3000000119.
   row.output = {0, 0, 0};
   row.frequency_penalty = 0.1F;
   expect({1, 0}, row, {1.0F - 0x1.333334p-2F, 0});
@@ -130,14 +131,14 @@ TEST(ProcessingAnswers, TheLastIdOfABadWordIsBannedBehindItsPrefix) {
   row.bad_words = {4, 1, 0, 1, 2, 3, 2, 1, 2, 1, 2, 5};
   row.bad_word_lengths = {1, 2, 3, 2, 4};
   const std::vector<float> ones(6, 1.0F);
-  expect(ones, row, {1, 1, 1, 1, kBanned, 1});  // no output: words of one id
+  expect(ones, row, {1, 1, 1, 1, kBanned, 1});  // without output, only words of one id match
   row.output = {1};
   expect(ones, row, {kBanned, 1, 1, 1, kBanned, 1});
   row.output = {1, 2};  // {1, 2, 3} and {2, 1}
   expect(ones, row, {1, kBanned, 1, kBanned, kBanned, 1});
-  row.output = {2, 1, 2};  // and the one of four
+  row.output = {2, 1, 2};  // and the word of four ids
   expect(ones, row, {1, kBanned, 1, kBanned, kBanned, kBanned});
-  row.output = {1, 2, -1};  // what is not known yet completes nothing
+  row.output = {1, 2, -1};  // an unknown token completes no word
   expect(ones, row, {1, 1, 1, 1, kBanned, 1});
 }
 
@@ -207,8 +208,8 @@ TEST(ProcessingAnswers, PenaltiesHaveTheirRanges) {
   }
 }
 
-// Distances of 0, 2, 2 and 2 have a mean of 3/2 and a variance of 3/4 in the population, 1 in a
-// sample: 2.2 sigma are less than 2 in the one, and more in the other.
+// Distances of 0, 2, 2 and 2 have the mean 3/2 and the variance 3/4 in the population, 1 in a
+// sample: 2.2 sigma are less than 2 with the former, more with the latter.
 TEST(ProcessingAnswers, TopNSigmaDividesByTheNumberOfTokens) {
   RowProcessing row;
   row.top_n_sigma = 2.2F;
@@ -230,13 +231,13 @@ TEST(ProcessingAnswers, TopNSigmaKeepsWhatLiesAtItsThreshold) {
 TEST(ProcessingAnswers, TopNSigmaIsOfTheTokensThatAreLeft) {
   RowProcessing row;
   row.top_n_sigma = 2;
-  row.biases = {{2, kBanned}, {0, 4}};  // of 1 and -1 again
+  row.biases = {{2, kBanned}, {0, 4}};  // leaves 1 and -1, as above
   expect({-3, -1, -900, kBanned}, row, {1, -1, kBanned, kBanned});
 }
 
 TEST(ProcessingAnswers, TopNSigmaCountsDistancesUpTo2048) {
   RowProcessing row;
-  row.top_n_sigma = 2;  // of two tokens sigma is half of their distance
+  row.top_n_sigma = 2;  // sigma of two tokens is half of their distance
   expect({0, -0x1p100F}, row, {0, -0x1p100F});
   row.top_n_sigma = 1.99F;
   expect({0, -0x1p100F}, row, {0, kBanned});
@@ -255,8 +256,8 @@ TEST(ProcessingAnswers, TopNSigmaIsOffAtMinusOneZeroAndInfinity) {
   }
 }
 
-// The precedence of kernels/common/processing_rules.h: with all faults from some place on, the
-// status is that of the first.
+// The precedence of kernels/common/processing_rules.h: with all faults from one step on, the status
+// is that of the first fault.
 TEST(ProcessingAnswers, TheFirstFaultInTheStatedOrderCounts) {
   struct Step {
     ProcessingFault fault;
@@ -304,7 +305,7 @@ TEST(ProcessingAnswers, AnOverflowCountsWhereALaterStepBansTheToken) {
   row.biases = {{0, kBanned}};
   const float largest = std::numeric_limits<float>::max();
   EXPECT_EQ(process({largest, 0}, row).status, RowStatus::processing_overflow);
-  row.prompt = {1};  // not penalised: banned, and nothing overflows
+  row.prompt = {1};  // token 0 is not penalised but banned, so nothing overflows
   EXPECT_EQ(process({largest, 0}, row).status, RowStatus::ok);
 }
 
@@ -316,7 +317,7 @@ TEST(ProcessingAnswers, HistoriesAreCheckedWhereAPenaltyReadsThem) {
   row.presence_penalty = 1;
   EXPECT_EQ(process({0, 0}, row).status, RowStatus::invalid_history);  // the output's
   row.output = {0};
-  EXPECT_EQ(process({0, 0}, row).status, RowStatus::ok);  // the prompt is for repetition alone
+  EXPECT_EQ(process({0, 0}, row).status, RowStatus::ok);  // only repetition reads the prompt
   row.repetition_penalty = 2;
   EXPECT_EQ(process({0, 0}, row).status, RowStatus::invalid_history);
 }
@@ -336,9 +337,9 @@ TEST(ProcessingAnswers, CountsBelowZeroFailAndLargeOnesRoundOnce) {
   counts = {(1 << 24) + 1, std::numeric_limits<std::int32_t>::max()};
   ASSERT_FALSE(process_logits(request, result));
   EXPECT_EQ(status, RowStatus::ok);
-  // To nearest even: 2^24 + 1 is halfway, 2^31 - 1 is next to 2^31.
+  // Rounds to nearest even: 2^24 + 1 is halfway, 2^31 - 1 is next to 2^31.
   EXPECT_EQ(processed, (std::vector<float>{-0x1p24F, -0x1p31F}));
-  request.processing.frequency_penalty = 0.0F;  // then they are not read
+  request.processing.frequency_penalty = 0.0F;  // then counts are not read
   counts = {0, -1};
   ASSERT_FALSE(process_logits(request, result));
   EXPECT_EQ(status, RowStatus::ok);
@@ -346,7 +347,7 @@ TEST(ProcessingAnswers, CountsBelowZeroFailAndLargeOnesRoundOnce) {
 
 // --- Relations ---------------------------------------------------------------------------------
 
-/// Rows with random processing, and what they give.
+/// Expects that a change of random processing leaves the results of rows the same.
 template <class Change>
 void expect_same(const harness::ProcessingSteps& steps, const Change& change) {
   int differs_from_plain = 0;
@@ -362,13 +363,13 @@ void expect_same(const harness::ProcessingSteps& steps, const Change& change) {
     change(row, form, random);
     ASSERT_EQ(process(logits, row, form), before) << "row " << number;
   }
-  // A relation of rows that nothing changes would hold of itself.
+  // For rows without changes, the relation would hold trivially.
   EXPECT_GT(differs_from_plain, 500);
 }
 
 TEST(ProcessingRelations, TheOrderOfAHistoryOfStopsAndOfAllowedIdsDoesNotMatter) {
   harness::ProcessingSteps steps;
-  steps.bad_words = false;  // they look at the order of the output
+  steps.bad_words = false;  // bad words depend on the order of the output
   expect_same(steps, [](RowProcessing& row, harness::HistoryArrays&, std::mt19937_64& random) {
     for (auto* ids : {&row.prompt, &row.output, &row.stop_ids, &row.allowed_ids}) {
       std::shuffle(ids->begin(), ids->end(), random);
@@ -388,7 +389,7 @@ TEST(ProcessingRelations, PlaceholdersAndNeutralEntriesChangeNothing) {
   steps.bad_words = false;  // a placeholder at the end hides a prefix
   expect_same(steps, [](RowProcessing& row, harness::HistoryArrays&, std::mt19937_64& random) {
     row.prompt.push_back(-1);
-    row.output.insert(row.output.begin(), -1);  // output_length is given apart
+    row.output.insert(row.output.begin(), -1);  // output_length is given separately
     if (row.biases.empty()) row.biases.push_back({0, -0.0F});
     if (!row.allowed_ids.empty()) row.allowed_ids.push_back(row.allowed_ids[random() % 1]);
   });
@@ -425,7 +426,7 @@ TEST(ProcessingRelations, ProcessedInPlaceAndBySampleIsTheSame) {
   fused.processing = arrays.view();
   fused.seed = std::uint64_t{3};
   ASSERT_FALSE(sample(fused, tokens_to(&token, 1)));
-  EXPECT_EQ(logits, before);  // `sample` leaves them alone
+  EXPECT_EQ(logits, before);  // `sample` does not change them
   ProcessLogitsRequest request{fused.logits, fused.processing, {}, {}};
   ASSERT_FALSE(process_logits(request, {{logits.data(), 1, 300}, {}}));
   EXPECT_EQ(logits, process(before, row).logits);
@@ -437,7 +438,7 @@ TEST(ProcessingRelations, ProcessedInPlaceAndBySampleIsTheSame) {
 
 // --- Arguments ---------------------------------------------------------------------------------
 
-/// A valid call on two rows of four logits; tests break one thing at a time.
+/// A valid call on two rows of four logits; each test invalidates one thing.
 struct Call {
   std::vector<float> logits = std::vector<float>(8, 0.0F);
   std::vector<std::int32_t> tokens = std::vector<std::int32_t>(2, -7);

@@ -1,6 +1,6 @@
-// Logits processing on every instruction set against the reference's second writing of it, bit for
-// bit: processed rows, statuses, tokens, masks and probabilities, with every mixture of steps, in
-// every dtype, at odd addresses and strides, with good rows and bad ones side by side.
+// Logits processing on every instruction set against the reference's independent implementation,
+// bit for bit: processed rows, statuses, tokens, masks and probabilities, with every mixture of
+// steps, in every dtype, at odd addresses and strides, with valid and invalid rows side by side.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ constexpr std::size_t kRows = 5;
 /// A batch of rows with processing.
 struct ProcessedBatch {
   std::vector<RandomRow> rows;
-  std::vector<RowProcessing> given;  // before it was packed
+  std::vector<RowProcessing> given;  // before packing
   harness::OwnedCall call;
 
   std::int64_t words() const { return (call.vocab + 31) / 32; }
@@ -70,7 +70,7 @@ ProcessedBatch random_batch(std::uint64_t number, std::size_t vocab) {
   const std::int64_t stride =
       call.vocab + (random() % 2 == 0 ? 0 : static_cast<std::int64_t>(random() % 9));
   const bool banned = random() % 3 == 0;
-  // Each mixture of steps in turn.
+  // The number selects each mixture of steps in turn.
   const harness::ProcessingSteps steps{(number & 1U) == 0 || number % 5 == 0, (number & 2U) == 0,
                                        (number & 4U) == 0, (number & 8U) == 0, (number & 16U) == 0};
   call.make_parameter_arrays(kRows);
@@ -106,7 +106,7 @@ ProcessedBatch random_batch(std::uint64_t number, std::size_t vocab) {
   return batch;
 }
 
-/// Everything that a batch gives.
+/// All results of a batch.
 struct Outcome {
   std::vector<std::int32_t> tokens = std::vector<std::int32_t>(kRows, -7);
   std::array<RowStatus, kRows> statuses{};
@@ -141,7 +141,7 @@ Outcome run(const ProcessedBatch& batch, CpuTarget target) {
   return outcome;
 }
 
-/// Empty, or the first difference of a row.
+/// Returns the first difference of a row, or an empty string.
 std::string compare(const ProcessedBatch& batch, std::size_t r,
                     const reference::ProcessedRow& processed, const reference::IntegerRow& expected,
                     const Outcome& got) {
@@ -179,7 +179,7 @@ std::string compare(const ProcessedBatch& batch, std::size_t r,
   return {};
 }
 
-/// How many rows ended with each status.
+/// Number of rows per status.
 using StatusCounts = std::array<std::atomic<std::uint64_t>, kRowStatuses>;
 
 void compare_many(std::uint64_t first, std::uint64_t batches, std::size_t fixed_vocab,
@@ -223,7 +223,7 @@ TEST(ProcessingDifferential, RandomBatchesEqualTheReference) {
   StatusCounts counts{};
   const std::uint64_t batches = budget(20000);
   compare_many(0, batches, 0, counts);
-  // Most rows must be good ones, and each status must be met, or the comparison says little.
+  // Most rows must be valid, and each status must occur, otherwise the comparison says little.
   EXPECT_GT(counts[static_cast<std::size_t>(RowStatus::ok)].load(), batches * kRows / 2);
   for (const RowStatus status :
        {RowStatus::nan_input, RowStatus::infinite_input, RowStatus::no_allowed_token,
@@ -248,8 +248,8 @@ TEST(ProcessingDifferential, RowsAtEngineVocabulariesEqualTheReference) {
   }
 }
 
-// Steps on subnormals and halves of a last place: what a caller's rounding mode or flush to zero
-// would change, were it not set aside.
+// Steps on subnormals and on halves of the last place, which the caller's rounding mode or flush to
+// zero would change if they applied.
 TEST(ProcessingDifferential, TheCallersFloatEnvironmentChangesNothing) {
   for (const CpuTarget target : available_targets()) {
     for (std::uint64_t number = 7000000; number < 7000100; ++number) {
@@ -282,8 +282,8 @@ TEST(ProcessingDifferential, TheCallersFloatEnvironmentChangesNothing) {
   }
 }
 
-// A list outside of its buffer fails its row with the status of its step; the other rows go
-// on. Begins and lengths at the ends of their types must not overflow a sum.
+// A list outside its buffer fails its row with the status of its step, but no other row. Begins and
+// lengths at the ends of their types must not overflow a sum.
 TEST(ProcessingDifferential, AListOutsideItsBufferFailsItsRowAlone) {
   struct Place {
     std::int64_t begin;

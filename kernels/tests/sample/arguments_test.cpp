@@ -1,4 +1,4 @@
-// What a call refuses, and with which words: the field, its value, the allowed range.
+// The arguments that a call rejects, and the messages: the field, its value, the allowed range.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// A valid call on two rows of four logits; tests break one thing at a time.
+/// A valid call on two rows of four logits; each test invalidates one thing.
 struct Call {
   std::vector<float> logits = {0, 1, 2, 3, 3, 2, 1, 0};
   std::vector<std::int32_t> tokens = std::vector<std::int32_t>(2, -7);
@@ -25,7 +25,7 @@ struct Call {
     result.tokens = {tokens.data(), 2};
   }
 
-  /// The call must be refused with a message that holds all of `parts`, and write nothing.
+  /// Expects a rejection whose message contains all of `parts`, and no write.
   void expect_refused(const std::vector<std::string>& parts) {
     const Error error = sample(request, result, execution);
     EXPECT_TRUE(error);
@@ -170,7 +170,8 @@ TEST(Arguments, BadParametersFailTheirRowAloneWithAStatusOfTheirOwn) {
 }
 
 TEST(Arguments, StridesThatMemoryHasAreTakenAndOthersAreNot) {
-  // Two rows of float32: 2^48 bytes are two rows of 2^45 values. The last row is padding, not read.
+  // Two rows of float32: 2^48 bytes are two rows of 2^45 values. The last row is padding and not
+  // read.
   constexpr std::int64_t kMost = std::int64_t{1} << 45;
   refuse([&](Call& c) { c.request.logits.row_stride = kMost + 1; },
          {"logits.row_stride is 35184372088833", "4 (vocab) to 35184372088832"});
@@ -189,7 +190,7 @@ TEST(Arguments, StridesThatMemoryHasAreTakenAndOthersAreNot) {
 }
 
 TEST(Arguments, TheMostThreadsAreTaken) {
-  constexpr std::int64_t kRows = 64;  // and no more threads than rows are started
+  constexpr std::int64_t kRows = 64;  // the number of threads started is limited by the rows
   const std::vector<float> logits(4 * kRows);
   std::vector<std::int32_t> one(kRows), many(kRows);
   SampleRequest request;

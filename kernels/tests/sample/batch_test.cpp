@@ -1,5 +1,5 @@
-// A token is a pure function of row, parameters, seed and offset: whatever else is in the batch,
-// wherever the row lies in memory, however many threads run.
+// A token is a pure function of row, parameters, seed and offset. It does not depend on the rest of
+// the batch, the row's address or the number of threads.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,10 +17,10 @@ namespace fairdraw::suites {
 namespace {
 
 constexpr std::int64_t kRows = 33;
-constexpr std::int64_t kVocab = 1003;  // no multiple of a vector
+constexpr std::int64_t kVocab = 1003;  // not a multiple of a vector's width
 
-/// Rows of one width with parameters of their own, `stride` values apart, starting `shift` bytes
-/// into the buffer.
+/// Returns rows of one width with their own parameters, `stride` values apart, starting `shift`
+/// bytes into the buffer.
 harness::OwnedCall batch_of_rows(DType dtype, std::int64_t stride, std::size_t shift) {
   harness::OwnedCall call;
   call.allocate(dtype, kRows, kVocab, stride, shift);
@@ -79,7 +79,7 @@ TEST(Batch, StrideAlignmentAndThreadsChangeNothingInAnyDtype) {
 TEST(Batch, ARowAloneThroughIndicesAndWithManySamplesIsTheSame) {
   const harness::OwnedCall batch = batch_of_rows(DType::float32, kVocab, 0);
   const Outcome expected = run(batch, {});
-  // Output i samples row (7 i) mod 33 with that row's seed; every row is met, in another order.
+  // Output i samples row (7 i) mod 33 with that row's seed; every row occurs, in another order.
   harness::OwnedCall call = batch;
   call.num_samples = 3;
   for (std::int32_t i = 0; i < kRows; ++i) {
@@ -102,7 +102,7 @@ TEST(Batch, ARowAloneThroughIndicesAndWithManySamplesIsTheSame) {
 }
 
 TEST(Batch, OneScalarSeedUsesTheNumberOfTheTokenInTheCall) {
-  const std::vector<float> flat(4096, 0.0F);  // every token one word's value: draws differ
+  const std::vector<float> flat(4096, 0.0F);  // flat, so that different words give different tokens
   constexpr std::int64_t kOutputs = 5;
   constexpr std::int32_t kSamples = 3;
   const std::vector<std::int32_t> indices(kOutputs, 0);
@@ -139,7 +139,7 @@ TEST(Batch, RequestsWithoutASeedHaveFreshOnesAndSayWhich) {
   const SampleRequest one, other;
   EXPECT_FALSE(one.seed.is_array());
   EXPECT_NE(one.seed.scalar, other.seed.scalar);
-  // Twelve bits of eight words each: the same tokens by chance once in 2^96 runs.
+  // Twelve bits of eight words each, so equal tokens by chance occur once in 2^96 runs.
   EXPECT_NE(draw(one.seed), draw(other.seed));
   EXPECT_EQ(draw(one.seed), draw(one.seed.scalar)) << "the seed says which tokens";
   const SampleRequest copy = one;  // NOLINT(performance-unnecessary-copy-initialization)
@@ -172,7 +172,7 @@ TEST(Batch, InactiveRowsCostNothingAndTouchNothing) {
 
 TEST(Batch, RowsBeyondTwoToTheThirtyTwoValuesAreAddressed) {
   // Stride 2^31 values of 2 bytes: row 3 starts at 6 * 2^31 bytes. Only rows 0 and 3 are active,
-  // and the memory between them is never touched, so it is never made real.
+  // and the memory between them is never touched, so the system never allocates it.
   constexpr std::int64_t kStride = std::int64_t{1} << 31;
   constexpr std::size_t kBytes = static_cast<std::size_t>(3 * kStride + 64) * 2;
   auto* memory = static_cast<std::uint8_t*>(std::calloc(kBytes, 1));

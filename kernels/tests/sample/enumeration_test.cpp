@@ -1,4 +1,4 @@
-// Enumerate before sampling: every weight, every threshold of min_p that matters, every
+// Enumeration before sampling: every weight, every relevant threshold of min_p, and every
 // cumulative boundary of small vocabularies.
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@
 namespace fairdraw::suites {
 namespace {
 
-/// Compares the weights of -bits octaves below a maximum of 0, for all bits in [first, last] by
-/// `stride`, with the model's.
+/// Counts weights that differ from the model's: of values -y octaves relative to a maximum of 0,
+/// for the bits of y in [first, last] by `stride`.
 std::uint64_t count_wrong_weights(const cpu::TilePasses& passes, std::uint32_t first,
                                   std::uint32_t last, std::uint32_t stride) {
   constexpr auto kTile = static_cast<std::size_t>(kTileSize);
@@ -47,25 +47,26 @@ std::uint64_t count_wrong_weights(const cpu::TilePasses& passes, std::uint32_t f
   return wrong;
 }
 
-/// Nothing weighs anything from 64 octaves on; a bit more of the domain is tested, and -inf.
+/// End of the tested weights: values weigh 0 from 64 octaves on; a few more octaves are tested, and
+/// -inf.
 constexpr std::uint32_t kLastBits = 0x42840000U;  // 66.0
 
 TEST(Enumeration, SimdWeightOfEveryFloatEqualsTheModels) {
   for (const CpuTarget target : available_targets()) {
-    // The model's own weight is the cost: the best target is compared on every float, the others on
-    // each 31st (an odd stride meets every pattern of low bits).
+    // The model's weights dominate the cost, so the best target is compared on every float, the
+    // others on each 31st (an odd stride reaches every pattern of low bits).
     const std::uint32_t stride = is_reduced() ? 9973 : target == best_target() ? 1 : 31;
     const cpu::TilePasses& passes = cpu::tile_passes_for(target);
     EXPECT_EQ(count_wrong_weights(passes, 0, kLastBits, stride), 0U) << to_string(target);
     EXPECT_EQ(count_wrong_weights(passes, 0x7f800000U, 0x7f800000U, 1), 0U) << to_string(target);
-    // The rest of the floats in steps: all weigh 0.
+    // The other floats in steps: all weigh 0.
     EXPECT_EQ(count_wrong_weights(passes, kLastBits, 0x7f7fffffU, 65537), 0U) << to_string(target);
   }
 }
 
 TEST(Enumeration, MinPThresholdIsTheNearestFloatToTheLogarithm) {
-  // 1.06e9 floats in (0, 1]: every 10007th, and the ones next to the powers of two, where the
-  // logarithm is near an integer.
+  // 1.06e9 floats in (0, 1]: every 10007th, and those next to powers of two, where the logarithm is
+  // near an integer.
   const std::uint32_t stride = is_reduced() ? 1000003 : 10007;
   for (std::uint32_t bits = 1; bits <= 0x3f800000U; bits += stride) {
     const float min_p = std::bit_cast<float>(bits);
@@ -101,7 +102,7 @@ TEST(Enumeration, EveryCumulativeBoundaryOfSmallVocabulariesGivesTheModelsToken)
       }
     }
   }
-  // 4000 rows of some 10 boundaries of 3 words.
+  // 4000 rows with some 10 boundaries of 3 words each.
   EXPECT_GT(words, is_reduced() ? 1000U : 100000U);
 }
 

@@ -1,4 +1,4 @@
-// The caller's floating-point environment changes nothing, and comes back as it was.
+// The caller's floating-point environment changes no result, and is restored.
 #include <gtest/gtest.h>
 
 #include <cfenv>
@@ -15,7 +15,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// Tokens, statuses and masks of rows with every kind of filter.
+/// Returns tokens, statuses and masks of rows with every kind of filter.
 std::vector<std::int64_t> outcomes(const std::vector<RandomRow>& rows, CpuTarget target,
                                    int threads) {
   std::vector<std::int64_t> all;
@@ -36,7 +36,7 @@ std::vector<std::int64_t> outcomes(const std::vector<RandomRow>& rows, CpuTarget
   return all;
 }
 
-/// Rows with subnormals and values next to each other among them.
+/// Returns rows that include subnormals and neighbouring values.
 std::vector<RandomRow> rows() {
   std::vector<RandomRow> made;
   for (std::uint64_t number = 0; number < 400; ++number)

@@ -1,5 +1,5 @@
-// Draws from random rows with kept sets, on any backend: each set is what the integer model says
-// survives, and each token is one of it.
+// Draws from random rows with kept sets, on any backend: each set holds the survivors of the
+// integer model, and each token is in its set.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace fairdraw::suites {
 
 inline constexpr std::int32_t kDrawsOfARow = 4000;
 
-/// What a call over one row wrote.
+/// The results of a call over one row.
 struct KeptDraws {
   std::vector<std::int32_t> tokens = std::vector<std::int32_t>(kDrawsOfARow, -77);
   std::vector<RowStatus> statuses = {RowStatus::index_out_of_range};
@@ -25,8 +25,8 @@ struct KeptDraws {
   explicit KeptDraws(std::int64_t room) : kept(1, room) {}
 };
 
-/// Rows one by one, until so many tokens have been drawn from rows that are ok. `draw` makes the
-/// call of kDrawsOfARow samples: draw(row, draws). Returns how many tokens that were.
+/// Draws from rows one by one, until valid rows have given `draws` tokens. draw(row, draws) makes
+/// the call of kDrawsOfARow samples. Returns the number of tokens drawn.
 template <class Draw>
 std::int64_t compare_kept_draws(std::int64_t draws, const Draw& draw) {
   std::int64_t drawn = 0;

@@ -1,4 +1,5 @@
-// Kept sets are the survivors of the filters, in every output's place, and what it was drawn from.
+// Kept sets are the survivors of the filters, in the order of outputs, and tokens are drawn from
+// them.
 #include "fairdraw/kept_sets.h"
 
 #include <gtest/gtest.h>
@@ -98,8 +99,8 @@ TEST(KeptSets, AreTheMaskInCallsOfEveryKind) {
   EXPECT_GT(sets, is_reduced() ? 10 : 1000);
 }
 
-/// Ten million draws from rows whose sets are small, so that all of each is drawn. With 10 to 40
-/// equal tokens in a set, the probability that one of them is not among the 20000 draws of a row
+/// Ten million draws from rows with small sets, so that all of each set is drawn. With 10 to 40
+/// equal tokens in a set, the probability that one of them is missing from the 20000 draws of a row
 /// under sanitizers is below 40 (1 - 1/40)^20000 < 1e-200.
 TEST(KeptSets, AreWhatIsDrawnFrom) {
   constexpr std::int64_t kVocab = 300;
@@ -157,7 +158,7 @@ TEST(KeptSets, GiveTheDrawnTokensLogProbabilityAgain) {
     const SampleRequest request = harness::request_in(call, host);
     const KeptCall kept(request, 3 * vocab);
     ASSERT_FALSE(kept.error) << kept.error.message;
-    // The same logits and temperature, the set instead of the filters.
+    // The same logits and temperature, but the set replaces the filters.
     const std::int64_t words = (vocab + 31) / 32;
     std::vector<std::uint32_t> allowed(static_cast<std::size_t>(3 * words), 0U);
     for (std::size_t row = 0; row < 3; ++row) {
@@ -189,7 +190,7 @@ TEST(KeptSets, SayWhichOnesDidNotFit) {
   SampleRequest request;
   request.logits = {logits.data(), DType::float32, 3, 4, 4};
   request.top_k = {top_k.data(), 3};
-  const KeptCall kept(request, 2);  // the first has three
+  const KeptCall kept(request, 2);  // the first set has three tokens
   ASSERT_FALSE(kept.error) << kept.error.message;
   EXPECT_EQ(kept.overflow, (std::vector<std::uint8_t>{1, 0, 1}));
   EXPECT_EQ(kept.offsets, (std::vector<std::int64_t>{0, 0, 1, 1}));

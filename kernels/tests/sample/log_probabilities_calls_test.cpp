@@ -1,5 +1,5 @@
-// Whole calls that report log-probabilities: where results lie, which row they are of, what failed
-// outputs get, and what is refused.
+// Whole calls that report log-probabilities: positions of the results, the rows they belong to, the
+// results of failed outputs, and rejected arguments.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,8 +17,8 @@ constexpr float kUntouched = 77;
 using Ids = std::vector<std::int32_t>;
 using Floats = std::vector<float>;
 
-/// Three rows of four logits, two samples an output; tests change one thing at a time. raw_logits
-/// are the numbers themselves, so that what is expected can be read off.
+/// Three rows of four logits, two samples per output; each test changes one thing. raw_logits
+/// reports the numbers themselves, so that expected values can be read off.
 struct Call {
   static constexpr std::int64_t kRows = 3, kVocab = 4, kStride = 6;
   Floats logits = {0, 1, 2, 3, /**/ 9, 8, 8, -kInfinity, /**/ 5, 7, 5, 5};
@@ -89,7 +89,7 @@ TEST(LogProbabilityCalls, OutputsAreThoseOfTheirIndex) {
   EXPECT_EQ(call.values[2], -kInfinity);
   EXPECT_EQ(call.ranks[2], 0);
   EXPECT_EQ(call.top_values[4], -kInfinity);
-  EXPECT_EQ(call.row_of_all(1)[0], 9);  // a row without outputs, but wanted whole
+  EXPECT_EQ(call.row_of_all(1)[0], 9);  // a row without outputs, whose whole row is requested
 }
 
 TEST(LogProbabilityCalls, RanksOfBothRules) {
@@ -119,7 +119,7 @@ TEST(LogProbabilityCalls, RawModesPassByWhatProcessedOnesSee) {
     EXPECT_EQ(call.top_ids, raw ? (Ids{3, 2, 0, 1, 1, 0}) : (Ids{2, 1, 1, -1, 1, 0}));
     EXPECT_EQ(call.top_values,
               raw ? (Floats{3, 2, 9, 8, 7, 5}) : (Floats{4, 2, 16, -kInfinity, 14, 10}));
-    const Floats last = raw ? Floats{5, 7, 5, 5} : Floats{10, 14, 10, 10};  // ties at k stay
+    const Floats last = raw ? Floats{5, 7, 5, 5} : Floats{10, 14, 10, 10};  // keeps ties at k
     for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(call.row_of_all(2)[i], last[i]);
   }
 }
@@ -145,7 +145,7 @@ TEST(LogProbabilityCalls, RawModesAreOfTheRowBeforeProcessing) {
       const bool biased = !raw && i < 2 && call.tokens[i] == 3;
       EXPECT_EQ(call.values[i], row[call.tokens[i]] + (biased ? -10.0F : 0.0F));
     }
-    // Of given tokens the same.
+    // The same for given tokens.
     const Ids given = {3, 0, 0, 1, 0, 1};
     ASSERT_FALSE(log_probabilities(call.request, {given.data(), 6}, call.result.logprobs));
     EXPECT_EQ(call.values, raw ? (Floats{3, 0, 9, 8, 5, 7}) : (Floats{-7, 0, -kInfinity, 8, 5, 7}));
@@ -195,7 +195,7 @@ TEST(LogProbabilityCalls, GivenTokensOutsideTheVocabularyFailTheirOutputAlone) {
 
 TEST(LogProbabilityCalls, RawModesOfGivenTokensTakeNoFilter) {
   Call call(3, 1);
-  call.request.temperature = -1.0F;  // a row of `sample` would fail
+  call.request.temperature = -1.0F;  // a row of `sample` would fail with it
   call.request.top_p = NAN;
   const Ids ids = {0, 2, 3};
   ASSERT_FALSE(

@@ -1,5 +1,5 @@
 // Log-probabilities on every instruction set against the real-number oracle: values within the
-// bound that the header states, ids and ranks exactly, and all forms of one value the same bits.
+// bound that the header states, exact ids and ranks, and the same bits in all forms of one value.
 #include "fairdraw/log_probabilities.h"
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ constexpr LogprobsMode kModes[] = {LogprobsMode::raw_logits, LogprobsMode::raw_l
                                    LogprobsMode::processed_logits,
                                    LogprobsMode::processed_logprobs};
 
-/// A row in a dtype, and what is asked of it.
+/// A row in a dtype, and the requested reports.
 struct Question {
   RandomRow row;
   DType dtype = DType::float32;
@@ -39,7 +39,7 @@ struct Question {
   std::int32_t top_n = 0;
 };
 
-/// Everything that is reported of one row, over patterns that are no answers.
+/// All reports of one row, pre-filled with patterns that no call writes.
 struct Report {
   RowStatus status = RowStatus::index_out_of_range;
   std::vector<std::int32_t> tokens = std::vector<std::int32_t>(kSamples, -7);
@@ -104,7 +104,7 @@ Report sampled(const Question& question, CpuTarget target, bool whole) {
   return report;
 }
 
-/// The same row, of tokens that are given.
+/// Returns the reports of given tokens of the same row.
 Report of_given(const Question& question, const std::vector<std::int32_t>& tokens,
                 CpuTarget target) {
   Report report;
@@ -128,7 +128,7 @@ std::string compare_value(const reference::RealLogprobs& real, std::int32_t toke
                      expected, real.bound[at]);
 }
 
-/// Empty, or the first difference.
+/// Returns the first difference, or an empty string.
 std::string compare(const Question& question, const reference::RealLogprobs& real,
                     const Report& got) {
   for (std::size_t s = 0; s < kSamples; ++s) {
@@ -174,7 +174,7 @@ std::string compare_failed(const Question& question, const Report& got) {
   return nothing ? "" : "a failed row has log-probabilities";
 }
 
-/// Both names of one number.
+/// Compares the two results that report the same number.
 std::string compare_with_logprob(const Question& question, const Report& got) {
   const bool no_bans = question.row.allowed.empty();
   for (std::size_t s = 0; s < kSamples; ++s) {
@@ -183,7 +183,7 @@ std::string compare_with_logprob(const Question& question, const Report& got) {
                             question.row.parameters.temperature == 1;
     if (!filtered && !unfiltered) return {};
     const float other = filtered ? got.logprob_filtered[s] : got.logprob[s];
-    if (std::isinf(other)) continue;  // beyond float32: the last number before it here
+    if (std::isinf(other)) continue;  // beyond float32: here it is the lowest finite number
     if (got.values[s] != other) {
       return fmt::format("value {} of token {} is {} by another name", got.values[s], got.tokens[s],
                          other);
@@ -192,7 +192,8 @@ std::string compare_with_logprob(const Question& question, const Report& got) {
   return {};
 }
 
-/// Row and question from a number: modes, rank rules, sizes of the top and dtypes in alternation.
+/// Derives row and question from a number: modes, rank rules, sizes of the top and dtypes
+/// alternate.
 Question question_of(std::uint64_t number, std::size_t vocab) {
   Question question;
   question.row = vocab == 0 ? random_row(number) : random_row_of(number, vocab);
@@ -233,7 +234,7 @@ std::string judge(const Question& question, const std::vector<CpuTarget>& target
   for (const CpuTarget target : targets) {
     const Report got = sampled(question, target, true);
     if (!first.same_bits(got)) return std::string("other bits on ") + to_string(target);
-    // Without the whole row nothing else changes.
+    // Leaving out the whole row changes no other result.
     Report part = sampled(question, target, false);
     part.all = got.all;
     if (!first.same_bits(part)) return std::string("other bits without it on ") + to_string(target);
@@ -242,7 +243,7 @@ std::string judge(const Question& question, const std::vector<CpuTarget>& target
   std::string wrong = ok ? compare(question, real, first) : compare_failed(question, first);
   if (wrong.empty() && ok) wrong = compare_with_logprob(question, first);
   if (!wrong.empty() || !ok) return wrong;
-  // Given tokens: anywhere in the vocabulary, outside of the mask and banned ones too.
+  // Given tokens: anywhere in the vocabulary, including masked and banned ones.
   const auto vocab = static_cast<std::uint64_t>(row.logits.size());
   const std::vector<std::int32_t> tokens = {
       static_cast<std::int32_t>(row.number % vocab), static_cast<std::int32_t>(vocab - 1),
@@ -269,7 +270,7 @@ void judge_many(std::uint64_t first, std::uint64_t rows, std::size_t vocab) {
                   << to_string(question.rank_rule) << ", top " << question.top_n << ", "
                   << to_string(question.dtype) << ": " << wrong;
   }
-  // Most rows must be good ones, or the comparison says little.
+  // Most rows must be valid, otherwise the comparison says little.
   EXPECT_GT(ok_rows.load(), rows / 2);
 }
 

@@ -1,5 +1,5 @@
-// The random calls that CPU and GPU are compared by: every instruction set takes them and gives the
-// same results, and they meet every status that a call of `sample` on logits can have.
+// The random calls by which CPU and GPU are compared: every instruction set accepts them and gives
+// the same results, and every status that `sample` can give for logits occurs.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -41,7 +41,7 @@ TEST(RandomCalls, MeetEveryStatusAndAreTheSameOnEveryTarget) {
   EXPECT_GT(statuses[0], all / 2) << "of " << all << " outputs: the comparison says little";
   for (std::size_t status = 0; status < statuses.size(); ++status) {
     const auto name = static_cast<RowStatus>(status);
-    // Others are of probabilities, drafts, stops and beams.
+    // The other statuses belong to probabilities, drafts, stops and beams.
     if (name == RowStatus::negative_probability || name > RowStatus::processing_overflow) continue;
     RecordProperty(to_string(name), std::to_string(statuses[status]));
     EXPECT_GT(statuses[status], is_reduced() ? -1 : 9) << to_string(name);

@@ -14,7 +14,7 @@ namespace fairdraw::suites {
 
 /// One row of logits with its filters.
 struct RandomRow {
-  std::uint64_t number = 0;  ///< what it was made from, to name it in a failure
+  std::uint64_t number = 0;  ///< number from which the row was made, for messages
   std::vector<float> logits;
   std::vector<std::uint32_t> allowed;  ///< packed; empty in three rows of four
   reference::RowParameters parameters;
@@ -23,26 +23,26 @@ struct RandomRow {
   std::uint64_t seed = 0, offset = 0;
 };
 
-/// Sizes of the vocabulary: half of the rows have at least 128 tokens.
+/// Returns a row; half of the rows have at least 128 tokens.
 RandomRow random_row(std::uint64_t number);
 
-/// Over a given vocabulary.
+/// Returns a row over a given vocabulary.
 RandomRow random_row_of(std::uint64_t number, std::size_t vocab);
 
-/// Probabilities that do not sum to 1.
+/// Returns probabilities that do not sum to 1.
 std::vector<float> random_probs(std::uint64_t number, std::size_t vocab);
 
-/// The call of `sample` over the row alone, as float32, for num_samples tokens. It reads the row,
-/// which must outlive it.
+/// Returns the call of `sample` over the row alone, as float32, for num_samples tokens. It refers
+/// to the row, which must outlive the call.
 SampleRequest request_of(const RandomRow& row, std::int32_t num_samples);
 
-/// A sentence that names the row.
+/// Returns a sentence that names the row.
 std::string describe(const RandomRow& row);
 
-/// The model's token of a draw by seed.
+/// Returns the model's token of a seeded draw.
 std::int32_t token_of(const reference::IntegerRow& model, const DrawWords& words);
 
-/// The targets that this machine runs.
+/// Returns the targets that this machine supports.
 std::vector<CpuTarget> available_targets();
 
 }  // namespace fairdraw::suites

@@ -1,5 +1,5 @@
-// Tests that are made smaller: under sanitizers, where everything is some ten times slower, and
-// kernels under compute-sanitizer 20 to 100 times.
+// Smaller tests under sanitizers, which slow everything down some ten times, and kernels under
+// compute-sanitizer 20 to 100 times.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace fairdraw::suites {
 
 inline bool is_reduced() { return std::getenv("FAIRDRAW_REDUCED") != nullptr; }
 
-/// A twentieth of `count` where tests are reduced.
+/// Returns a twentieth of `count` if tests are reduced, otherwise `count`.
 inline std::uint64_t budget(std::uint64_t count) { return is_reduced() ? count / 20 : count; }
 
 }  // namespace fairdraw::suites

@@ -1,4 +1,4 @@
-// What whole calls of `sample` wrote, on two backends, and where it differs. The calls are those of
+// Results of whole calls of `sample` on two backends, and their differences. The calls are those of
 // harness/inputs.
 #pragma once
 
@@ -16,15 +16,15 @@ using harness::HostArrays;
 using harness::OwnedCall;
 using harness::random_call;
 
-/// Which results a call asks for. Fewer results take other paths through the kernels.
+/// The requested results of a call. Fewer results take other paths through the kernels.
 struct CallResults {
   bool statuses = true, support_size = true, logprobs = true, mask = true, probs = true;
 };
 inline constexpr CallResults kEverything{};
 inline constexpr CallResults kTokensAndStatuses{true, false, false, false, false};
 
-/// What a call wrote, pre-filled with a sentinel pattern: bytes that must not change are compared
-/// too.
+/// The results of a call, pre-filled with a sentinel pattern, so that bytes that must not change
+/// are compared too.
 struct SampleOutputs {
   std::vector<std::int32_t> tokens;
   std::vector<RowStatus> statuses;
@@ -37,7 +37,7 @@ struct SampleOutputs {
   SampleOutputs(const OwnedCall& call, const CallResults& wanted);
 };
 
-/// The results over arrays in host or device memory (DeviceArrays, HostArrays).
+/// Returns the results over arrays in host or device memory (DeviceArrays, HostArrays).
 template <class Arrays>
 SampleResult result_in(const OwnedCall& call, SampleOutputs& outputs, Arrays& arrays) {
   SampleResult result;
@@ -58,16 +58,16 @@ SampleResult result_in(const OwnedCall& call, SampleOutputs& outputs, Arrays& ar
   return result;
 }
 
-/// The parameters of a row, to run it again.
+/// Returns the parameters of a row, for running it again.
 std::string describe_row(const OwnedCall& call, std::int64_t row);
 
 struct Difference {
-  std::int64_t row;  ///< of the call; -1 where an index is out of range
+  std::int64_t row;  ///< row of the call; -1 if an index is out of range
   std::string what;
 };
 
-/// Where `got` is not `expected`: every byte, but log-probabilities within their bound. Sorted by
-/// kind of result, at most `most` of them. Results that only one of the two has are left out.
+/// Returns at most `most` differences of `got` from `expected`, sorted by kind of result: of every
+/// byte, and of log-probabilities beyond their bound. Leaves out results that only one side has.
 std::vector<Difference> differences(const OwnedCall& call, const SampleOutputs& expected,
                                     const SampleOutputs& got, std::size_t most);
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kSamples = 4;
 
-/// Everything `sample` says of one row.
+/// All results of `sample` for one row.
 struct Sampled {
   std::vector<std::int32_t> tokens = std::vector<std::int32_t>(kSamples, -7);
   RowStatus status = RowStatus::index_out_of_range;
@@ -30,7 +30,8 @@ struct Sampled {
   std::vector<float> probs;
 };
 
-/// `whole`: masks and probabilities too, which makes the call take another path through the code.
+/// Samples a row. `whole`: masks and probabilities too, which makes the call take another code
+/// path.
 Sampled sample_row(const RandomRow& row, CpuTarget target, bool whole) {
   Sampled sampled;
   const auto vocab = static_cast<std::int64_t>(row.logits.size());
@@ -51,17 +52,17 @@ Sampled sample_row(const RandomRow& row, CpuTarget target, bool whole) {
   return sampled;
 }
 
-/// Bound on the log-probability of y octaves from weights with the specified error: the sum's
-/// relative error is at most that of its terms, worst for those at the end of their range, and the
-/// largest weight, that the expected sum is measured in, has its own; the token's own term is exact
-/// up to double rounding. Float32 rounds the result once.
+/// Returns a bound on the log-probability of y octaves from weights with the specified error. The
+/// sum's relative error is at most that of its terms, largest for terms at the end of their range.
+/// The largest weight, the unit of the expected sum, has an error of its own. The token's own term
+/// is exact up to double rounding. Float32 rounds the result once.
 double logprob_bound(const reference::IntegerRow& expected, double value) {
   const auto vocab = static_cast<double>(expected.weight.size());
   const double terms = 2 * 0x1p-22 + 0x1p-24 * std::log(2.0) * 48.0 + vocab * 0x1p-48;
   return terms + 0x1p-24 * std::fabs(value) + 0x1p-126;
 }
 
-/// Empty, or the first difference.
+/// Returns the first difference, or an empty string.
 std::string compare(const RandomRow& row, const reference::IntegerRow& expected, const Sampled& got,
                     bool whole) {
   if (got.status != expected.status) {
@@ -150,7 +151,7 @@ void compare_many(std::uint64_t first, std::uint64_t rows, std::size_t vocab) {
       }
     }
   }
-  // Most rows must be good ones, or the comparison says little.
+  // Most rows must be valid, otherwise the comparison says little.
   EXPECT_GT(ok_rows.load(), rows / 2);
 }
 

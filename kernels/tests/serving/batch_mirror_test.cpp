@@ -1,13 +1,13 @@
 // A batch whose copy runs ahead of the host (kernels/serving/batch_mirror.h), without a GPU: the
-// copy lies in host memory and is kept by the rules that the kernels of kernels/cuda have, so that
-// what is under test is the bookkeeping: which slots are brought, what stays with the copy, and
-// whose the tokens are that come late.
+// copy is in host memory and follows the rules of the kernels in kernels/cuda. So the test covers
+// the bookkeeping: which slots are copied, what stays with the copy, and to whom late tokens
+// belong.
 //
-// Compared with a batch that never lags: a state with the CPU's FusedSamplingProcessor. Requests
-// come, move, leave, and are preempted in both; after every step the copy has drawn the same
-// tokens, and when all tokens have come the states are equal.
+// The comparison is a batch that never lags: a state with the CPU's FusedSamplingProcessor. In
+// both, requests enter, move, leave and are preempted. After every step the copy has drawn the same
+// tokens, and once all tokens are delivered the states are equal.
 //
-// Cannot see: the kernels, streams, uploads. Those are cuda_fused_sampling_processor_test's.
+// Cannot see: the kernels, streams and uploads, which cuda_fused_sampling_processor_test covers.
 #include "serving/batch_mirror.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ using serving::ListArrays;
 using serving::ListName;
 using serving::SlotArrays;
 
-/// Of small rows: more threads only wait for each other.
+/// One thread, because with small rows more threads only wait for each other.
 const Execution kOneThread = {CpuTarget::best, 1};
 
 BatchStateOptions small_batch() {
@@ -78,7 +78,7 @@ class Copy {
     }
   }
 
-  /// A step with a row a slot. The tokens, -1: none.
+  /// Runs a step with one row per slot. Returns the tokens; -1: none.
   std::vector<std::int32_t> step(const StepInput& input) {
     const auto capacity = static_cast<std::size_t>(options_.capacity);
     const RowsView logits{input.logits.data(), DType::float32, input.rows, options_.vocab,
@@ -223,8 +223,7 @@ TEST_F(Mirror, TokensFollowTheirRequestsHoweverLateTheyCome) {
             return Error{};
           });
           break;
-        case 5: {  // preempted; what has not come would be drawn again, in the other state it is
-                   // not
+        case 5: {  // preempted: undelivered tokens would be drawn again, but not in the other state
           if (there.empty()) break;
           copy_->deliver_all();
           const RequestId id = dice.pick(there);
@@ -243,7 +242,7 @@ TEST_F(Mirror, TokensFollowTheirRequestsHoweverLateTheyCome) {
     copy_->deliver_all();
     expect_equal_states();
   }
-  EXPECT_GT(moves_while_behind, 50);  // else the path of late tokens was hardly taken
+  EXPECT_GT(moves_while_behind, 50);  // otherwise the path of late tokens was hardly taken
 }
 
 TEST_F(Mirror, TokensOfARequestThatHasLeftAreNobodys) {
@@ -252,7 +251,7 @@ TEST_F(Mirror, TokensOfARequestThatHasLeftAreNobodys) {
   on_both([](BatchState& state) { return state.add(2, seeded_request()); });
   step(dice);
   on_both([](BatchState& state) { return state.remove(1); });
-  on_both([](BatchState& state) { return state.add(3, seeded_request()); });  // into its slot
+  on_both([](BatchState& state) { return state.add(3, seeded_request()); });  // in slot 0
   copy_->deliver_all();
   EXPECT_EQ(state_->slot_of(3), 0);
   expect_equal_states();
@@ -290,7 +289,7 @@ TEST_F(Mirror, NothingIsBroughtWhereNothingChanged) {
   step(dice);
   EXPECT_TRUE(copy_->is_current());
   copy_->deliver_all();
-  EXPECT_TRUE(copy_->is_current());  // its own tokens are nothing new
+  EXPECT_TRUE(copy_->is_current());  // tokens of the copy itself are no change
   const std::int32_t token = 3;
   on_both([&](BatchState& state) { return state.append(1, &token, 1); });
   EXPECT_FALSE(copy_->is_current());

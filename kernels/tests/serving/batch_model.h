@@ -1,8 +1,8 @@
-// A batch as a person would write it down: maps, and every token from scratch.
+// A batch in its simplest form: maps, and every token from scratch.
 //
-// The model knows no slots' memory, no offsets that advance, no views: a request is what it was
-// given and the tokens that it has. The next token comes from the integer model of that request
-// alone (reference/processing_model.h). It is slow and has no state to go wrong.
+// The model has no memory of slots, no advancing offsets and no views: a request is its arguments
+// and its tokens. The next token comes from the integer model of that request alone
+// (reference/processing_model.h). The model is slow, but has no state that could become wrong.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,21 @@
 
 namespace fairdraw::suites::batches {
 
-/// Mistakes that engines have made with batches; a model that makes one is a batch that is kept
-/// wrongly, and the state machine must notice.
+/// Mistakes that engines have made with batches. A model with a mistake stands for a batch that is
+/// kept wrongly, and the state machine must notice it.
 enum class Mistake {
   none,
   slot_in_the_seed,         ///< a token depends on its row (TensorRT-LLM pull 1742, MAX)
   offset_stays,             ///< every step draws the same bits (TensorRT-Edge-LLM issue 211)
-  offset_restarts,          ///< a request that was preempted draws its first bits again
-  history_is_lost,          ///< one that was preempted has no penalties for what it had drawn
+  offset_restarts,          ///< a preempted request draws its first bits again
+  history_is_lost,          ///< a preempted request has no penalties for its earlier output
   failed_row_advances,      ///< a row without a token moves the offset
-  first_row_is_sampled,     ///< with several rows a request, the wrong one (MAX's penalties)
+  first_row_is_sampled,     ///< with several rows per request, the wrong one (MAX's penalties)
   rows_see_no_new_tokens,   ///< drafted rows have the history of the step's beginning
-  prompt_counts_as_output,  ///< min_tokens counts it
-  bitmask_stays_in_slot,    ///< when requests are exchanged (vLLM issue 23401)
-  bitmask_is_inherited,     ///< by the next request in the slot
-  copy_follows,             ///< a copy of tokens shows those of later steps
+  prompt_counts_as_output,  ///< min_tokens counts the prompt
+  bitmask_stays_in_slot,    ///< exchanged requests lose their bitmasks (vLLM issue 23401)
+  bitmask_is_inherited,     ///< the next request in the slot has the old bitmask
+  copy_follows,             ///< a copy of tokens shows tokens of later steps
   full_history_fails_all,   ///< one full request ends the step for the others
 };
 inline constexpr int kMistakes = 13;
@@ -40,12 +40,12 @@ struct DrawnToken {
   std::int32_t token = -1;
 };
 
-/// A request's next token from a row of logits, whatever else is in the batch. Of the options the
-/// rules count.
+/// Returns a request's next token from a row of logits, regardless of the rest of the batch. It
+/// uses only the rules among the options.
 DrawnToken draw_alone(const RequestSnapshot& request, const std::vector<float>& logits,
                       const BatchStateOptions& options);
 
-/// The logits of a step, and which rows belong to whom.
+/// The logits of a step, and the rows of each request.
 struct StepInput {
   std::vector<float> logits;  ///< [rows, vocab]
   std::int64_t rows = 0;
@@ -53,7 +53,7 @@ struct StepInput {
   StepRows sampled = StepRows::last;
 };
 
-/// True where two requests, or snapshots, are the same in every bit.
+/// Return whether two requests, or snapshots, are equal in every bit.
 bool same(const BatchRequest& a, const BatchRequest& b);
 bool same(const RequestSnapshot& a, const RequestSnapshot& b);
 
@@ -62,8 +62,8 @@ class BatchModel {
   explicit BatchModel(const BatchStateOptions& options, Mistake mistake = Mistake::none)
       : options_(options), mistake_(mistake) {}
 
-  // As BatchState and FusedSamplingProcessor; false: refused. Which values a request may have is
-  // the caller's knowledge: `add` and `restore` are given good ones.
+  // Like BatchState and FusedSamplingProcessor; false: rejected. The model does not check requests:
+  // `add` and `restore` must be given valid ones.
   bool add(RequestId id, const BatchRequest& request, std::int32_t slot);
   bool remove(RequestId id);
   bool swap(std::int32_t first, std::int32_t second);
@@ -83,7 +83,7 @@ class BatchModel {
   const std::map<std::int32_t, RequestSnapshot>& by_slot() const { return by_slot_; }
   const std::map<RequestId, RequestSnapshot>& evicted() const { return evicted_; }
 
-  /// What is wrong with a state, or with a processor over it; empty: nothing.
+  /// Return the first difference to a state, or to a processor over it; empty: none.
   std::string difference(const BatchState& state) const;
   std::string difference(const FusedSamplingProcessor& processor) const;
 
@@ -91,14 +91,15 @@ class BatchModel {
   std::optional<std::int32_t> slot_of(RequestId id) const;
   std::optional<std::int32_t> free_slot(std::int32_t wanted) const;
   bool has_room(const RequestSnapshot& request, std::size_t tokens) const;
-  /// A row of a step for the request of a slot, which had `length` tokens when the step began.
+  /// Draws a row of a step for the request of a slot, which had `length` tokens when the step
+  /// began.
   DrawnToken draw(std::int32_t slot, std::size_t length, const std::vector<float>& logits) const;
 
   BatchStateOptions options_;
   Mistake mistake_;
   std::map<std::int32_t, RequestSnapshot> by_slot_;
   std::map<RequestId, RequestSnapshot> evicted_;
-  std::map<std::int32_t, std::vector<std::uint32_t>> left_bitmasks_;  // of Mistake alone
+  std::map<std::int32_t, std::vector<std::uint32_t>> left_bitmasks_;  // for mistakes only
   std::vector<std::int32_t> new_tokens_, new_counts_;
   std::vector<RowStatus> statuses_;
   std::optional<std::vector<std::int32_t>> copied_;

@@ -1,5 +1,5 @@
-// BatchState call by call: what it refuses and how it says so, where requests go, what a snapshot
-// holds. Sequences of calls: state_machine_test.cpp.
+// BatchState call by call: rejected arguments and their messages, the slots of requests, the
+// contents of snapshots. state_machine_test.cpp tests sequences of calls.
 #include "fairdraw/batch_state.h"
 
 #include <gtest/gtest.h>
@@ -331,9 +331,9 @@ TEST(BatchState, ACallHasRowsForEveryRequest) {
                  "length of a row of logits is 99; allowed: 100 (vocab of the batch state)");
 }
 
-// Without a seed no two requests draw the same; a copy of a request is the same request.
+// Requests without a seed never draw the same; a copy of a request keeps its seed.
 TEST(BatchState, RequestsWithoutASeedHaveFreshOnes) {
-  constexpr int kRequests = 1000;  // two of 2^64 are equal with 3e-14
+  constexpr int kRequests = 1000;  // two of these have equal 64-bit seeds with probability 3e-14
   std::set<std::uint64_t> seeds;
   for (int i = 0; i < kRequests; ++i) seeds.insert(BatchRequest{}.seed);
   EXPECT_EQ(seeds.size(), std::size_t{kRequests});

@@ -1,5 +1,5 @@
-// Self-tests of the tests of beam search: a step with one mistake, which random problems must tell
-// from the rules.
+// Self-tests of the tests of beam search: steps with one mistake each, which random problems must
+// distinguish from the rules.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 enum class Mistake {
   none,
-  width_candidates,      ///< too few where some end
-  two_width_candidates,  ///< too few where there are several end ids
+  width_candidates,      ///< too few if some end
+  two_width_candidates,  ///< too few with several end ids
   higher_beam_first,
   higher_token_first,
   any_rank_finishes,  ///< also candidates after the first `width`
@@ -29,20 +29,20 @@ enum class Mistake {
   length_without_end_id,
   no_length_penalty,
   penalty_multiplies,
-  pool_keeps_first,  ///< a better one does not displace
+  pool_keeps_first,  ///< a better one does not displace the worst
   pool_equal_displaces,
   pool_newest_first,  ///< among equal scores
-  stops_at_once,      ///< early_stopping 0 and 2 as 1
+  stops_at_once,      ///< early_stopping 0 and 2 act as 1
   never_stops_early,
-  zero_looks_ahead,         ///< 0 as 2
-  two_looks_at_now,         ///< 2 as 0
-  attainable_of_live_beam,  ///< of the best live beam, not of the best candidate
-  ranked_by_normalised,  ///< live beams by score / length^penalty: of equal order, not equal bits
+  zero_looks_ahead,         ///< early_stopping 0 acts as 2
+  two_looks_at_now,         ///< early_stopping 2 acts as 0
+  attainable_of_live_beam,  ///< uses the best live beam instead of the best candidate
+  ranked_by_normalised,     ///< live beams by score / length^penalty: equal order, other bits
   scores_one_ulp_low,
-  banned_token_lives,  ///< -inf fills up the beams
+  banned_token_lives,  ///< -inf candidates fill up the beams
   parent_is_rank,
   result_without_live,
-  result_with_live,  ///< though the pool is done
+  result_with_live,  ///< even if the pool is done
 };
 
 constexpr int kMistakes = static_cast<int>(Mistake::result_with_live) + 1;
@@ -168,7 +168,7 @@ bool same(const BeamModelState& a, const BeamModelState& b) {
          a.status == b.status;
 }
 
-/// The number of problems until the mistake shows; -1: it does not.
+/// Returns the number of problems until the mistake shows; -1: it never does.
 int problems_until_found(Mistake mistake) {
   constexpr int kProblems = 3000;
   constexpr int kSteps = 8;  // the longest max_tokens of random_problem

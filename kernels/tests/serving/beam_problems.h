@@ -1,4 +1,4 @@
-// Beam searches over language models that are hashes of what was generated.
+// Beam searches over language models whose rows are hashes of the generated tokens.
 #pragma once
 
 #include <cstddef>
@@ -22,23 +22,26 @@ struct BeamProblem {
   std::function<std::vector<float>(const TokenSequence&)> row;
 };
 
-/// A row that is a function of the sequence. `ties`: of four values; `bans`: one in eight is -inf.
+/// Returns a row that is a function of the sequence. `ties`: only four values; `bans`: one in eight
+/// is -inf.
 std::vector<float> hashed_row(std::uint64_t seed, const TokenSequence& sequence, std::size_t vocab,
                               bool ties, bool bans = true);
 
-/// Rules of all kinds over `vocab` tokens, in half of the problems with ties.
+/// Returns a problem with rules of all kinds over `vocab` tokens; half of the problems have ties.
 BeamProblem random_problem(std::mt19937_64& random, std::size_t vocab);
 
-/// The other rules at their defaults.
+/// Returns rules with all other fields at their defaults.
 BeamRules rules_of(std::int32_t width, std::int32_t max_tokens, std::vector<std::int32_t> end_ids);
 
-/// A row by the number of tokens before it and the last of them (-1: none).
+/// Returns a problem whose row depends on the number of tokens before it and the last of them (-1:
+/// none).
 BeamProblem problem_of(const BeamRules& rules,
                        const std::function<std::vector<float>(std::size_t, std::int32_t)>& row);
 
 std::vector<BeamProblem> one(const BeamProblem& problem);
 
-/// Three tokens, of which 2 is meant to end; log-probabilities whose sums are exact.
+/// Returns a row for three tokens, of which 2 is the end id; sums of its log-probabilities are
+/// exact.
 std::vector<float> row_by_hand(std::size_t length, std::int32_t last);
 
 }  // namespace fairdraw::suites

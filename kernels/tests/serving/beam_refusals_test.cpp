@@ -1,4 +1,5 @@
-// Beam search: what is wrong with one request fails it alone, and what a call refuses.
+// Beam search: a fault of one request fails only that request; and the arguments that a call
+// rejects.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +21,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Two requests; `mutation` breaks the second. The first must not notice.
+/// Runs two requests; `mutation` invalidates the second, which must not affect the first.
 void expect_status(RowStatus status, const std::function<void(BeamBatch&)>& mutation,
                    const std::vector<float>& second_row = {0, 1, 2}) {
   const BeamRules rules = rules_of(2, 4, {0});
@@ -68,7 +69,7 @@ TEST(BeamRefusals, WhatIsWrongWithOneRequestFailsItAlone) {
   };
   expect_status(RowStatus::invalid_penalty, with_penalty(nan));
   expect_status(RowStatus::invalid_penalty, with_penalty(kInfinity));
-  expect_status(RowStatus::invalid_penalty, with_penalty(100));  // 4^100 is no float32
+  expect_status(RowStatus::invalid_penalty, with_penalty(100));  // 4^100 exceeds float32
   const auto with = [](auto member, std::int32_t value) {
     return [member, value](BeamBatch& b) {
       ids = {member(b).at(0), value};
@@ -159,14 +160,14 @@ TEST(BeamRefusals, AResultOfABrokenHistoryIsRefused) {
   BeamBatch batch(one(problem_of(rules_of(2, 3, {2}), row_by_hand)), 3, BeamInput::logprobs);
   while (!batch.all_done()) ASSERT_FALSE(batch.step());
   ASSERT_EQ(batch.best(0, 2).size(), 2U);
-  batch.result.history.parents.data[2] = 2;  // of beams after two tokens: no beam of max_width 2
+  batch.result.history.parents.data[2] = 2;  // no beam, because max_width is 2
   batch.result.history.parents.data[3] = 2;
   EXPECT_THROW(static_cast<void>(batch.best(0, 2)), std::runtime_error);
 }
 
 TEST(BeamRefusals, WhatIsWrongWithTheEndOfOneRequestFailsItAlone) {
   const BeamFound good = three_beam_results()->run_on_cpu();
-  // Of the pool, and of live beams 0 and 1 with 4 tokens: scores -2 / 4 and -8 / 4.
+  // One from the pool, and live beams 0 and 1 with 4 tokens: scores -2 / 4 and -8 / 4.
   EXPECT_EQ(good.scores, (std::vector<float>{-0.5F, -1, -2, -0.5F, -1, -2, -0.5F, -1, -2}));
   EXPECT_EQ(good.lengths, (std::vector<std::int32_t>{4, 3, 4, 4, 3, 4, 4, 3, 4}));
   for (const auto& [status, mutation] : all_beam_result_breaks()) {
@@ -206,7 +207,7 @@ TEST(BeamRefusals, AHistoryBeyondEveryMemoryIsRefused) {
       << call->error.message;
 }
 
-// In every build: without CUDA kernels and without a GPU the calls say so, and with one they refuse
+// In every build: without CUDA kernels or a GPU, the calls' errors say so; with a GPU, they reject
 // host memory.
 TEST(BeamRefusals, TheGpusCallsOnHostMemoryAreRefused) {
   const auto expect_no_gpu = [](const Error& error, const char* field) {

@@ -1,4 +1,4 @@
-// The end of beam searches, asked for with every array of its own: tests may break one of them.
+// The end of beam searches, with separate arrays so that tests can invalidate one of them.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace fairdraw::suites {
 
-/// What reads the sequences: beam_search_result of a backend.
+/// A function that reads the sequences: beam_search_result of a backend.
 using BeamReader = std::function<Error(const BeamResultRequest&, const BeamSequences&)>;
 
-/// What a call wrote. Of what is not written, -7 stays.
+/// The results of a call. Unwritten values stay -7.
 struct BeamFound {
   std::vector<std::int32_t> tokens, lengths;
   std::vector<float> scores, cumulative;
   std::vector<RowStatus> statuses;
 
-  /// Of the same bits: NaN equals itself.
+  /// Compares bits, so that NaN equals itself.
   bool operator==(const BeamFound& other) const;
   BeamSequences views();
 };
@@ -33,10 +33,10 @@ class BeamResultCall {
   BeamResultCall(const BeamResultCall&) = delete;  // views point into it
   BeamResultCall& operator=(const BeamResultCall&) = delete;
 
-  /// One call; `error` says how it went.
+  /// Makes one call; `error` is its result.
   BeamFound run(const BeamReader& reader);
   BeamFound run_on_cpu() { return run(&beam_search_result); }
-  /// What a call starts from.
+  /// Returns the results' initial contents.
   BeamFound nothing() const;
 
   std::vector<std::int32_t> pool_counts, pool_lengths, pool_beams, pool_tokens;
@@ -49,16 +49,16 @@ class BeamResultCall {
   Error error;
 };
 
-/// Arrays of any content in their ranges, one request in 16 beyond: scores of few values, so that
-/// they tie, in no order; parents of any beam.
+/// Returns valid arrays of random content, with one request in 16 out of range: scores of few
+/// values, so that they tie, in no order; parents of any beam.
 std::unique_ptr<BeamResultCall> random_beam_result(std::mt19937_64& random, std::int64_t requests,
                                                    std::int32_t width, std::int32_t steps);
 
-/// Three requests of three places, four steps and three sequences each: one of the pool and two
-/// live beams. What happens to the second must not be noticed by the others.
+/// Returns three requests of three places, four steps and three sequences each: one sequence from
+/// the pool and two live beams. Faults of the second request must not affect the others.
 std::unique_ptr<BeamResultCall> three_beam_results();
 
-/// What can be wrong with the second of them, and its status then.
+/// A fault of the second request, and its status.
 using BeamResultBreak = std::pair<RowStatus, std::function<void(BeamResultCall&)>>;
 std::vector<BeamResultBreak> all_beam_result_breaks();
 

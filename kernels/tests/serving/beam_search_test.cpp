@@ -1,5 +1,5 @@
-// Beam search: answers by hand, the second writing of a step bit for bit, every sequence there is
-// on tiny vocabularies, and what is refused.
+// Beam search: answers by hand, the independent implementation of a step bit for bit, all sequences
+// of tiny vocabularies, and rejected arguments.
 #include "fairdraw/beam_search.h"
 
 #include <gtest/gtest.h>
@@ -27,18 +27,19 @@ TEST(BeamSearch, ByHand) {
   rules.length_penalty = 1;
   rules.early_stopping = 2;
   BeamBatch batch(one(problem_of(rules, row_by_hand)), 3, BeamInput::logprobs);
-  // Step 1: candidates 0: -1, 1: -2, 2: -3. The end id is third: not among the first two.
+  // Step 1: candidates 0: -1, 1: -2, 2: -3. The end id is third, so not among the first two.
   ASSERT_FALSE(batch.step());
   EXPECT_EQ(batch.live(0), (std::vector<BeamHypothesis>{{{0}, -1, 0}, {{1}, -2, 0}}));
   EXPECT_EQ(batch.pool(0), std::vector<BeamHypothesis>{});
-  // Step 2: (0,2): -1.5 ends; (0,0): -2 and (0,1): -2 go on, (1,0): -2.25 is too late.
+  // Step 2: (0,2): -1.5 ends; (0,0): -2 and (0,1): -2 continue, (1,0): -2.25 ranks too low.
   ASSERT_FALSE(batch.step());
   EXPECT_EQ(batch.live(0), (std::vector<BeamHypothesis>{{{0, 0}, -2, 0}, {{0, 1}, -2, 0}}));
   EXPECT_EQ(batch.parents(0), (std::vector<std::int32_t>{0, 0}));
   EXPECT_EQ(batch.pool(0), (std::vector<BeamHypothesis>{{{0, 2}, -1.5F, -0.75F}}));
-  // Step 3: (1,2): -2.25 and (0,2): -2.5 end, with -0.75 (a tie: after the earlier one) and
-  // -2.5/3: the pool keeps two. Those that go on: (1,1): -3, then (0,0): -4 of (0,0), (0,1), (1,0).
-  // The pool's worst, -0.75, is at least the best candidate's -2.25/3 = -0.75: done.
+  // Step 3: (1,2): -2.25 and (0,2): -2.5 end, with -0.75 (a tie, so after the earlier one) and
+  // -2.5/3; the pool keeps two. The beams that continue: (1,1): -3, then (0,0): -4, first of (0,0),
+  // (0,1), (1,0). The pool's worst, -0.75, is at least the best candidate's -2.25/3 = -0.75, so the
+  // search is done.
   ASSERT_FALSE(batch.step());
   EXPECT_EQ(batch.pool(0),
             (std::vector<BeamHypothesis>{{{0, 2}, -1.5F, -0.75F}, {{0, 1, 2}, -2.25F, -0.75F}}));
@@ -53,14 +54,14 @@ TEST(BeamSearch, LiveBeamsCountWhereTheLengthEndsThem) {
   ASSERT_FALSE(batch.step());
   ASSERT_FALSE(batch.step());
   EXPECT_EQ(batch.state(0), BeamState::length_done);
-  // A penalty of 0: sums. The pool has one; of the live beams, which tie, the first is next.
+  // With penalty 0, scores are sums. The pool has one; of the tied live beams the first is next.
   EXPECT_EQ(batch.best(0, 2),
             (std::vector<BeamHypothesis>{{{0, 2}, -1.5F, -1.5F}, {{0, 0}, -2, -2}}));
 }
 
 TEST(BeamSearch, EarlyStopping) {
-  // Width 1. Every step: the end id has -1, another token -0.5 less than that... so that the end id
-  // leads: the pool is full after one step.
+  // Width 1. In the first step the end id has the largest log-probability, so that the pool is full
+  // after it.
   const auto row = [](std::size_t length, std::int32_t) {
     return length == 0 ? std::vector<float>{-1.5F, -1, -9} : std::vector<float>{-0.125F, -1, -9};
   };
@@ -74,9 +75,9 @@ TEST(BeamSearch, EarlyStopping) {
     return batch.state(0);
   };
   EXPECT_EQ(state_after_one(1, 1), BeamState::pool_done);
-  // 0: the pool's -1 against the best candidate's -1 / 1.
+  // 0: compares the pool's -1 with the best candidate's -1 / 1.
   EXPECT_EQ(state_after_one(0, 1), BeamState::pool_done);
-  // 2: against -1 / 16, and against -1 / 1 where longer is not better.
+  // 2: compares with -1 / 16, but with -1 / 1 if longer is not better.
   EXPECT_EQ(state_after_one(2, 1), BeamState::live);
   EXPECT_EQ(state_after_one(2, 0), BeamState::pool_done);
   EXPECT_EQ(state_after_one(2, -1), BeamState::pool_done);
@@ -94,7 +95,7 @@ TEST(BeamSearch, TiesGoToTheLowerBeamThenTheLowerToken) {
 }
 
 TEST(BeamSearch, ScoresThatRoundToATieAreOrderedByToken) {
-  // 2^24 + 1 is no float32: both candidates score -2^24, though token 1 has the larger value.
+  // 2^24 + 1 is not a float32: both candidates score -2^24, although token 1 has the larger value.
   const auto row = [](std::size_t length, std::int32_t) {
     return length == 0 ? std::vector<float>{-0x1p24F, -kInfinity}
                        : std::vector<float>{-0.75F, -0.5F};
@@ -107,7 +108,7 @@ TEST(BeamSearch, ScoresThatRoundToATieAreOrderedByToken) {
 
 TEST(BeamSearch, ASumThatLeavesFloat32IsNoCandidate) {
   const auto row = [](std::size_t length, std::int32_t) {
-    const float low = -3e38F;  // two of them are -inf
+    const float low = -3e38F;  // the sum of two of them is -inf
     if (length == 0) return std::vector<float>{low, -kInfinity};
     return length == 1 ? std::vector<float>{low, -1} : std::vector<float>{low, low};
   };
@@ -119,7 +120,7 @@ TEST(BeamSearch, ASumThatLeavesFloat32IsNoCandidate) {
   EXPECT_EQ(batch.status(0), RowStatus::no_allowed_token);
 }
 
-/// The model's step, on the rows that the batch's step reads.
+/// Runs the model's step on the rows that the batch's step reads.
 void step_model(BeamModelState& model, const BeamProblem& problem, BeamInput input) {
   std::vector<std::vector<float>> rows;
   for (const BeamHypothesis& beam : model.live) {
@@ -173,14 +174,14 @@ TEST(BeamSearch, AgreesWithTheModelBitForBit) {
           << width;
     }
   }
-  // The problems reach what the rules are about.
+  // The problems exercise the rules.
   EXPECT_GT(pool_done, 50);
   EXPECT_GT(length_done, 50);
   EXPECT_GT(displaced, 10);
 }
 
-// With as many beams as there are unfinished sequences beam search is no heuristic: its best
-// sequences are those of an enumeration.
+// With as many beams as there are unfinished sequences, beam search is exact: its best sequences
+// are those of an enumeration.
 TEST(BeamSearch, WideEnoughItFindsTheBestOfAllSequences) {
   struct Size {
     std::size_t vocab;
@@ -188,8 +189,8 @@ TEST(BeamSearch, WideEnoughItFindsTheBestOfAllSequences) {
   };
   for (const Size size : {Size{2, 8}, Size{3, 5}, Size{4, 4}, Size{6, 3}}) {
     for (const float penalty : {0.0F, 1.0F, 0.7F, -1.0F}) {
-      // One token ends: (vocab - 1)^(max_tokens - 1) live beams before the last step, vocab
-      // candidates each. The pool cannot be full before all sequences are known.
+      // One token is the end id: (vocab - 1)^(max_tokens - 1) live beams before the last step, with
+      // vocab candidates each. The pool cannot be full before all sequences are known.
       auto width = static_cast<std::int32_t>(size.vocab);
       for (std::int32_t i = 1; i < size.max_tokens; ++i) {
         width *= static_cast<std::int32_t>(size.vocab - 1);
@@ -210,13 +211,13 @@ TEST(BeamSearch, WideEnoughItFindsTheBestOfAllSequences) {
           },
           rules, static_cast<std::size_t>(width));
       EXPECT_EQ(batch.best(0, width), expected) << size.vocab << " " << penalty;
-      if (bans) continue;  // at least `width` sequences end with the last step
+      if (bans) continue;  // otherwise at least `width` sequences end with the last step
       EXPECT_EQ(expected.size(), static_cast<std::size_t>(width));
     }
   }
 }
 
-// Large vocabularies: the threshold that the kernel scans with, against a sort of all candidates.
+// Large vocabularies: the kernel's scan threshold against a sort of all candidates.
 TEST(BeamSearch, RowsOfEveryFamily) {
   for (const harness::Family family : harness::all_families()) {
     for (const std::int64_t vocab : {std::int64_t{700}, std::int64_t{20011}}) {
@@ -309,12 +310,13 @@ TEST(BeamSearch, RowsOfHalfPrecision) {
   ASSERT_FALSE(wide.step());
   ASSERT_FALSE(narrow.step());
   EXPECT_EQ(narrow.live(0), wide.live(0));
-  ASSERT_EQ(wide.live(0).size(), 3U);  // -inf is no candidate
+  ASSERT_EQ(wide.live(0).size(), 3U);  // -inf is not a candidate
   EXPECT_EQ(wide.live(0)[2].tokens, TokenSequence{3});
 }
 
 TEST(BeamSearch, FewerCandidatesThanBeams) {
-  // Only token 1 is allowed, and then only the end id: no beam is left, the pool is what there is.
+  // Only token 1 is allowed, and then only the end id: no beam remains, and the pool has the only
+  // result.
   const auto row = [](std::size_t length, std::int32_t) {
     return length == 0 ? std::vector<float>{-kInfinity, 3, -kInfinity}
                        : std::vector<float>{-kInfinity, -kInfinity, 5};

@@ -1,4 +1,4 @@
-// FusedSamplingProcessor call by call. Sequences of calls: state_machine_test.cpp.
+// FusedSamplingProcessor call by call. state_machine_test.cpp tests sequences of calls.
 #include "fairdraw/fused_sampling_processor.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ class Serving : public testing::Test {
     EXPECT_EQ(error.message, message);
   }
 
-  /// Rows of logits, the same ones for the same number.
+  /// Returns rows of logits, the same rows for the same number.
   static std::vector<float> logits(std::uint64_t number, std::int64_t rows) {
     harness::Dice dice{number};
     std::vector<float> values;
@@ -84,8 +84,8 @@ TEST_F(Serving, StepsAppendWhatTheyDraw) {
   EXPECT_EQ(generated.lengths.data[1], 3);
 }
 
-/// Six steps of request 1 together with others, with what happens in between. Its logits are the
-/// same in every story; those of its neighbours are not.
+/// Runs six steps of request 1 together with others, and `events` in between. Its logits are the
+/// same in every story, those of its neighbours differ.
 Tokens story(const std::vector<std::string>& events) {
   BatchStateOptions options;
   options.vocab = kVocab;
@@ -142,7 +142,7 @@ TEST(FusedSamplingProcessor, ARequestsTokensDoNotDependOnWhereItIs) {
 TEST_F(Serving, OffsetsChooseTheLastRowOfEachRequest) {
   for (RequestId id = 0; id < 3; ++id) expect_ok(state_->add(id, seeded(id)));
   const std::vector<float> rows = logits(5, 7);
-  // Request 0 has rows 0 to 3, request 1 none, request 2 rows 4 and 5; row 6 belongs to none.
+  // Request 0 has rows 0 to 3, request 1 none, request 2 rows 4 and 5; row 6 belongs to no request.
   const std::vector<std::int64_t> offsets = {0, 4, 4, 6};
   expect_ok(processor_->step(view(rows), View<const std::int64_t>{offsets.data(), 4}));
   EXPECT_EQ(list(processor_->new_token_counts()), (Tokens{1, 0, 1}));
@@ -323,13 +323,13 @@ TEST_F(Serving, RulesOfTheStateAreThoseOfItsSteps) {
     expect_ok(state_->add(1, two));
     for (int step = 0; step < 64; ++step) expect_ok(processor_->step(view(row)));
     const Tokens drawn = output_of(1);
-    // keep_all: all 64 draws of 33 ids in {0, 1} have a probability of (2 / 33)^64 < 1e-77.
+    // keep_all: 64 draws of 33 ids that are all in {0, 1} have probability (2 / 33)^64 < 1e-77.
     const bool low = std::all_of(drawn.begin(), drawn.end(), [](auto token) { return token < 2; });
     EXPECT_EQ(low, rule == TieRule::lowest_id);
   }
 
-  // Of probabilities 0.4, 0.3, 0.3 top_k keeps two. Half of what it keeps is less than token 0 has,
-  // 0.4 / 0.7; half of all is more.
+  // Of the probabilities 0.4, 0.3, 0.3 top_k keeps two. Half of the kept mass is less than token
+  // 0's 0.4 / 0.7; half of the whole mass is more than its 0.4.
   std::vector<float> three(static_cast<std::size_t>(kVocab), -kInfinity);
   for (const std::size_t token : {0U, 1U, 2U}) three[token] = std::log(token == 0 ? 0.4F : 0.3F);
   BatchRequest half = two;
@@ -342,7 +342,7 @@ TEST_F(Serving, RulesOfTheStateAreThoseOfItsSteps) {
     expect_ok(state_->add(1, half));
     for (int step = 0; step < 64; ++step) expect_ok(processor_->step(view(three)));
     const Tokens drawn = output_of(1);
-    // joint: only token 0 in 64 draws has a probability of (4 / 7)^64 < 1e-15.
+    // joint: 64 draws of token 0 alone have probability (4 / 7)^64 < 1e-15.
     const bool one = std::all_of(drawn.begin(), drawn.end(), [](auto token) { return token == 0; });
     EXPECT_EQ(one, order == FilterOrder::top_k_first);
   }
@@ -353,8 +353,8 @@ TEST_F(Serving, AnEmptyBatchIsAStepToo) {
   EXPECT_EQ(processor_->new_tokens().size, 0);
 }
 
-// Two requests of defaults, on equal logits: 64 equal tokens of 33 would be a seed in common
-// (33^-64 < 1e-97 by chance).
+// Two default requests on equal logits: 64 equal tokens of 33 mean a common seed (33^-64 < 1e-97 by
+// chance).
 TEST_F(Serving, DefaultRequestsDrawOtherTokens) {
   expect_ok(state_->add(1, {}));
   expect_ok(state_->add(2, {}));

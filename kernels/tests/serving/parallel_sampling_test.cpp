@@ -22,7 +22,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr float kInfinityF = std::numeric_limits<float>::infinity();
 
-// Of kat_vectors, which comes with Random123: threefry2x32, 20 rounds; counter, key, block.
+// From kat_vectors, which comes with Random123: threefry2x32, 20 rounds; counter, key, block.
 TEST(ChildSeeds, TheReferenceGivesThePublishedBlocks) {
   const auto words = [](std::uint32_t low, std::uint32_t high) {
     return low | static_cast<std::uint64_t>(high) << 32;
@@ -50,8 +50,8 @@ TEST(ChildSeeds, ChildZeroIsTheParent) {
   }
 }
 
-// Children of consecutive parents, as people number their seeds: 256 * 1024 of 2^64 values, among
-// which two random ones coincide with probability 2^-29. Siblings may never coincide.
+// Children of consecutive parents, because people number their seeds. Among 256 * 1024 random
+// values of 64 bits, two coincide with probability 2^-29. Siblings may never coincide.
 TEST(ChildSeeds, AreDistinct) {
   constexpr std::uint64_t kParents = 256;
   constexpr std::uint64_t kChildren = 1024;
@@ -60,7 +60,7 @@ TEST(ChildSeeds, AreDistinct) {
     for (std::uint64_t i = 0; i < kChildren; ++i) seen.insert(child_seed(seed, i));
   }
   EXPECT_EQ(seen.size(), kParents * kChildren);
-  // The rule of vLLM is not so, which is why it is not the default.
+  // vLLM's rule lacks this property, so it is not the default.
   seen.clear();
   for (std::uint64_t seed = 0; seed < kParents; ++seed) {
     for (std::uint64_t i = 0; i < kChildren; ++i) {
@@ -98,7 +98,7 @@ TEST(ChildSeeds, OfABatch) {
   EXPECT_NE(rule.message.find("rule is 2"), std::string::npos);
 }
 
-// n outputs of one prompt in one call of `sample`: each the same as alone, and the first n of more.
+// n outputs of one prompt in one call of `sample`: each is the same as alone, and as among more.
 TEST(ChildSeeds, OutputsOfAPromptDoNotDependOnHowManyThereAre) {
   constexpr std::int64_t kVocab = 1000;
   std::vector<float> logits(kVocab);
@@ -127,7 +127,7 @@ TEST(ChildSeeds, OutputsOfAPromptDoNotDependOnHowManyThereAre) {
   EXPECT_GT(std::unordered_set<std::int32_t>(many.begin(), many.end()).size(), 4U);
 }
 
-/// best_of on arrays of its own.
+/// Runs best_of on arrays of its own.
 struct BestOf {
   std::vector<double> cumulative;
   std::vector<std::int32_t> lengths;
@@ -164,8 +164,8 @@ struct BestOf {
 };
 
 TEST(AddLogprobs, InTheOrderOfSteps) {
-  // In double 2^53 + 1 + 1 is 2^53 from the left (each 1 is half of the spacing, and rounds to
-  // even), and 2^53 + 2 in another order.
+  // In double, -2^53 - 1 - 1 is -2^53 from the left (each 1 is half of the spacing, and rounds to
+  // even), and -2^53 - 2 in another order.
   const std::vector<float> values = {-0x1p53F, -1.0F, -1.0F};
   double at_once = 0;
   ASSERT_FALSE(add_logprobs({{values.data(), 3}, 3, {}}, {&at_once, 1}));
@@ -272,7 +272,7 @@ TEST(BestOfN, LengthsCountWhereAPenaltySays) {
   call.run();
   EXPECT_EQ(call.chosen, (std::vector<std::int32_t>{1, 2, 0}));
   EXPECT_EQ(call.scores, (std::vector<double>{-3, -3, -4}));
-  call.length_penalty = -1;  // long ones are worse: -4, -24, -81
+  call.length_penalty = -1;  // long candidates are worse: -4, -24, -81
   call.run();
   EXPECT_EQ(call.chosen, (std::vector<std::int32_t>{0, 1, 2}));
 }
@@ -323,7 +323,7 @@ TEST(BestOfN, WhatIsRefused) {
             std::string::npos);
 }
 
-// Against a sort of (score, number) pairs.
+// Compares with a sort of (score, number) pairs.
 TEST(BestOfN, AgreesWithASort) {
   std::mt19937_64 random(3);
   for (int repeat = 0; repeat < 500; ++repeat) {

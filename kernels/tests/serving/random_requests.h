@@ -1,4 +1,4 @@
-// Requests, logits and bitmasks for the state machine, from one number each.
+// Requests, logits and bitmasks for the state machine, each derived from one number.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,25 @@
 
 namespace fairdraw::suites::batches {
 
-/// A request that a state of these options takes: every member is used in some of them.
+/// Returns a request that is valid for a state of these options; every member is used in some
+/// requests.
 BatchRequest random_request(harness::Dice& dice, const BatchStateOptions& options);
 
-/// One with a seed and nothing else: of two states that add one without, each draws a fresh seed.
+/// Returns a request with only a seed. Without one, two states would draw different fresh seeds.
 BatchRequest seeded_request();
 
-/// Makes one member of a good request bad, and returns its name, as errors call it.
+/// Invalidates one member of a valid request, and returns the member's name in errors.
 std::string mutate(BatchRequest& request, harness::Dice& dice, const BatchStateOptions& options);
 
-/// Logits and rows for a step over a batch with `slots` slots in use. Ties, -inf, sometimes NaN or
-/// +inf in a row; sometimes offsets that are refused.
+/// Returns logits and rows for a step over a batch with `slots` slots in use: ties, -inf, sometimes
+/// NaN or +inf in a row; sometimes offsets that are rejected.
 StepInput random_step(harness::Dice& dice, const BatchStateOptions& options, std::int32_t slots);
 
-/// [rows, words] bits: some rows allow all, some one token, some none.
+/// Returns [rows, words] bits: some rows allow all tokens, some one, some none.
 std::vector<std::uint32_t> random_bitmask(harness::Dice& dice, const BatchStateOptions& options,
                                           std::int32_t rows);
 
-/// Ids of the vocabulary; now and then, with `may_be_bad`, one outside of it.
+/// Returns ids of the vocabulary; with `may_be_bad`, occasionally one outside of it.
 std::vector<std::int32_t> random_tokens(harness::Dice& dice, const BatchStateOptions& options,
                                         std::int64_t count, bool may_be_bad = false);
 

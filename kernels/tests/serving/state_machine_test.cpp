@@ -1,13 +1,13 @@
-// BatchState and FusedSamplingProcessor as a state machine: random sequences of everything that a
-// serving engine does to a batch, against a batch that is written down (batch_model.h). After each
-// command every value that the state hands out, every token and status is compared, in a state with
-// histories as lists and in one with dense histories; a command that must be refused must be, and
-// must change nothing; addresses never move.
+// BatchState and FusedSamplingProcessor as a state machine: random sequences of all operations that
+// a serving engine performs on a batch, against a model (batch_model.h). After each command every
+// value that the state hands out, every token and every status is compared, in a state with
+// histories as lists and in one with dense histories. A command that must be rejected is rejected
+// and changes nothing; addresses never move.
 //
-// One seed gates; RC_PARAMS="seed=... max_success=1000000" searches with others. A success is a
-// command here, not a sequence of them.
+// A fixed seed makes the test deterministic; RC_PARAMS="seed=... max_success=1000000" searches with
+// others. Here a success is one command, not a sequence of commands.
 //
-// Cannot see: what needs more than four slots, a vocabulary above 37, or two threads.
+// Cannot see: faults that need more than four slots, a vocabulary above 37, or two threads.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -30,7 +30,7 @@ using harness::Dice;
 
 const bool kSeedIsFixed = setenv("RC_PARAMS", "seed=20261122 max_success=20000", 0) == 0;
 
-/// The rules of `sample` by default, or the other ones.
+/// The default rules of `sample`, or the other ones.
 enum class Rules { first, other };
 
 BatchStateOptions small_batch(Rules rules) {
@@ -50,7 +50,7 @@ BatchStateOptions small_batch(Rules rules) {
   return options;
 }
 
-/// A state with its processor, and where its arrays are.
+/// A state with its processor, and the addresses of its arrays.
 struct Kept {
   std::unique_ptr<BatchState> state;
   std::unique_ptr<FusedSamplingProcessor> processor;
@@ -77,17 +77,17 @@ struct Kept {
   }
 };
 
-/// What is under test, twice.
+/// The system under test, in two variants.
 struct Sut {
   explicit Sut(Rules rules)
       : kept{Kept(rules, HistoryForm::lists), Kept(rules, HistoryForm::dense)} {}
   std::array<Kept, 2> kept;
 };
 
-/// Commands that have run since the program began.
+/// Number of commands run since the program began.
 std::int64_t commands_run = 0;
 
-/// A command: what the model does, and what both states do with it. A number says all of it.
+/// A command for the model and for both states. Its number determines it completely.
 class Command : public rc::state::Command<BatchModel, Sut> {
  public:
   void apply(BatchModel& model) const final { static_cast<void>(done_by(model)); }
@@ -111,7 +111,7 @@ class Command : public rc::state::Command<BatchModel, Sut> {
 
  protected:
   virtual std::string name() const = 0;
-  /// False: refused.
+  /// Applies the command; returns false if it is rejected.
   virtual bool done_by(BatchModel& model) const = 0;
   virtual Error done_by(const BatchModel& before, Kept& kept) const = 0;
   virtual bool is_clear(const BatchModel&, const Error& error) const {
@@ -129,7 +129,7 @@ std::int32_t random_slot(Dice& dice, const BatchModel& model) {
 }
 RequestId random_id(Dice& dice) { return dice.below(6); }
 
-/// An id that is in the batch, where there is one; now and then any.
+/// Returns an id in the batch, if there is one; occasionally any id.
 RequestId likely_id(Dice& dice, const BatchModel& model) {
   if (model.by_slot().empty() || dice.once_in(8)) return random_id(dice);
   auto request = model.by_slot().begin();
@@ -304,7 +304,7 @@ class Step : public Command {
     const RowsView rows = {step.logits.empty() ? &nothing : step.logits.data(), DType::float32,
                            step.rows, vocab, vocab};
     const auto size = static_cast<std::int64_t>(step.offsets.size());
-    // Offsets of 32 bits where they are odd in number: both kinds are met often.
+    // Odd numbers of offsets use 32 bits, so that both types occur often.
     if (size % 2 == 1) {
       std::vector<std::uint32_t> narrow;
       for (const std::int64_t offset : step.offsets) {
@@ -354,10 +354,10 @@ class StartCopy : public Command {
   }
 };
 
-/// One sequence of commands on fresh states, against a model that may be mistaken.
+/// Runs one sequence of commands on fresh states, against a model that may have a mistake.
 void keep_a_batch(Mistake mistake, Rules rules) {
   Sut sut(rules);
-  // Steps, and requests that come, are what a batch mostly sees.
+  // Most commands are steps and additions, as in a real batch.
   rc::state::check(
       BatchModel(small_batch(rules), mistake), sut,
       rc::state::gen::execOneOfWithArgs<Step, Step, Step, Step, Step, Add, Add, Add, Remove, Swap,
@@ -365,7 +365,7 @@ void keep_a_batch(Mistake mistake, Rules rules) {
                                         UpdateBitmask, ClearBitmask, StartCopy>());
 }
 
-/// Some sequences from the seed of RC_PARAMS and the number of the round; odd seeds have the
+/// Runs some sequences from the seed of RC_PARAMS plus the number of the round; odd seeds have the
 /// other rules.
 rc::detail::TestResult check_sequences(Mistake mistake, std::uint64_t round) {
   rc::detail::TestParams params = rc::detail::configuration().testParams;
@@ -392,8 +392,8 @@ TEST(BatchStateMachine, AnySequenceKeepsTheBatch) {
              static_cast<double>(commands_run) / seconds.count());
 }
 
-// Self-test of the machine: a difference that it misses here it would miss in a state too.
-// Four rounds are what the test above makes of its commands.
+// Self-test of the machine: a difference that it misses here it would also miss in a state. Four
+// rounds, because the test above runs about as many.
 TEST(BatchStateMachine, NoticesEveryMistake) {
   for (int mistake = 1; mistake < kMistakes; ++mistake) {
     bool noticed = false;

@@ -1,5 +1,5 @@
-// Batches of requests that may end, for tests of every backend: cases as people write them, random
-// ones, and what can be wrong with one request.
+// Batches of requests that may end, for tests of every backend: cases by hand, random cases, and
+// the faults of one request.
 #pragma once
 
 #include <rapidcheck.h>
@@ -25,7 +25,7 @@ struct StopCase {
   Ids output, step;
 };
 
-/// What a call says of a request.
+/// A call's results for a request.
 struct StopFound {
   reference::StopAnswer answer;
   std::int32_t output_length = -7;
@@ -34,14 +34,14 @@ struct StopFound {
   bool operator==(const StopFound&) const = default;
 };
 
-/// What checks a step: check_stop of a backend.
+/// A function that checks a step: check_stop of a backend.
 using StopChecker = std::function<Error(const StopRequest&, const StopResult&)>;
 
 inline Error cpu_stops(const StopRequest& request, const StopResult& result) {
   return check_stop(request, result);
 }
 
-/// A batch with every array of its own; tests may break one of them before `run`.
+/// A batch with separate arrays, so that tests can invalidate one of them before `run`.
 struct StopBatch {
   explicit StopBatch(const std::vector<StopCase>& cases)
       : n(static_cast<std::int64_t>(cases.size())),
@@ -76,7 +76,7 @@ struct StopBatch {
   StopBatch(const StopBatch&) = delete;  // views point into it
   StopBatch& operator=(const StopBatch&) = delete;
 
-  /// One call of a backend; the result of each request. What is not written stays -7.
+  /// Makes one call of a backend; returns the result of each request. Unwritten values stay -7.
   std::vector<StopFound> run(const StopChecker& checker = cpu_stops) {
     const auto size = static_cast<std::size_t>(n);
     std::vector<FinishReason> reasons(size, FinishReason{-7});
@@ -127,7 +127,7 @@ struct StopBatch {
   Error error;
 };
 
-/// A small alphabet, so that sequences match, overlap and nearly match often.
+/// Returns a case over a small alphabet, so that sequences often match, overlap and nearly match.
 inline StopCase random_stop_case() {
   const auto id = rc::gen::inRange(0, 3);
   StopCase c;
@@ -144,7 +144,7 @@ inline StopCase random_stop_case() {
   return c;
 }
 
-/// Three requests: what happens to the second must not be noticed by the others.
+/// Returns three requests. Faults of the second must not affect the others.
 inline std::vector<StopCase> three_stop_cases() {
   reference::StopRules rules;
   rules.eos_id = 9;
@@ -154,7 +154,7 @@ inline std::vector<StopCase> three_stop_cases() {
   return {{rules, {4, 1}, {2}}, {rules, {4, 1}, {2}}, {rules, {4}, {5}}};
 }
 
-/// What can be wrong with the second of them, and its status then.
+/// A fault of the second request, and its status.
 using StopBreak = std::pair<RowStatus, std::function<void(StopBatch&)>>;
 
 inline std::vector<StopBreak> all_stop_breaks() {

@@ -1,4 +1,4 @@
-// Stop criteria: answers by hand, the second writing of them, and what is refused.
+// Stop criteria: answers by hand, the independent implementation, and rejected arguments.
 #include "fairdraw/stop_criteria.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace {
 using reference::StopAnswer;
 using reference::StopRules;
 
-// One seed gates; RC_PARAMS searches with others.
+// A fixed seed makes the test deterministic; RC_PARAMS can set others.
 const bool kSeedIsFixed = setenv("RC_PARAMS", "seed=20261122 max_success=5000", 0) == 0;
 
 StopFound run_one(const StopCase& c) {
@@ -54,7 +54,7 @@ TEST(StopCriteria, EosEndsInTheMiddleOfAStepUnlessItIsIgnored) {
   expect({rules, {1}, {2, 9, 3}}, {FinishReason::eos, 2, -1, 1});
   rules.ignore_eos = true;
   expect({rules, {1}, {2, 9, 3}}, {FinishReason::none, 3, -1, 0});
-  rules.stop_ids = {9};  // a stop id of its own
+  rules.stop_ids = {9};  // 9 as a stop id too
   expect({rules, {1}, {2, 9, 3}}, {FinishReason::stop_id, 2, 0, 1});
 }
 
@@ -63,7 +63,7 @@ TEST(StopCriteria, StopIdsGiveTheirPlace) {
   rules.stop_ids = {5, 6, 5};
   expect({rules, {}, {6}}, {FinishReason::stop_id, 1, 1, 1});
   expect({rules, {}, {4, 5}}, {FinishReason::stop_id, 2, 0, 1});
-  expect({rules, {5, 6}, {4}}, {FinishReason::none, 1, -1, 0});  // of steps before: seen to then
+  expect({rules, {5, 6}, {4}}, {FinishReason::none, 1, -1, 0});  // earlier steps checked 5, 6
 }
 
 TEST(StopCriteria, SequencesStraddleSteps) {
@@ -102,12 +102,13 @@ TEST(StopCriteria, StopsWaitForTheSmallestLengthAndLengthEndsIt) {
   rules.eos_id = 9;
   rules.stop_sequences = {{8, 9}};
   rules.min_tokens = 3;
-  // Outputs number 1 and 2 cannot end it; number 3 can.
+  // Output tokens 1 and 2 cannot end the request; token 3 can.
   expect({rules, {}, {9, 9}}, {FinishReason::none, 2, -1, 0});
   expect({rules, {8, 9}, {9}}, {FinishReason::eos, 1, -1, 1});
   rules.eos_id = -1;
   expect({rules, {8, 9}, {9}}, {FinishReason::none, 1, -1, 0});
   expect({rules, {7, 8}, {9}}, {FinishReason::stop_sequence, 1, 0, 2});  // it began before
+                                                                         // min_tokens
   rules.max_tokens = 4;
   expect({rules, {1, 2}, {3, 4, 5}}, {FinishReason::length, 2, -1, 0});
   expect({rules, {1, 2, 3, 4}, {8, 9}}, {FinishReason::length, 0, -1, 0});
@@ -120,14 +121,14 @@ TEST(StopCriteria, TheTailOfTheOutputSuffices) {
   rules.max_tokens = 1002;
   StopBatch batch(std::vector<StopCase>{
       {rules, {1, 2}, {3, 4, 5}}, {rules, {1, 2}, {4, 5, 6}}, {rules, {1, 2}, {3, 4, 5}}});
-  const Ids lengths = {999, 999, 998};  // the whole outputs'
+  const Ids lengths = {999, 999, 998};  // lengths of the whole outputs
   batch.request.output_lengths = {lengths.data(), 3};
   const std::vector<StopFound> outcomes = batch.run();
   EXPECT_EQ(outcomes[0].answer, (StopAnswer{FinishReason::stop_sequence, 1, 0, 3}));
   EXPECT_EQ(outcomes[0].output_length, 1000);
   EXPECT_EQ(outcomes[1].answer, (StopAnswer{FinishReason::length, 3, -1, 0}));
   EXPECT_EQ(outcomes[1].output_length, 1002);
-  EXPECT_EQ(outcomes[2].answer, (StopAnswer{FinishReason::none, 3, -1, 0}));  // 999: too early
+  EXPECT_EQ(outcomes[2].answer, (StopAnswer{FinishReason::none, 3, -1, 0}));  // 999 < 1000
 }
 
 TEST(StopCriteria, APlaceholderNeverMatches) {
@@ -173,7 +174,7 @@ TEST(StopCriteria, AgreesWithTheModelOnRandomBatches) {
       ++seen[static_cast<std::size_t>(expected.reason)];
     }
   }));
-  for (const int times : seen) EXPECT_GT(times, 0);  // no reason is left out
+  for (const int times : seen) EXPECT_GT(times, 0);  // every reason occurs
 }
 
 TEST(StopCriteria, HowTokensAreSharedOutToStepsDoesNotMatter) {
@@ -264,7 +265,7 @@ TEST(StopCriteria, ResultsThatAreNeededMustBeThere) {
   EXPECT_NE(check_stop(batch.request, without).message.find("kept is null"), std::string::npos);
 }
 
-// In every build: without CUDA kernels and without a GPU the call says so, and with one it refuses
+// In every build: without CUDA kernels or a GPU, the call's error says so; with a GPU, it rejects
 // host memory.
 TEST(StopCriteria, TheGpusCallOnHostMemoryIsRefusedAndWritesNothing) {
   StopBatch batch(three_stop_cases());

@@ -1,5 +1,5 @@
-// Self-tests of the tests of stop criteria: mistakes that engines have made, or could make, each of
-// which random requests must tell from the rules.
+// Self-tests of the tests of stop criteria: mistakes that engines have made or could make, each of
+// which random requests must distinguish from the rules.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,8 @@ Ids random_ids(std::mt19937_64& random, std::size_t least, std::size_t most) {
   return ids;
 }
 
-/// The number of requests until an implementation differs from the model; -1: it does not.
+/// Returns the number of requests until an implementation differs from the model; -1: it never
+/// does.
 int requests_until_found(const Implementation& implementation) {
   constexpr int kRequests = 20000;
   std::mt19937_64 random(20261122);
@@ -50,7 +51,7 @@ int requests_until_found(const Implementation& implementation) {
   return -1;
 }
 
-/// The model under other rules.
+/// Returns the model with changed rules.
 Implementation with_rules(const std::function<void(StopRules&)>& change) {
   return [change](const Ids& output, const Ids& step, const StopRules& rules) {
     StopRules changed = rules;

@@ -1,4 +1,4 @@
-// How random calls of sharded sampling are split, and how wide their rows are: on both backends.
+// Random boundaries and vocabularies for calls of sharded sampling on both backends.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 
 namespace fairdraw::suites {
 
-/// 1, 2, 4 or 8 shards: equal ones, ends of tiles, or anywhere, some of them empty.
+/// Returns the boundaries of 1, 2, 4 or 8 shards: equal sizes, ends of tiles, or anywhere, with
+/// some empty shards.
 inline std::vector<std::int64_t> random_boundaries(harness::Dice& dice, std::int64_t vocab) {
   const std::int64_t shards = dice.pick({1, 2, 2, 4, 8});
   std::vector<std::int64_t> boundaries = harness::equal_boundaries(vocab, static_cast<int>(shards));
@@ -33,7 +34,8 @@ inline std::string describe(const std::vector<std::int64_t>& boundaries) {
   return text;
 }
 
-/// Vocabularies below a tile, of a few, and of many, where candidates may not be enough.
+/// Returns vocabularies below one tile, of a few tiles, or of many tiles, for which candidates may
+/// not suffice.
 inline std::int64_t random_sharded_vocab(std::uint64_t number, harness::Dice& dice) {
   switch (number % 4) {
     case 0:

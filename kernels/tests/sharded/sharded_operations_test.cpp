@@ -1,6 +1,6 @@
-// Rows of probabilities in shards, operations on rows, and random words that the caller brings:
-// what the unsharded operation gives, bit for bit, for every number of shards and boundaries
-// anywhere.
+// Sharded rows of probabilities, sharded operations, and random words supplied by the caller: the
+// results equal the unsharded operation's, bit for bit, for every number of shards and any
+// boundaries.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ using harness::HostArrays;
 using harness::OwnedCall;
 using harness::sample_in_shards;
 
-/// Those whose result is a draw or a matrix; a mask of logits is the mask of a call.
+/// The operations that result in a draw or a matrix; a mask of logits is the mask of a call.
 constexpr std::array kOperationsInShards = {
     Operation::softmax,
     Operation::sampling_from_probs,
@@ -38,7 +38,7 @@ constexpr std::array kOperationsInShards = {
     Operation::top_k_mask_logits,
 };
 
-/// The filters that an operation has of a call's; those of the others are off.
+/// Keeps the filters of a call that the operation has; turns the others off.
 void keep_filters_of(Operation operation, ShardedRequest& whole) {
   SampleRequest& rows = whole.rows;
   const auto is = [operation](auto... any) { return ((operation == any) || ...); };
@@ -62,7 +62,7 @@ void keep_filters_of(Operation operation, ShardedRequest& whole) {
   }
 }
 
-/// Runs it in shards into outputs that are pre-filled.
+/// Runs the operation in shards, into pre-filled outputs.
 Error run_in_shards(Operation operation, const OwnedCall& call,
                     const std::vector<std::int64_t>& boundaries, OperationOutputs& outputs,
                     HostArrays& host) {
@@ -89,8 +89,8 @@ Error run_in_shards(Operation operation, const OwnedCall& call,
   }
   if (Error error = sample_in_shards(whole, result, {CpuTarget::best, 1})) return error;
   if (!result.mask.given()) return {};
-  // Of the unsharded masked logits: a value is -inf exactly where the mask has no bit, or where it
-  // was -inf before.
+  // Masked logits as the unsharded operation defines them: a value is -inf exactly if the mask has
+  // no bit for it, or if it was -inf before.
   const std::size_t size = call.dtype == DType::float32 ? 4 : 2;
   const std::uint32_t dropped = call.dtype == DType::float32   ? 0xff800000U
                                 : call.dtype == DType::float16 ? 0xfc00U

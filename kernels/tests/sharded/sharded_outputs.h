@@ -1,4 +1,4 @@
-// All that a call of `sample` can write, and where two calls differ.
+// All results of a call of `sample`, and the differences of two calls.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace fairdraw::suites {
 
-/// Every result, filled with a pattern first, so that what must not change is compared, too.
+/// Every result, pre-filled with a pattern, so that values that must not change are compared too.
 struct EveryOutput {
   std::vector<std::int32_t> tokens, support_size, ranks, top_ids;
   std::vector<RowStatus> statuses;
@@ -64,8 +64,8 @@ struct EveryOutput {
     return result;
   }
 
-  /// Leaves out of a result what says more of survivors than tokens: a nucleus that is wider than
-  /// the candidates is decided without its threshold then.
+  /// Removes results that depend on the survivors beyond tokens, because a nucleus that is wider
+  /// than the candidates is then decided without its threshold.
   static void leave_out_survivors(SampleResult& result) {
     result.support_size = {};
     result.logprob_filtered = {};
@@ -74,7 +74,7 @@ struct EveryOutput {
     if (!is_raw(result.logprobs.mode)) result.logprobs.mode = LogprobsMode::raw_logprobs;
   }
 
-  /// The first array of another call that is not the same, bit for bit; empty: none.
+  /// Returns the first array that differs from another call's, bit for bit; empty: none.
   std::string difference_from(const EveryOutput& other) const {
     std::string found;
     const auto compare = [&found](const char* name, const auto& mine, const auto& theirs) {

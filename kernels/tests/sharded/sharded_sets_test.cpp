@@ -1,5 +1,5 @@
-// Kept sets of a sharded call: each shard has the ids of its columns, by its mask, and those of all
-// shards in turn are the whole call's.
+// Kept sets of a sharded call: each shard has the ids of its columns, from its mask, and together,
+// in the order of shards, they equal the whole call's.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,5 +1,5 @@
-// A loop of serving with speculation, step by step and with its own seeds, draws sequences from the
-// target's distribution: triples of tokens, from rows that depend on the tokens before them.
+// A serving loop with speculation, step by step and with its own seeds, draws sequences from the
+// target's distribution: triples of tokens, from rows that depend on the previous tokens.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ class Loop {
     offsets_.assign(static_cast<std::size_t>(requests), 0);
   }
 
-  /// One step of all requests.
+  /// Runs one step of all requests.
   void step() {
     const auto requests = static_cast<std::int64_t>(tokens_.size());
     std::vector<std::vector<std::int32_t>> prefixes = tokens_;
@@ -137,7 +137,7 @@ class Loop {
 TEST(ChainDistribution, ServingWithSpeculationDrawsTriplesOfTheTarget) {
   const auto draw = [](const Drafter& drafter, std::uint64_t first_seed) {
     Loop loop(kTarget, target_filters(), drafter, first_seed, kRequests);
-    for (std::int64_t step = 0; step < kLength; ++step) loop.step();  // a token a step at least
+    for (std::int64_t step = 0; step < kLength; ++step) loop.step();  // at least one token per step
     return Drawn{loop.tokens(), loop.drafts_that_stood};
   };
   expect_triples_of_the_target(drafters(kTarget), draw);

@@ -1,5 +1,5 @@
-// Speculative sampling gives the target's distribution, whatever the draft: first and second
-// tokens; and the tokens of the integer model.
+// Speculative sampling follows the target's distribution, whatever the draft: first and second
+// tokens. Its tokens equal those of the integer model.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace {
 
 TEST(SpeculativeDistribution, FirstAndSecondTokensFollowTheTargetWhateverTheDraft) {
   const std::uint64_t chains = is_reduced() ? 20000 : 200000;
-  // 1e-9 over four drafts and two statistics each.
+  // An error probability of 1e-9 over four drafts with two statistics each.
   const double level = 1e-9 / (4 * 2);
   for (const Rows& draft : kDraftRows) {
     const reference::IntegerRow first = distribution_of(draft, 0);
@@ -30,7 +30,7 @@ TEST(SpeculativeDistribution, FirstAndSecondTokensFollowTheTargetWhateverTheDraf
     std::vector<std::uint64_t> second_seen(kVocab);
     std::uint64_t seconds = 0;
     for (std::uint64_t seed = 0; seed < chains; ++seed) {
-      // Drafted with the request's own seed, at the offsets of its positions, as an engine does.
+      // Drafted with the request's own seed, at the offsets of its positions, as in an engine.
       const std::vector<std::int32_t> drafted = {
           first.token_for(random_word(seed, 0, Purpose::draft, 0)),
           second.token_for(random_word(seed, 1, Purpose::draft, 0))};
@@ -51,7 +51,7 @@ TEST(SpeculativeDistribution, FirstAndSecondTokensFollowTheTargetWhateverTheDraf
     }
     const reference::IntegerRow target = distribution_of(kTarget, 0);
     const reference::IntegerRow next = distribution_of(kTarget, 1);
-    EXPECT_EQ(tokens_seen[4], 0U);  // of probability 0 in the target
+    EXPECT_EQ(tokens_seen[4], 0U);  // its probability in the target is 0
     std::vector<std::uint64_t> counts(tokens_seen.begin(), tokens_seen.end() - 1);
     std::vector<double> distribution;
     for (std::size_t t = 0; t + 1 < kVocab; ++t) {
@@ -60,7 +60,8 @@ TEST(SpeculativeDistribution, FirstAndSecondTokensFollowTheTargetWhateverTheDraf
     }
     EXPECT_GE(statistics::goodness_of_fit(counts, distribution).g_p_bound, level);
     if (seconds == 0) continue;
-    // The second token given that there is one: the target's second row, whatever the first was.
+    // Given that there is a second token, it follows the target's second row, whatever the first
+    // token.
     std::vector<double> second_distribution;
     for (std::size_t t = 0; t < kVocab; ++t) {
       second_distribution.push_back(static_cast<double>(next.speculation_weight[t]) /
@@ -83,14 +84,14 @@ TEST(SpeculativeChains, EqualTheIntegerModel) {
       const std::vector<float> p = random_probs(random(), vocab);
       target_rows.insert(target_rows.end(), p.begin(), p.end());
       if (position == n) break;
-      // A draft close to the target is accepted, a foreign one rejected: both must be common.
+      // Drafts close to the target are accepted, unrelated ones rejected: both must be common.
       const std::vector<float> q = random() % 2 == 0 ? p : random_probs(random(), vocab);
       draft.insert(draft.end(), q.begin(), q.end());
       tokens.push_back(static_cast<std::int32_t>(random() % vocab));
       if (random() % 200 == 0) tokens.back() = static_cast<std::int32_t>(vocab);
     }
     const std::uint64_t seed = random();
-    const std::uint64_t offset = random() - 2;  // wraps in some
+    const std::uint64_t offset = random() - 2;  // wraps in some calls
     std::vector<std::uint64_t> accept_words;
     std::vector<std::uint64_t> recover_words;
     for (std::size_t position = 0; position < n; ++position) {
@@ -146,7 +147,7 @@ TEST(SpeculativeChains, RequestsWithoutASeedHaveSeedsOfTheirOwn) {
   EXPECT_NE(ChainSpeculativeRequest{}.seed.scalar, ChainSpeculativeRequest{}.seed.scalar);
 }
 
-// Without a GPU for want of one, with one because the memory is the host's.
+// Rejected without a GPU because there is none, with a GPU because the memory is host memory.
 TEST(SpeculativeChains, OnAGpuHostMemoryIsRefusedAndNothingIsWritten) {
   HostArrays arrays;
   const ChainCall chains = random_chain_call(3, 20);

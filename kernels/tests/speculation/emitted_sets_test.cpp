@@ -1,5 +1,5 @@
-// Kept sets of calls that verify drafts: the survivors of the rows at which tokens were emitted, by
-// masks that `sample` gives for those rows alone.
+// Kept sets of calls that verify drafts: the survivors of the rows at which tokens were emitted,
+// compared with the masks that `sample` computes for those rows alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// The survivors of a row of the target under the filters of request b.
+/// Returns the survivors of a row of the target under the filters of request b.
 std::vector<std::int32_t> survivors(const SpeculationCall& call, std::int64_t b, std::int64_t row) {
   HostArrays arrays;
   SampleRequest request = request_in(call.target, arrays);

@@ -22,8 +22,7 @@ using reference::SpeculationOutcome;
 
 constexpr std::int32_t kUnwritten = -77;
 
-/// Where the rows and drafts of a request are; nothing where they cannot be. Written from the
-/// header's text.
+/// The rows and drafts of a request; nothing if they are invalid. Written from the header's text.
 struct Span {
   std::size_t row, place, drafts;
 };
@@ -88,7 +87,7 @@ std::int32_t token_of_target(const SpeculationCall& call, std::int64_t b, std::s
       [&](std::uint32_t attempt) { return word_of(call, b, position, Purpose::draw, attempt); });
 }
 
-/// What of one request the model needs.
+/// The parts of one request that the model needs.
 struct Parts {
   RowStatus status = RowStatus::ok;
   std::vector<IntegerRow> target, draft;
@@ -143,7 +142,7 @@ void write(const SpeculationOutcome& outcome, std::int64_t b, std::int64_t width
 
 // --- Calls ---------------------------------------------------------------------------------------
 
-/// Filters of `batch` requests, those of random rows; out of their range in one request of 40.
+/// Sets filters of `batch` requests to those of random rows; out of range in one request of 40.
 void randomise_filters(OwnedCall& call, std::int64_t batch, std::mt19937_64& random) {
   call.make_parameter_arrays(batch);
   for (std::int64_t b = 0; b < batch; ++b) {
@@ -164,7 +163,7 @@ std::vector<float> rounded(DType dtype, std::vector<float> values) {
   return values;
 }
 
-/// Logits of a draft: the target's, near them, or others.
+/// Returns logits of a draft: the target's, near the target's, or unrelated.
 std::vector<float> draft_logits(const std::vector<float>& target, std::mt19937_64& random) {
   std::vector<float> logits = target;
   const std::uint64_t kind = random() % 4;
@@ -173,7 +172,8 @@ std::vector<float> draft_logits(const std::vector<float>& target, std::mt19937_6
   return kind == 3 ? random_row_of(random(), target.size()).logits : logits;
 }
 
-/// A token for a place of a chain: most of them as an engine drafts, with the request's own bits.
+/// Returns a token for a position of a chain, mostly drafted as in an engine, with the request's
+/// own bits.
 std::int32_t draft_token(const SpeculationCall& call, std::int64_t b, const Span& span,
                          std::size_t i, std::mt19937_64& random) {
   const auto vocab = static_cast<std::uint64_t>(call.target.vocab);
@@ -193,8 +193,8 @@ std::int32_t draft_token(const SpeculationCall& call, std::int64_t b, const Span
   return token < 0 || (!known && random() % 4 == 0) ? anywhere : token;
 }
 
-/// A token for a place of a tree whose distribution is known: most of them from what the siblings
-/// before it left of the draft's distribution, or all of it.
+/// Returns a token for a position of a tree of known distribution, mostly drawn from the part of
+/// the draft's distribution that earlier siblings left, or from all of it.
 std::int32_t sampled_token(const SpeculationCall& call, std::int64_t b, const Span& span,
                            std::size_t i, std::mt19937_64& random) {
   const auto anywhere =
@@ -230,7 +230,7 @@ void lay_out(SpeculationCall& call, std::mt19937_64& random) {
       call.row_begins.push_back(call.row_begins.back() + 1 +
                                 static_cast<std::int64_t>(random() % width));
     }
-    rows = call.row_begins.back() + static_cast<std::int64_t>(random() % 3);  // some of no request
+    rows = call.row_begins.back() + static_cast<std::int64_t>(random() % 3);  // spare rows
     places = rows - call.batch;
   }
   if (random() % 2 == 0) {
@@ -246,7 +246,7 @@ void lay_out(SpeculationCall& call, std::mt19937_64& random) {
       call.draft_lengths.push_back(random() % 24 == 0 ? no_fit[random() % 4] : fit);
     }
   }
-  // One begin that is out of its order makes two requests bad at most.
+  // One begin out of order invalidates at most two requests.
   if (!call.row_begins.empty() && random() % 6 == 0) {
     const std::int64_t wild[] = {-1, rows + 1, 0, std::numeric_limits<std::int64_t>::min(),
                                  std::numeric_limits<std::int64_t>::max()};
@@ -281,7 +281,7 @@ void fill_rows(SpeculationCall& call, std::mt19937_64& random) {
   }
   for (std::int64_t place = 0; place < call.draft.rows; ++place) {
     const bool probs = call.draft_law == DraftLaw::probs;
-    // Parallel to the row that it drafts for, where requests are packed or have two rows.
+    // Near the row that it drafts for, if requests are packed or have two rows.
     const auto near = static_cast<std::size_t>(std::min(place, call.target.rows - 1));
     std::vector<float> row = draft_logits(call.target_rows[near], random);
     if (probs) {
@@ -313,7 +313,7 @@ SpeculationCall random_speculation_call(std::uint64_t number, std::int64_t vocab
   randomise_filters(call.draft, call.batch, random);
   fill_rows(call, random);
   call.target.seed.scalar = random();
-  call.target.offset.scalar = random() % 2 == 0 ? random() : ~std::uint64_t{1};  // wraps in some
+  call.target.offset.scalar = random() % 2 == 0 ? random() : ~std::uint64_t{1};  // may wrap
   if (random() % 4 != 0) call.target.seed.make_array(call.batch);
   if (random() % 4 != 0) call.target.offset.make_array(call.batch);
   for (std::uint64_t& value : call.target.seed.values) value = random();
@@ -329,14 +329,14 @@ SpeculationCall random_speculation_call(std::uint64_t number, std::int64_t vocab
     for (std::size_t i = 0; i < span->drafts; ++i) {
       const bool sampled = trees && call.draft_law != DraftLaw::none;
       if (!sampled) call.draft_tokens[span->place + i] = draft_token(call, b, *span, i, random);
-      // A chain in half of the requests' places, else any node before, the root among them.
+      // A chain in half of the positions, otherwise the parent is any earlier node or the root.
       const auto above = static_cast<std::int32_t>(i) - 1;
       std::int32_t& parent = call.parents[span->place + i];
       parent = random() % 2 == 0 ? above : static_cast<std::int32_t>(random() % (i + 1)) - 1;
-      // Of known distribution siblings are the point.
+      // With a known distribution, siblings matter most.
       if (sampled && i > 0 && random() % 2 == 0) parent = call.parents[span->place + i - 1];
-      // What the target draws there, so that paths branch: the walk down from the root is at most
-      // i steps, every parent so far being before its child.
+      // The token that the target draws there, so that paths branch. The walk from the root takes
+      // at most i steps, because every parent so far precedes its child.
       if (call.draft_law == DraftLaw::none && parent != above && random() % 2 == 0) {
         std::size_t depth = 0;
         for (std::int32_t at = parent; at >= 0 && depth < i; ++depth) {
@@ -375,7 +375,7 @@ SpeculationCall wide_speculation_call(std::uint64_t number, std::int64_t childre
     target.push_back(slope * static_cast<float>(id) + noise());
     draft.push_back(-slope * static_cast<float>(id) + noise());
   }
-  // The reference's weights of the draft, to draw from.
+  // The reference's weights of the draft, from which tokens are drawn.
   std::vector<std::uint64_t> weights;
   if (call.draft_law == DraftLaw::probs) {
     for (float& x : draft) x = std::exp(x);
@@ -416,7 +416,7 @@ SpeculationCall open_speculation_call(std::uint64_t number, std::int64_t vocab, 
   call.target.allocate(DType::float32, rows, vocab, vocab, 0);
   call.draft.allocate(DType::float32, draft_rows, vocab, vocab, 0);
   call.target.seed.scalar = random();
-  // Token t of the draft is vocab / kTokens t.
+  // Token t of the draft has id vocab / kTokens * t.
   const std::int64_t apart = vocab / kTokens;
   for (std::int64_t row = 0; row < rows; ++row) {
     std::vector<float> target(static_cast<std::size_t>(vocab), -100.0F);
@@ -435,7 +435,7 @@ SpeculationCall open_speculation_call(std::uint64_t number, std::int64_t vocab, 
   for (std::int64_t place = 0; place < call.batch * call.max_draft; ++place) {
     const auto token = static_cast<std::int64_t>(random() % kTokens);
     call.draft_tokens.push_back(static_cast<std::int32_t>(token * apart));
-    // Two children of the root, which may have the same token, and one of the first.
+    // Two children of the root, which may have the same token, and one child of the first.
     call.parents.push_back(place % call.max_draft == 2 ? 0 : -1);
   }
   return call;
@@ -460,7 +460,7 @@ SpeculationCall exchanged_speculation_call(std::uint64_t number, std::int64_t vo
   for (std::int64_t row = 0; row < rows; ++row) {
     std::vector<float> values(static_cast<std::size_t>(vocab));
     for (float& value : values) value = normal(random);
-    // The target has a head where the draft has a value of the bulk.
+    // The target has a head where the draft has a bulk value.
     const auto head = static_cast<std::size_t>(any(vocab));
     const auto drafted = static_cast<std::size_t>(any(vocab));
     values[head] = std::log(static_cast<float>(vocab)) + 1.0F;

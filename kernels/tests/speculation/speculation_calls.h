@@ -1,4 +1,4 @@
-// Whole calls of verify_chain and verify_tree on host vectors, and what the model says of them.
+// Whole calls of verify_chain and verify_tree on host vectors, and the model's results for them.
 #pragma once
 
 #include <cstdint>
@@ -11,57 +11,57 @@
 
 namespace fairdraw::suites {
 
-/// One call. Vectors that are empty are not given.
+/// One call. Empty vectors are not passed.
 struct SpeculationCall {
   std::int64_t batch = 0, max_draft = 0, max_depth = 0;
-  OwnedCall target;  ///< rows, allowed, rules; parameters, seeds, offsets, active: of requests
-  OwnedCall draft;   ///< rows and rules; filters: of requests
+  OwnedCall target;  ///< rows, allowed, rules; per request: parameters, seeds, offsets, active
+  OwnedCall draft;   ///< rows and rules; filters per request
   DraftLaw draft_law = DraftLaw::none;
-  bool trees = false;  ///< rows of the draft are parallel to the target's, not at the places
+  bool trees = false;  ///< whether draft rows are parallel to the target's, not to positions
   SiblingSampling siblings = SiblingSampling::with_replacement;
   std::vector<std::int64_t> row_begins;
   std::vector<std::int32_t> draft_lengths, draft_tokens, parents;
-  std::vector<std::vector<float>> target_rows, draft_rows;  ///< as in memory
+  std::vector<std::vector<float>> target_rows, draft_rows;  ///< the values in memory
 };
 
-/// Adversarial requests of 0 to 5 drafts over rows of `vocab` values: packed and padded,
-/// every distribution of drafts near the target's and far from it, filters of their own in and out
-/// of range, masks, bad rows, drafted tokens that cannot be, lengths that do not fit; parents of
-/// trees.
+/// Returns adversarial requests of 0 to 5 drafts over rows of `vocab` values: packed and padded,
+/// every distribution of drafts near the target's and far from it, valid and invalid filters,
+/// masks, invalid rows, impossible drafted tokens, lengths that do not fit; parents of trees.
 SpeculationCall random_speculation_call(std::uint64_t number, std::int64_t vocab,
                                         bool trees = false);
 
-/// One node with many children, of known distribution by the number, with replacement where that is
-/// even; the draft has much of what the target has little of.
+/// Returns one node with many children. The number selects the known distribution, and even numbers
+/// draw with replacement. The draft favours tokens that have little weight in the target.
 SpeculationCall wide_speculation_call(std::uint64_t number, std::int64_t children,
                                       std::int64_t vocab);
 
-/// Requests whose drafts have few tokens, of subnormal probabilities, in a large vocabulary: there
-/// bounds of a total that are a vocabulary apart leave tests of drafts open.
+/// Returns requests whose drafts have few tokens, of subnormal probabilities, in a large
+/// vocabulary: bounds of a total that are a vocabulary apart then leave tests of drafts open.
 SpeculationCall open_speculation_call(std::uint64_t number, std::int64_t vocab, bool trees);
 
-/// Chains whose draft's rows are the target's with two values exchanged, one of which is the
-/// drafted token's, and in every second row a value one unit in the last place larger: of all other
-/// tokens P Zq and Q Zp are equal, or 2^-24 or less apart.
+/// Returns chains whose draft rows are the target's with two values exchanged, one of them the
+/// drafted token's, and in every second row one value larger by one unit in the last place. For all
+/// other tokens P Zq and Q Zp are equal, or at most 2^-24 apart.
 SpeculationCall exchanged_speculation_call(std::uint64_t number, std::int64_t vocab);
 
-/// Chains of 70 drafts, 49 of 50 of which are accepted.
+/// Returns chains of 70 drafts, of which 49 of 50 are accepted.
 SpeculationCall long_speculation_call(std::uint64_t number, std::int64_t vocab);
 
 struct SpeculationOutputs {
   std::vector<std::int32_t> tokens, nodes, accepted;
   std::vector<RowStatus> statuses;
 
-  /// Pre-filled with a sentinel pattern. `width`: drafted tokens of a path at most.
+  /// Pre-fills the results with a sentinel pattern. `width`: maximum number of drafted tokens of a
+  /// path.
   SpeculationOutputs(const SpeculationCall& call, std::int64_t width, bool optional_results = true);
   bool operator==(const SpeculationOutputs&) const = default;
 };
 
-/// What a call has to write, by the model of the reference.
+/// Returns the expected results of a call, by the reference's model.
 SpeculationOutputs expected_chain_outputs(const SpeculationCall& call);
 SpeculationOutputs expected_tree_outputs(const SpeculationCall& call);
 
-/// Where two results of the first request that differs are apart; empty where they are equal.
+/// Returns the differences of the first request whose results differ; empty if all are equal.
 std::string difference(const SpeculationOutputs& expected, const SpeculationOutputs& got);
 
 template <class Arrays>

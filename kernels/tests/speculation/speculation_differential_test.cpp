@@ -1,4 +1,4 @@
-// verify_chain and verify_tree equal the model bit for bit, on every target; and `sample`, where
+// verify_chain and verify_tree equal the model bit for bit, on every target, and equal `sample` if
 // the draft's distribution is unknown.
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@
 namespace fairdraw::suites {
 namespace {
 
-// A call takes less than to start threads: they are for one call of 16.
+// A call takes less time than starting threads.
 constexpr Execution kOneThread{CpuTarget::best, 1};
 
 std::uint64_t calls_in_a_test() { return is_reduced() ? 3000 : 6000; }
@@ -35,7 +35,7 @@ std::int64_t vocab_of(std::uint64_t number) {
 TEST(SpeculationDifferential, ChainsEqualTheModelOnEveryTarget) {
   HostArrays arrays;
   std::set<RowStatus> seen;
-  std::array<std::int64_t, 3> accepted{}, rejected{};  // by distribution of the draft
+  std::array<std::int64_t, 3> accepted{}, rejected{};  // per distribution of the draft
   for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
     const SpeculationCall call = random_speculation_call(number, vocab_of(number));
     SpeculationOutputs expected = expected_chain_outputs(call);
@@ -62,8 +62,7 @@ TEST(SpeculationDifferential, ChainsEqualTheModelOnEveryTarget) {
       rejected.at(distribution) += expected.accepted[b] < call.max_draft ? 1 : 0;
     }
   }
-  // The calls are what they claim to be: every status of a chain, and both outcomes of each
-  // distribution.
+  // The calls cover every status of a chain, and both outcomes for each distribution.
   for (const RowStatus status :
        {RowStatus::ok, RowStatus::inactive, RowStatus::nan_input, RowStatus::infinite_input,
         RowStatus::no_allowed_token, RowStatus::invalid_temperature, RowStatus::invalid_top_k,
@@ -77,9 +76,9 @@ TEST(SpeculationDifferential, ChainsEqualTheModelOnEveryTarget) {
   }
 }
 
-// The bonus row has so many tokens 24 to 25 octaves below its largest that what speculation's
-// weights cut of them is more than one of them has: drawn by the weights of `sample` the token is
-// another one.
+// The bonus row has so many tokens 24 to 25 octaves below its largest that the bits that
+// speculation's weights cut off them exceed one token's weight. So the weights of `sample` would
+// give another token.
 TEST(SpeculationDifferential, BonusTokensComeFromTheWeightsOfTheRule) {
   constexpr std::int64_t kVocab = std::int64_t{1} << 18;
   std::vector<float> target(2 * kVocab, -INFINITY), draft(kVocab, -INFINITY);
@@ -106,7 +105,7 @@ TEST(SpeculationDifferential, BonusTokensComeFromTheWeightsOfTheRule) {
   int others = 0;
   for (; seed < 4096; ++seed) {
     const std::uint64_t word = random_word(seed, 1, Purpose::bonus, 0);
-    // Of 90 words one gives another token than the first.
+    // One of 90 words gives a token other than the first.
     if (reference::position_of(word, total) < row.speculation_weight[0]) continue;
     const std::int32_t expected = row.speculation_token_for(word);
     if (row.token_for(word) != expected) ++others;
@@ -121,10 +120,9 @@ TEST(SpeculationDifferential, BonusTokensComeFromTheWeightsOfTheRule) {
 TEST(SpeculationDifferential, TreesEqualTheModelOnEveryTarget) {
   HostArrays arrays;
   std::set<RowStatus> seen;
-  std::array<std::int64_t, 3> branches{};  // paths that take another child than the next node
-                                           // their own, by distribution of the draft
+  std::array<std::int64_t, 3> branches{};  // paths that skip the next node, per draft law
   std::array<std::int64_t, 2>
-      rejected{};  // trees of known distribution that end before a leaf, by siblings
+      rejected{};  // trees of known distribution that end before a leaf, by sibling rule
   for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
     const SpeculationCall call = random_speculation_call(number, vocab_of(number), true);
     const SpeculationOutputs expected = expected_tree_outputs(call);
@@ -163,14 +161,14 @@ TEST(SpeculationDifferential, TreesEqualTheModelOnEveryTarget) {
   for (const std::int64_t count : rejected) EXPECT_GT(count, 20);
 }
 
-// Residuals of many siblings, exactly: 60 bits each.
+// Exact residuals after many siblings, with 60 bits per sibling.
 TEST(SpeculationDifferential, NodesOfManyChildrenEqualTheModel) {
   HostArrays arrays;
-  std::array<std::int64_t, 3> ends{};  // a child far back is accepted; none is; too many
+  std::array<std::int64_t, 3> ends{};  // a late child is accepted; none is; too many children
   const std::uint64_t calls = calls_in_a_test() / 20;
   for (std::uint64_t number = 0; number < calls; ++number) {
     const std::int64_t vocab = std::array<std::int64_t, 4>{3, 40, 130, 257}.at(number / 4 % 4);
-    // Without replacement there are no more children than tokens.
+    // Without replacement there are at most as many children as tokens.
     const std::int64_t most = number % 2 == 0 ? 48 : std::min<std::int64_t>(vocab, 48);
     const SpeculationCall call = wide_speculation_call(number, most, vocab);
     const SpeculationOutputs expected = expected_tree_outputs(call);
@@ -184,7 +182,7 @@ TEST(SpeculationDifferential, NodesOfManyChildrenEqualTheModel) {
     ends[0] += expected.nodes[0] >= 8 ? 1 : 0;
     ends[1] += expected.accepted[0] == 0 ? 1 : 0;
   }
-  // As many children as there may be, and one more.
+  // The maximum number of children, and one more.
   for (const std::int64_t children : {kMaxSiblings, kMaxSiblings + 1}) {
     const SpeculationCall call = wide_speculation_call(4, children, 3);
     const SpeculationOutputs expected = expected_tree_outputs(call);
@@ -199,8 +197,8 @@ TEST(SpeculationDifferential, NodesOfManyChildrenEqualTheModel) {
   EXPECT_EQ(ends[2], 1);
 }
 
-// A chain is a tree of one child a node: bit for bit what verify_chain gives with the same
-// distribution, of the calls of ChainsEqualTheModelOnEveryTarget.
+// A chain is a tree with one child per node: for the calls of ChainsEqualTheModelOnEveryTarget, the
+// results equal those of verify_chain with the same distribution, bit for bit.
 TEST(SpeculationDifferential, ChainsAsTreesGiveWhatChainsGive) {
   HostArrays arrays;
   for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
@@ -208,7 +206,7 @@ TEST(SpeculationDifferential, ChainsAsTreesGiveWhatChainsGive) {
     SpeculationOutputs chain(call, call.max_draft);
     ASSERT_FALSE(verify_chain(chain_in(call, arrays),
                               speculation_result_in<VerifyChainResult>(chain, arrays), kOneThread));
-    // The same request as a tree: rows of the draft parallel to those of the target.
+    // The same request as a tree: draft rows are parallel to the target's rows.
     const SpeculationCall as_chain = call;
     call.trees = true;
     call.max_depth = call.max_draft;
@@ -224,7 +222,7 @@ TEST(SpeculationDifferential, ChainsAsTreesGiveWhatChainsGive) {
       const bool packed = !call.row_begins.empty();
       const std::int64_t begin = packed ? call.row_begins[at] : b * (call.max_draft + 1);
       const std::int64_t end = packed ? call.row_begins[at + 1] : begin + call.max_draft + 1;
-      // No place for drafts: refused.
+      // No position for drafts, so the request is rejected.
       if (begin < b || end <= begin || end > call.target.rows) continue;
       for (std::int64_t row = begin; row + 1 < end; ++row) {
         const auto place = static_cast<std::size_t>(row - b);
@@ -239,16 +237,16 @@ TEST(SpeculationDifferential, ChainsAsTreesGiveWhatChainsGive) {
     ASSERT_FALSE(verify_tree(tree_in(call, arrays),
                              speculation_result_in<VerifyTreeResult>(tree, arrays), kOneThread));
     tree.nodes = chain.nodes;
-    // Begins out of their order put two requests over the same places, which are chains of one.
+    // Begins out of order give two requests the same positions, which form the chain of only one.
     if (call.row_begins.empty() || std::is_sorted(call.row_begins.begin(), call.row_begins.end())) {
       ASSERT_EQ(difference(chain, tree), "") << "call " << number;
     }
   }
 }
 
-// Speculation without a distribution changes nothing but the speed: token after token is what
-// `sample` gives for the row at its offset. With seeds in an array; a request without drafts under
-// any distribution too.
+// Speculation without a distribution changes only the speed: each token equals that of `sample` for
+// the row at its offset. With seeds in an array; also requests without drafts, with any
+// distribution.
 TEST(SpeculationDifferential, ChainsWithoutADistributionEmitTheTokensOfSample) {
   HostArrays arrays;
   std::int64_t compared = 0;
@@ -296,15 +294,17 @@ TEST(SpeculationDifferential, ChainsWithoutADistributionEmitTheTokensOfSample) {
   EXPECT_GT(compared, static_cast<std::int64_t>(calls_in_a_test()) / 2);
 }
 
-// Target rows are processed, each with the history after its own draft: lists of rows overlap in
-// one buffer of prompt, output and drafts. The same as verifying the processed rows.
+// Target rows are processed, each with the history that ends with its own draft: lists of rows
+// overlap in one buffer of prompt, output and drafts. The results equal those for rows processed
+// beforehand.
 TEST(SpeculationDifferential, TargetRowsAreProcessedWithTheGrowingPrefix) {
   HostArrays arrays;
   std::int64_t changed = 0;
   for (std::uint64_t number = 0; number < calls_in_a_test() / 4; ++number) {
     SpeculationCall call = random_speculation_call(number, vocab_of(number));
     const std::int64_t rows = call.target.rows;
-    // All histories are one: ten tokens, and the call's drafts after them where they are tokens.
+    // All histories share one list: ten tokens, and the call's drafts after them if they are
+    // tokens.
     std::vector<std::int32_t> history;
     for (std::int32_t i = 0; i < 10; ++i) {
       history.push_back(
@@ -355,7 +355,7 @@ TEST(SpeculationDifferential, TargetRowsAreProcessedWithTheGrowingPrefix) {
                               speculation_result_in<VerifyChainResult>(processed_before, arrays),
                               kOneThread));
     for (std::size_t b = 0; b < processed_there.statuses.size(); ++b) {
-      // A row that fails in processing is all -inf there, which is another status here.
+      // A row whose processing fails is all -inf there, which gives another status.
       const RowStatus there = processed_there.statuses[b], before = processed_before.statuses[b];
       const bool failed_row = before == RowStatus::no_allowed_token;
       if (failed_row) {
@@ -375,7 +375,7 @@ TEST(SpeculationDifferential, TargetRowsAreProcessedWithTheGrowingPrefix) {
 }
 
 TEST(VerifyTree, SgLangsLinksBecomeParents) {
-  // Root 0 with children 1 and 2; 1 has 3 and 4, 3 has 5. And a request whose links are wrong.
+  // Root 0 has children 1 and 2; 1 has 3 and 4; 3 has 5. A second request has invalid links.
   const std::vector<std::int32_t> child = {1, 3, -1, 5, -1, -1, /**/ 1, 1, 9, -1, -1, -1};
   const std::vector<std::int32_t> sibling = {-1, 2, -1, 4, -1, -1, /**/ -1, 2, -1, 4, -1, -1};
   std::vector<std::int32_t> parents(10, -77);
@@ -383,7 +383,7 @@ TEST(VerifyTree, SgLangsLinksBecomeParents) {
       parents_from_links({child.data(), 12}, {sibling.data(), 12}, 2, 6, {parents.data(), 10}));
   EXPECT_EQ(std::vector<std::int32_t>(parents.begin(), parents.begin() + 5),
             (std::vector<std::int32_t>{-1, -1, 0, 0, 2}));
-  // Node 1 points at itself, 2 out of the tree; 3 is reached by nothing, and 4 through it alone.
+  // Node 1 links to itself, 2 out of the tree; no link reaches 3, and only 3 links to 4.
   EXPECT_LT(parents[5], -1);
   EXPECT_LT(parents[6], -1);
   EXPECT_LT(parents[7], -1);
@@ -392,11 +392,11 @@ TEST(VerifyTree, SgLangsLinksBecomeParents) {
   EXPECT_NE(error.message.find("next_sibling"), std::string::npos);
 }
 
-// An error names the field, its value and what is allowed, and nothing is written.
+// An error names the field, its value and the allowed range, and nothing is written.
 TEST(VerifyArguments, ErrorsNameTheField) {
   HostArrays arrays;
   SpeculationCall call;
-  for (std::uint64_t number = 2;; number += 3) {  // logits of the draft, padded, with drafts
+  for (std::uint64_t number = 2;; number += 3) {  // draft logits, padded rows, with drafts
     call = random_speculation_call(number, 5);
     if (call.row_begins.empty() && call.max_draft > 0 && !call.draft_lengths.empty()) break;
   }
@@ -444,7 +444,7 @@ TEST(VerifyArguments, ErrorsNameTheField) {
     EXPECT_NE(error.message.find(bad.name), std::string::npos) << error.message;
     EXPECT_NE(error.message.find("allowed: "), std::string::npos) << error.message;
   }
-  // Logits of a draft parallel to those of the target.
+  // Draft logits parallel to the target's.
   SpeculationCall tree_call;
   for (std::uint64_t number = 2;; number += 3) {
     tree_call = random_speculation_call(number, 5, true);

@@ -1,4 +1,4 @@
-// Target and drafts of the tests that draw chains and judge their distribution, on either backend.
+// Target and drafts of the tests that draw chains and judge their distribution, for both backends.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ inline constexpr std::int64_t kDrafts = 2;
 /// Probabilities of five tokens, one row after another.
 using Rows = std::vector<float>;
 
-/// Three rows, one a position.
+/// Three rows, one per position.
 inline const Rows kTarget = {0.5F,  0.25F, 0.125F, 0.125F, 0.0F, 0.1F, 0.2F, 0.3F,
                              0.15F, 0.25F, 0.2F,   0.2F,   0.2F, 0.2F, 0.2F};
 
@@ -26,7 +26,7 @@ inline const std::vector<Rows> kDraftRows = {
     {0.5F, 0.25F, 0.125F, 0.125F, 0.0F, 0.1F, 0.2F, 0.3F, 0.15F, 0.25F},
 };
 
-/// The distribution of row `row`.
+/// Returns the distribution of row `row`.
 inline reference::IntegerRow distribution_of(const Rows& rows, std::int64_t row) {
   return reference::integer_model_from_probs(
       {rows.data() + row * kVocab, static_cast<std::size_t>(kVocab)}, {});

@@ -1,5 +1,5 @@
-// Drafted trees whose siblings are drawn with the words that fairdraw/speculative.h names give the
-// target's distribution: triples of tokens, with and without replacement.
+// Drafted trees whose siblings are drawn with the random words that fairdraw/speculative.h
+// specifies follow the target's distribution: triples of tokens, with and without replacement.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kTokens = kSmallVocab;
 
-// Three children of the root; the first has two, the third one.
+// Three children of the root; the first has two children, the third one.
 constexpr std::array<std::int32_t, 6> kParents = {-1, -1, -1, 0, 0, 2};
 constexpr std::int64_t kNodes = kParents.size(), kTreeRows = kNodes + 1, kDepth = 2;
 
@@ -29,7 +29,7 @@ struct TreeDrafter {
   float temperature;
 };
 
-/// One step of many requests, from nothing: the tokens that each gets, filled up with the target's.
+/// One first step of many requests: each gets its tokens, completed with the target's.
 class TreeStep {
  public:
   TreeStep(std::uint32_t target, const LawFilters& filters, const TreeDrafter& drafter,
@@ -39,10 +39,10 @@ class TreeStep {
     for (std::size_t b = 0; b < count; ++b) seeds_.push_back(first_seed + b);
     drafted_.assign(count * kNodes, 0);
     target_rows_.assign(count * kTreeRows * kTokens, 0);
-    draft_rows_.assign(count * kTreeRows * kTokens, std::nanf(""));  // those of leaves are not read
+    draft_rows_.assign(count * kTreeRows * kTokens, std::nanf(""));  // rows of leaves are not read
   }
 
-  /// Draws the trees with the request's own bits, verifies them, and returns tokens.
+  /// Draws the trees with the requests' own bits, verifies them, and returns tokens.
   std::vector<std::vector<std::int32_t>> run() {
     for (std::int64_t node = -1; node < kNodes; ++node) draw_children(node);
     std::vector<std::int32_t> parents;
@@ -95,7 +95,7 @@ class TreeStep {
     return prefix;
   }
 
-  // Rows of both models after `node`, and its children, one sample number each.
+  // Computes the rows of both models after `node`, and draws its children, one sample number each.
   void draw_children(std::int64_t node) {
     const auto row = static_cast<std::size_t>(node + 1);
     std::vector<float> behind;
@@ -147,7 +147,7 @@ class TreeStep {
     return drawn;
   }
 
-  // Position `at` of requests that are shorter, as the next step without drafts draws it.
+  // Draws position `at` of shorter requests, as their next step without drafts would.
   void draw_missing(std::int64_t at, std::vector<std::vector<std::int32_t>>& tokens) const {
     std::vector<float> rows;
     for (const auto& prefix : tokens) {

@@ -1,6 +1,6 @@
-// cpu::BracketPasses, and the passes that collect values, of every instruction set against the
-// scalar ones, bit for bit, and what they leave alone. That the scalar ones are right is what
-// indexed_row_test.cpp shows.
+// cpu::BracketPasses and the passes that collect values, for every instruction set against the
+// scalar ones: bit for bit, including untouched memory. indexed_row_test.cpp shows that the scalar
+// passes are right.
 #include "cpu/passes/bracket_passes.h"
 
 #include <fmt/format.h>
@@ -21,21 +21,21 @@
 namespace fairdraw::suites {
 namespace {
 
-/// Never written by a pass, which writes weights, values of the row and 0.
+/// A value that no pass writes; passes write weights, values of the row and 0.
 constexpr float kUntouched = -0x1.abcdefp100F;
 constexpr std::size_t kGuard = 8;
 
-/// Everything the passes say of one row.
+/// All results of the passes for one row.
 struct Outcome {
   std::vector<std::int32_t> keys;
   std::vector<std::uint64_t> sums, above;
   std::vector<std::uint32_t> run_begin;
   std::vector<float> list, many, few;
   std::vector<std::uint32_t> probabilities;  // as bits
-  bool in_room = true;                       // nothing was written beyond the room for it
+  bool in_room = true;                       // whether nothing was written beyond the capacity
 };
 
-/// Empty, or what differs.
+/// Returns the first difference, or an empty string.
 std::string difference_of(const Outcome& got, const Outcome& expected) {
   if (!got.in_room) return "written beyond the room for a list";
   if (got.keys != expected.keys) return "keys";
@@ -52,7 +52,7 @@ struct Call {
   IndexedRowCase row;
   cpu::TileRule rule;
   cpu::BracketBounds bounds;
-  std::size_t offset = 0;  // floats in front of the row, for its alignment
+  std::size_t offset = 0;  // number of floats before the row, for its alignment
 };
 
 Call random_call(std::uint64_t number) {
@@ -84,7 +84,7 @@ Outcome run(CpuTarget target, const Call& call) {
             row.begin() + static_cast<std::ptrdiff_t>(call.offset));
   const float* x = row.data() + call.offset;
   Outcome outcome;
-  // Lists have room for the values that they may hold and kSlack more.
+  // Lists have capacity for the values that they may hold, and for kSlack more.
   const auto listed = [&](const auto& pass) {
     std::vector<float> list(n + cpu::kSlack + kGuard, kUntouched);
     const std::size_t size = pass(list.data());
@@ -141,14 +141,14 @@ TEST(BracketPasses, EveryTargetEqualsTheScalarPasses) {
     }
     ++compared;
   }
-  EXPECT_GT(compared, calls / 2);  // most rows are good ones
+  EXPECT_GT(compared, calls / 2);  // most rows are valid
 }
 
 TEST(BracketPasses, MeasuringTellsNanAndInfinityAtEveryPlace) {
-  constexpr std::size_t kLength = 600;  // two tiles, and a part of one
+  constexpr std::size_t kLength = 600;  // two tiles and a part of one
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
-  for (const bool far : {false, true}) {  // whether tiles are weighed in lanes of 64 bits
+  for (const bool far : {false, true}) {  // whether tiles are weighed in 64-bit lanes
     for (std::size_t place = 0; place < kLength; ++place) {
       for (const float bad : {nan, -nan, infinity}) {
         std::vector<float> row(kLength, 0.5F);

@@ -2,8 +2,7 @@
 // of directed and of random words, masks, probabilities, weights; log-probabilities against their
 // formula in long double.
 //
-// What it cannot see: where the model is wrong in the same way (reference/tests has known answers
-// for the model).
+// Cannot see: errors that the model shares (reference/tests has known answers for the model).
 #include "cpu/indexed_row.h"
 
 #include <fmt/format.h>
@@ -31,7 +30,7 @@ using reference::IntegerRow;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Tokens whose first and last words are drawn from, at most.
+/// Maximum number of tokens whose first and last words are drawn from.
 constexpr std::size_t kBoundaries = 12;
 
 std::string compare_draws(IndexedRow& got, const IntegerRow& expected, std::uint64_t number) {
@@ -45,7 +44,7 @@ std::string compare_draws(IndexedRow& got, const IntegerRow& expected, std::uint
   return {};
 }
 
-/// Draws that follow each other on one row share what is known of its survivors: more than a turn.
+/// Compares consecutive draws on one row, which share knowledge of its survivors.
 std::string compare_draws_by_seed(IndexedRow& got, const IntegerRow& expected,
                                   std::uint64_t number) {
   for (std::uint32_t s = 0; s < 12; ++s) {
@@ -84,7 +83,7 @@ std::string compare_tokens(IndexedRow& got, const IntegerRow& expected) {
   return {};
 }
 
-/// Weights of the row, and those for speculation.
+/// Compares weights of the row, and weights for speculation.
 std::string compare_weights(IndexedRow& got, const IntegerRow& expected) {
   if (got.unfiltered_weight() != expected.total_unfiltered) return "weight before filtering";
   if (expected.greedy_token >= 0) return {};
@@ -101,13 +100,13 @@ std::string compare_weights(IndexedRow& got, const IntegerRow& expected) {
   return total == expected.speculation_total() ? "" : "sum of weights for speculation";
 }
 
-/// Two log-probabilities in float32: the same where both are beyond its range.
+/// Compares two log-probabilities in float32, which are equal if both are beyond its range.
 bool within(float got, long double must, long double bound) {
   const bool overflows = must < -static_cast<long double>(std::numeric_limits<float>::max());
   return overflows ? got == -kInfinity : std::fabs(static_cast<long double>(got) - must) <= bound;
 }
 
-/// (x - max) / T - ln(Z / W), W the weight at max, or with Z' of the survivors.
+/// Compares with (x - max) / T - ln(Z / W), W the weight at max, or with Z' of the survivors.
 std::string compare_logprobs(const IndexedRowCase& row, IndexedRow& got, const IntegerRow& expected,
                              std::uint64_t number) {
   if (row.options.from_probs) return {};
@@ -122,7 +121,7 @@ std::string compare_logprobs(const IndexedRowCase& row, IndexedRow& got, const I
   const auto log_of = [&](reference::RowWeight total) {
     return std::log(static_cast<long double>(total) / largest);
   };
-  // One rounding to float32, and double arithmetic on numbers of the size of these.
+  // One rounding to float32, and double arithmetic on numbers of this size.
   const auto bound_of = [&](long double value) {
     return 0x1p-24L * std::fabs(value) + 0x1p-50L * (std::fabs(distance) + 128) + 0x1p-149L;
   };
@@ -140,7 +139,8 @@ std::string compare_logprobs(const IndexedRowCase& row, IndexedRow& got, const I
   return {};
 }
 
-/// What row_logprobs.h reads of a row: bounds of its set, its list, maxima of its groups.
+/// Compares the view of a row that row_logprobs.h reads: bounds of its set, its list, maxima of
+/// groups.
 std::string compare_view(const ScannedRow& view, const IndexedRowCase& row,
                          const std::function<bool(std::size_t)>& counts) {
   const std::vector<float>& x = row.values;
@@ -174,7 +174,7 @@ std::string compare_views(const IndexedRowCase& row, IndexedRow& got, const Inte
   return difference.empty() ? "" : "survivors " + difference;
 }
 
-/// Empty, or the first difference.
+/// Returns the first difference, or an empty string.
 std::string compare(const IndexedRowCase& row, const IntegerRow& expected, IndexedRow& got,
                     std::uint64_t number) {
   const RowParameters parameters{row.parameters.temperature, row.parameters.top_k,
@@ -185,7 +185,7 @@ std::string compare(const IndexedRowCase& row, const IntegerRow& expected, Index
     return fmt::format("status {} instead of {}", to_string(status), to_string(expected.status));
   }
   if (status != RowStatus::ok) return {};
-  // In one order of two: an output must not depend on what was asked before it.
+  // In one of two orders, because an output must not depend on earlier queries.
   std::vector<std::function<std::string()>> steps = {
       [&] { return compare_draws(got, expected, number); },
       [&] { return compare_draws_by_seed(got, expected, number); },
@@ -214,7 +214,7 @@ void compare_many(std::uint64_t first, std::uint64_t rows, const MakeCase& make)
   std::atomic<int> reported{0};
 #pragma omp parallel
   {
-    // One object for all rows of a thread: nothing may be left from the row before.
+    // One object for all rows of a thread, because no state of the previous row may remain.
     std::vector<IndexedRow> samplers(targets.size());
     for (std::size_t t = 0; t < targets.size(); ++t) samplers[t].use(targets[t]);
 #pragma omp for schedule(dynamic, 4)
@@ -231,11 +231,11 @@ void compare_many(std::uint64_t first, std::uint64_t rows, const MakeCase& make)
     }
   }
   EXPECT_EQ(reported.load(), 0);
-  // Most rows must be good ones, or the comparison says little.
+  // Most rows must be valid, otherwise the comparison says little.
   EXPECT_GT(ok_rows.load(), rows / 2);
 }
 
-/// Lengths around tiles, blocks and short rows, and any up to 20000; most are small.
+/// Returns lengths around tiles, blocks and short rows, and any up to 20000; most are small.
 std::size_t vocab_of(std::uint64_t number) {
   constexpr std::size_t kEdges[] = {1, 255, 256, 257, 511, 512, 513, 4095, 4096, 4097, 4609, 8193};
   const std::uint64_t hash = number * 0x9e3779b97f4a7c15U >> 40;
@@ -273,8 +273,8 @@ TEST(IndexedRow, EngineVocabulariesEqualTheIntegerModel) {
 }
 
 TEST(IndexedRow, ANucleusOfBadRowsIsRefusedWhereverTheFaultIs) {
-  // Long rows with top_p alone are judged by the pass that looks for the nucleus: even ones, and
-  // others, in lanes of 32 bits and of 64.
+  // The pass that searches for the nucleus checks long rows with top_p alone: even rows and others,
+  // in 32-bit and in 64-bit lanes.
   IndexedRowCase row;
   row.parameters.top_p = 0.9F;
   for (const float step : {0x1p-14F, 0x1p-8F, 0x1p-6F}) {

@@ -26,7 +26,7 @@ float rounded(DType dtype, float value) {
   return value;
 }
 
-/// Shifts each tile by a multiple of `step` that `dice` choose.
+/// Shifts each tile by a random multiple of `step`.
 void step_tiles(harness::Dice& dice, RandomTileRow& row, float step) {
   for (std::size_t begin = 0; begin < row.values.size(); begin += kTileSize) {
     const float shift = step * static_cast<float>(dice.between(-3, 3));
@@ -46,7 +46,7 @@ void empty_a_tile(harness::Dice& dice, RandomTileRow& row) {
             row.values.begin() + static_cast<std::ptrdiff_t>(end), nothing);
 }
 
-/// The temperature at which the largest |x c| is about 2^21, where float arithmetic ends.
+/// Returns the temperature at which the largest |x c| is about 2^21, where float arithmetic ends.
 float temperature_at_the_end_of_floats(harness::Dice& dice, const RandomTileRow& row) {
   double largest = 0;
   for (const float value : row.values) {
@@ -69,12 +69,12 @@ Octaves octaves(const RandomTileRow& row, float value) {
                                        : octaves_of(value, logit_scale(temperature));
 }
 
-/// Whether a value can be drawn at all.
+/// Returns whether a value can be drawn.
 bool has_weight(const RandomTileRow& row, float value) {
   return row.input == TileInput::probs ? value > 0 : value > -kInfinity;
 }
 
-/// The largest allowed value of a tile; NaN: there is none.
+/// Returns the largest allowed value of a tile, or NaN if there is none.
 float largest_of_tile(const RandomTileRow& row, std::size_t tile) {
   float largest = kNan;
   const std::size_t end = std::min(row.values.size(), (tile + 1) * kTileSize);
@@ -142,7 +142,8 @@ RandomTileRow random_tile_row(std::uint64_t number, std::int64_t vocab) {
   if (dice.once_in(3)) {
     row.allowed = harness::random_allowed(dice, vocab);
     const std::size_t id = dice.below(row.values.size());
-    // Seen though nobody may draw it. Seldom: a row that fails says nothing of its sums.
+    // Detected although it cannot be drawn. Rare, because the sums of a failed row are not
+    // compared.
     if (!row.is_allowed(id) && dice.once_in(8)) row.values[id] = dice.pick({kNan, kInfinity});
   }
   row.temperature = random_temperature(dice, row);

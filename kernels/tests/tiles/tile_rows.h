@@ -1,8 +1,8 @@
-// Rows for tests of tiles, from a number, and their index by the definition.
+// Rows for tests of tiles, each derived from a number, and their index by the definition.
 //
-// Rows are those of harness/inputs/random_rows.h, then made hard for tiles: octaves that step from
-// tile to tile, tiles without an allowed token, bad values at banned ids, temperatures at both ends
-// of their range and beside the one at which float arithmetic ends.
+// Rows come from harness/inputs/random_rows.h and are then made hard for tiles: octaves that change
+// from tile to tile, tiles without an allowed token, invalid values at banned ids, temperatures at
+// both ends of their range and near the one at which float arithmetic ends.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@
 
 namespace fairdraw::suites {
 
-/// One row as a caller holds it.
+/// One row in a caller's memory.
 struct RandomTileRow {
-  std::uint64_t number = 0;  ///< what it was made from, to name it in a failure
+  std::uint64_t number = 0;  ///< number from which the row was made, for messages
   TileInput input = TileInput::logits;
   DType dtype = DType::float32;
   float temperature = 1.0F;
   std::vector<float> values;         ///< exactly values of the dtype
-  std::vector<std::uint8_t> memory;  ///< the row, `shift` bytes into it; it ends with the row
+  std::vector<std::uint8_t> memory;  ///< the row, `shift` bytes into it; both end together
   std::size_t shift = 0;
-  std::vector<std::uint32_t> allowed;  ///< packed, ceil(vocab / 32) words; or empty: all are
+  std::vector<std::uint32_t> allowed;  ///< packed, ceil(vocab / 32) words; empty: all tokens
 
   const void* data() const { return memory.data() + shift; }
   std::int64_t vocab() const { return static_cast<std::int64_t>(values.size()); }
@@ -34,27 +34,27 @@ struct RandomTileRow {
 
 RandomTileRow random_tile_row(std::uint64_t number, std::int64_t vocab);
 
-/// A float32 row of given logits.
+/// Returns a float32 row of given logits.
 RandomTileRow tile_row_of(std::vector<float> logits, float temperature);
 
 /// Writes `values` to the row's memory, `shift` bytes into it.
 void store(RandomTileRow& row, std::size_t shift);
 
-/// What tile_index has to say of a row: keys and sums mean something where the status is ok.
+/// The expected results of tile_index for a row: keys and sums are valid if the status is ok.
 struct ExpectedIndex {
   RowStatus status = RowStatus::ok;
   std::vector<std::int32_t> keys;
   std::vector<std::uint64_t> sums;
 };
 
-/// By the definition, value by value (common/tile_weights.h).
+/// Computes the index by the definition, value by value (common/tile_weights.h).
 ExpectedIndex expected_index(const RandomTileRow& row);
 
-/// v of each value of a tile: kTileSize of them, 0 for what is banned or beyond the row. Of a row
-/// whose status is ok.
+/// Returns v of the kTileSize values of a tile, 0 for banned tokens and positions beyond the row.
+/// Precondition: the row's status is ok.
 std::vector<std::uint64_t> expected_weights(const RandomTileRow& row, std::int64_t tile);
 
-/// A sentence that names the row.
+/// Returns a sentence that names the row.
 std::string describe(const RandomTileRow& row);
 
 }  // namespace fairdraw::suites

@@ -1,5 +1,5 @@
-// What the calls of beam search on the GPU refuse before anything is enqueued, and with which
-// words: host memory by the name of its field, arrays that are missing or of the wrong length.
+// The arguments that calls of beam search on the GPU reject before anything is enqueued, and the
+// messages: host memory by the name of its field; missing arrays, and arrays of the wrong length.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -28,7 +28,7 @@ void replace(T*& pointer, void* memory) {
   pointer = static_cast<T*>(memory);
 }
 
-/// A valid step on the device that gives every field; tests break one thing at a time.
+/// A valid step on the device that gives every field; each test invalidates one thing.
 struct StepCall {
   StepCall() : batch(one(problem_of(rules_of(2, 3, {2}), row_by_hand)), 3, BeamInput::logprobs) {
     request = step_on(device, batch.request);
@@ -120,7 +120,7 @@ TEST(CudaBeamArguments, AStepNeedsItsArrays) {
   refused("workspace_bytes is ", [](StepCall& c) { --c.execution.workspace_bytes; });
 }
 
-/// The same of the end of three searches.
+/// The valid ends of three searches, likewise.
 struct EndCall {
   EndCall() : call(three_beam_results()), found(call->nothing()) {
     request = end_on(device, call->request);

@@ -17,7 +17,7 @@ inline BeamHistory history_on(DeviceCopies& device, const BeamHistory& history) 
   return {device.out(history.tokens), device.out(history.parents), history.max_steps};
 }
 
-/// Of float32 rows.
+/// Returns a step of float32 rows.
 inline BeamStepRequest step_on(DeviceCopies& device, const BeamStepRequest& step) {
   BeamStepRequest on = step;
   const auto* values = static_cast<const float*>(step.rows.data);

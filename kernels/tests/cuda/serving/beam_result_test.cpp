@@ -1,5 +1,5 @@
-// beam_search_result on the GPU against the CPU's, which is judged by whole searches of the
-// reference: arrays of any content, what can be wrong with a request, and a replayed graph.
+// beam_search_result on the GPU against the CPU's, which whole searches of the reference judge:
+// arrays of any content, invalid requests, and a replayed graph.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -14,7 +14,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// beam_search_result on the GPU, of arrays on the host.
+/// Runs beam_search_result on the GPU for arrays on the host.
 class OnGpu {
  public:
   Error operator()(const BeamResultRequest& request, const BeamSequences& result) {
@@ -128,7 +128,7 @@ TEST(CudaBeamResult, AGraphReadsTheArraysAnew) {
   graph.launch(stream);
   device.fetch();
   EXPECT_TRUE(found == before);
-  call->pool_scores[3] = -0.25F;  // ahead of the live beams now
+  call->pool_scores[3] = -0.25F;  // now better than the live beams
   require(cudaMemcpy(request.pool.scores.data, call->pool_scores.data(),
                      call->pool_scores.size() * sizeof(float), cudaMemcpyHostToDevice),
           "cudaMemcpy");

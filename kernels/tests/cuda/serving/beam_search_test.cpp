@@ -1,6 +1,6 @@
-// Beam search on the GPU against the CPU's, which is judged by the second writing of the reference:
-// whole searches in lockstep, every array equal after every step, and the sequences that the search
-// would end with there.
+// Beam search on the GPU against the CPU's, which the reference's independent implementation
+// judges: whole searches in lockstep. After every step every array is equal, and so are the
+// sequences that the search would return then.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -19,7 +19,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// Runs steps, and the ends of searches, whose arrays lie on the host.
+/// Runs steps, and the ends of searches, on the GPU for arrays on the host.
 class OnGpu {
  public:
   explicit OnGpu(cuda::Path path) : path_(path) {}
@@ -48,7 +48,7 @@ class OnGpu {
   DeviceCopies device_;
 };
 
-/// The sequences so far, by both.
+/// Compares the sequences so far of CPU and GPU.
 void expect_same_end(const BeamBatch& batch, OnGpu& on_gpu) {
   BeamResultCall call(batch.result_request(batch.max_width));
   const BeamFound expected = call.run_on_cpu();
@@ -68,7 +68,7 @@ void expect_same(const BeamBatch& cpu, const BeamBatch& gpu, std::size_t request
   }
 }
 
-/// Steps of both until all is done, at most `steps`.
+/// Runs steps on both until all searches are done, at most `steps`.
 void run_both(const std::vector<BeamProblem>& problems, std::int64_t vocab, BeamInput input,
               int steps) {
   for (const cuda::Path path : available_paths()) {
@@ -113,7 +113,7 @@ TEST(CudaBeamSearch, RowsOfEveryFamily) {
           harness::generate_row(family, 5, static_cast<std::uint64_t>(number), values);
           return values;
         };
-        if (width > 4 && vocab > 20011) continue;  // the rows take long to make
+        if (width > 4 && vocab > 20011) continue;  // such rows take long to generate
         const BeamProblem problem = {rules_of(width, 3, {7}), row};
         for (const BeamInput input : {BeamInput::logits, BeamInput::logprobs}) {
           run_both(one(problem), vocab, input, 2);
@@ -124,7 +124,8 @@ TEST(CudaBeamSearch, RowsOfEveryFamily) {
   }
 }
 
-// (1 + 1) * 129 candidates: two more than a request may count here. Its neighbour goes on.
+// (1 + 1) * 129 candidates: two more than the limit per request here. The neighbouring request goes
+// on.
 TEST(CudaBeamSearch, ARequestThatIsTooWideFailsAlone) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   const auto row = [](std::size_t, std::int32_t) { return std::vector<float>(700, -1.0F); };

@@ -1,5 +1,5 @@
-// chain_speculative_sampling on the GPU: against the CPU path, byte for byte; its distribution by
-// its own draws; what it refuses; in a graph.
+// chain_speculative_sampling on the GPU: equality with the CPU path, byte for byte; the
+// distribution of its own draws; rejected arguments; use in a graph.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -68,11 +68,11 @@ TEST(CudaChains, ChainSpeculativeSamplingMatchesCpuToTheBit) {
   EXPECT_GT(emitted_drafts, requests / 8);
 }
 
-// Totals are 4 to 8 times 2^16, their bounds V - 1 = 2^17 apart.
+// Totals are 4 to 8 times 2^16, and their bounds are V - 1 = 2^17 apart.
 TEST(CudaChains, ChainsThatBoundsLeaveOpenMatchCpuToTheBit) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   DeviceArrays arrays;
-  std::array<int, 2> tests{};  // positions that pass their test, and that do not
+  std::array<int, 2> tests{};  // numbers of positions that pass their test, and that do not
   const std::uint64_t calls = is_reduced() ? 2 : 40;
   for (std::uint64_t number = 0; number < calls; ++number) {
     const ChainCall call = open_chain_call(number, 1 + (1 << 17));
@@ -112,8 +112,8 @@ std::vector<double> probabilities_of(const reference::IntegerRow& row) {
   return distribution;
 }
 
-/// Chains with seeds 0, 1, 2, ..., each drafted with its own seed at the offsets of its positions,
-/// as an engine does.
+/// Returns chains with seeds 0, 1, 2, ..., each drafted with its own seed at the offsets of its
+/// positions, as in an engine.
 ChainCall chains_of(const Rows& draft, std::int64_t batch) {
   const reference::IntegerRow first = distribution_of(draft, 0);
   const reference::IntegerRow second = distribution_of(draft, 1);
@@ -140,9 +140,9 @@ ChainCall chains_of(const Rows& draft, std::int64_t batch) {
 
 TEST(CudaChains, FirstAndSecondTokensOfChainsFollowTheTargetWhateverTheDraft) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
-  // Target and draft rows together stay within the rows of a call.
+  // Together, target and draft rows must not exceed the rows of a call.
   const std::int64_t chains = is_reduced() ? 2000 : 65536 / (2 * kDrafts + 1);
-  // 1e-9 over four drafts, two statistics each, on every path.
+  // An error probability of 1e-9 over four drafts, with two statistics each, on every path.
   const std::vector<cuda::Path> paths = available_paths();
   const double level = 1e-9 / (4 * 2 * static_cast<double>(paths.size()));
   const std::vector<double> first_distribution = probabilities_of(distribution_of(kTarget, 0));
@@ -167,12 +167,13 @@ TEST(CudaChains, FirstAndSecondTokensOfChainsFollowTheTargetWhateverTheDraft) {
         ++seconds;
         ++second_seen.at(static_cast<std::size_t>(out[1]));
       }
-      EXPECT_EQ(first_seen[4], 0U);  // of probability 0 in the target: no cell
+      EXPECT_EQ(first_seen[4], 0U);  // its probability in the target is 0, so it has no cell
       EXPECT_GE(statistics::goodness_of_fit({first_seen.data(), 4}, {first_distribution.data(), 4})
                     .g_p_bound,
                 level);
       if (seconds == 0) continue;
-      // The second token given that there is one: the target's second row, whatever the first was.
+      // Given that there is a second token, it follows the target's second row, whatever the first
+      // token.
       EXPECT_GE(statistics::goodness_of_fit(second_seen, second_distribution).g_p_bound, level)
           << "of " << seconds << " second tokens";
     }

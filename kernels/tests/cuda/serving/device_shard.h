@@ -12,13 +12,13 @@
 
 namespace fairdraw::suites {
 
-/// Which results of a shard are wanted besides statuses, a mask and reports.
+/// The results of a shard that are requested besides statuses, a mask and reports.
 enum class ShardWants { columns, tokens, survivors };
 
 /// One shard of a call, in device memory.
 class DeviceShard {
  public:
-  /// reports: which arrays are wanted, of which mode; where they lie is nothing.
+  /// reports: requested arrays and their mode; their addresses are ignored.
   DeviceShard(const ShardedRequest& host, bool wants_mask, const LogprobsResult& reports = {},
               ShardWants wants = ShardWants::survivors)
       : shard_(host.shard), request_(host), columns_(host.rows.logits.vocab) {
@@ -93,12 +93,12 @@ class DeviceShard {
   }
 
   void fetch() { copies_.fetch(); }
-  /// Where the results lie in device memory.
+  /// Returns the results' arrays in device memory.
   const SampleResult& result() const { return result_; }
-  /// Memory of this shard that a test changes between replays.
+  /// Returns logits of this shard that a test changes between replays.
   void* logits() const { return const_cast<void*>(request_.rows.logits.data); }
 
-  /// This shard's block of an exchange.
+  /// Returns this shard's block of an exchange.
   std::vector<std::byte> block(cuda::ShardedExchange exchange) const {
     std::vector<std::byte> bytes(static_cast<std::size_t>(call.bytes(exchange)));
     require(cudaDeviceSynchronize(), "a kernel");
@@ -124,7 +124,7 @@ class DeviceShard {
   std::int64_t mask_words = 0, all_stride = 1;
 
  private:
-  /// At an address that is aligned as it is on the host.
+  /// Copies rows to an address with the same alignment as on the host.
   const void* copy_rows(const RowsView& rows) {
     constexpr std::size_t kAlignment = 16;
     const std::size_t size = rows.dtype == DType::float32 ? 4 : 2;

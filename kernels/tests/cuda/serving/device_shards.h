@@ -29,7 +29,7 @@ class DeviceShards {
     }
     return {};
   }
-  /// From here on, blocks go through memory that all shards address.
+  /// Makes all further exchanges use memory that all shards address.
   Error use_peers(std::int64_t most_rows) {
     cuda::ShardedPeers& peers = peers_;
     peers.most_rows = most_rows;
@@ -41,7 +41,7 @@ class DeviceShards {
     }
     return use_peers_of(*this);
   }
-  /// The same, through the memory of another, larger call.
+  /// Uses the memory of another, larger call likewise.
   Error use_peers_of(const DeviceShards& other) {
     shares_memory_ = true;
     for (const auto& shard : shards_) {
@@ -55,7 +55,7 @@ class DeviceShards {
     }
     return {};
   }
-  /// What NCCL's all-gather does; nothing where shards have written to each other.
+  /// Copies blocks like NCCL's all-gather; does nothing if shards write to each other's memory.
   void gather(cuda::ShardedExchange exchange) {
     if (shares_memory_) return;
     for (const auto& to : shards_) {
@@ -80,7 +80,7 @@ class DeviceShards {
     gather(exchange);
     return receive(exchange);
   }
-  /// The exchanges that a call has in front of its ranks: a summary, tokens and sums.
+  /// Runs the exchanges of a call that precede its ranks: a summary, tokens and sums.
   Error decide_by_candidates() {
     if (Error error = exchange(cuda::ShardedExchange::summary)) return error;
     return exchange_tokens();
@@ -89,21 +89,21 @@ class DeviceShards {
     if (Error error = exchange(cuda::ShardedExchange::tokens)) return error;
     return exchange(cuda::ShardedExchange::sums);
   }
-  /// What is left, by the number that undecided() gave.
+  /// Runs the remaining exchanges, given the number from undecided().
   Error go_on(std::int32_t undecided) {
     for (std::int32_t left = at(0).call.gathers(undecided); left > 0; --left) {
       if (Error error = exchange(cuda::ShardedExchange::gather)) return error;
     }
     return exchange(cuda::ShardedExchange::ranks);
   }
-  /// All of a call.
+  /// Runs all exchanges of a call.
   Error run() {
     if (Error error = decide_by_candidates()) return error;
     return go_on(undecided());
   }
   DeviceShard& at(int shard) { return *shards_[static_cast<std::size_t>(shard)]; }
   int size() const { return static_cast<int>(shards_.size()); }
-  /// The same on all shards.
+  /// Returns the number of undecided rows, which is the same on all shards.
   std::int32_t undecided() {
     const std::int32_t rows = at(0).undecided();
     for (int shard = 1; shard < size(); ++shard) EXPECT_EQ(at(shard).undecided(), rows);
@@ -117,9 +117,9 @@ class DeviceShards {
  private:
   cudaStream_t stream_ = nullptr;
   DeviceArrays arrays_;
-  std::deque<std::vector<std::byte>> peer_memory_;  ///< of each shard
+  std::deque<std::vector<std::byte>> peer_memory_;  ///< per shard
   cuda::ShardedPeers peers_;
-  bool shares_memory_ = false;  ///< else blocks are copied
+  bool shares_memory_ = false;  ///< if false, blocks are copied
   std::vector<std::unique_ptr<DeviceShard>> shards_;
 };
 

@@ -1,4 +1,4 @@
-// Steps of cuda::FusedSamplingProcessor in a CUDA graph, against the CPU's without one, bit for
+// Steps of cuda::FusedSamplingProcessor in a CUDA graph against the CPU's without a graph, bit for
 // bit.
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ TEST(CudaFusedSamplingProcessor, AGraphOfEightStepsIsEightStepsAtEveryReplay) {
       for (const auto& step : rows) expect_ok(twins.cpu->step(step->on_host));
       if (replay == 1) continue;  // the next copy has the tokens of two replays
       twins.start_copy();
-      if (replay == 0) {  // the batch changes while tokens are on their way, then is brought
+      if (replay == 0) {  // the batch changes while tokens are in flight, then is copied
         add();
         twins.on_both([](BatchState& state) { return state.swap(2, 40); });
         twins.on_both([](BatchState& state) { return state.remove(5); });
@@ -53,7 +53,7 @@ TEST(CudaFusedSamplingProcessor, AGraphOfEightStepsIsEightStepsAtEveryReplay) {
       twins.expect_equal_results();
       twins.expect_equal_states();
     }
-    // Steps that are not captured go on from there.
+    // Uncaptured steps continue from there.
     expect_ok(twins.gpu->step(rows[0]->on_device));
     expect_ok(twins.cpu->step(rows[0]->on_host));
     twins.start_copy();
@@ -78,7 +78,7 @@ TEST(CudaFusedSamplingProcessor, AGraphHasRowsByOffsetsAndABitmaskThatIsReadAnew
   const std::vector<std::int64_t> offsets = {0, 2, 3, 5};
   DeviceArrays arrays;
   const View<const std::int64_t> on_device{arrays.in(offsets), 4};
-  PinnedWords& packed = twins.pinned({~0U, ~0U, ~0U, ~0U, ~0U, ~0U});  // two words a row
+  PinnedWords& packed = twins.pinned({~0U, ~0U, ~0U, ~0U, ~0U, ~0U});  // two words per row
 
   expect_ok(twins.gpu->bring_changes());
   Graph graph;
@@ -119,7 +119,7 @@ TEST(CudaFusedSamplingProcessor, ACaptureIsRefusedWhileChangesAreToBeBrought) {
   graph.end(twins.stream);
   EXPECT_EQ(refused.code, ErrorCode::invalid_argument);
   EXPECT_NE(refused.message.find("bring_changes()"), std::string::npos) << refused.message;
-  // The capture was whole, and nothing has happened.
+  // The capture was complete, and nothing was executed.
   expect_ok(twins.gpu->step(rows[0]->on_device));
   expect_ok(twins.cpu->step(rows[0]->on_host));
   twins.start_copy();

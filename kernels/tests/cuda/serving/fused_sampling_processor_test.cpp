@@ -1,7 +1,7 @@
 // FusedSamplingProcessor on a GPU against the CPU's, bit for bit: random runs in which requests
-// come, move, leave and are preempted, with tokens that the host waits for at once or late;
-// bitmasks from page-locked memory; copies concurrent with other work. Steps in a CUDA graph have
-// fused_sampling_graphs_test.cpp.
+// enter, move, leave and are preempted, with tokens that the host waits for at once or later;
+// bitmasks from page-locked memory; copies concurrent with other work.
+// fused_sampling_graphs_test.cpp tests steps in CUDA graphs.
 //
 // FAIRDRAW_REDUCED makes it short, for compute-sanitizer.
 #include <gtest/gtest.h>
@@ -23,14 +23,14 @@ using batches::random_request;
 using batches::random_step;
 using harness::Dice;
 
-/// What is done in a run besides steps.
+/// The events of a run besides steps.
 struct Manner {
   HistoryForm history = HistoryForm::lists;
-  bool late = false;          ///< the host waits for tokens some steps later
-  bool device_masks = false;  ///< bitmasks by update_bitmask(), and nobody is preempted
+  bool late = false;          ///< whether the host waits for tokens some steps later
+  bool device_masks = false;  ///< bitmasks by update_bitmask(), and no preemption
 };
 
-/// A random run. How many tokens were drawn.
+/// Performs a random run. Returns the number of tokens drawn.
 std::int64_t run(BatchStateOptions options, const Manner& manner, std::uint64_t seed, int rounds) {
   Dice dice{seed};
   options.history = manner.history;
@@ -149,8 +149,8 @@ TEST(CudaFusedSamplingProcessor, DrawsTheCpusTokensWhateverHappensToTheBatch) {
       }
     }
   }
-  // In the batches that the runs end with; else those ran empty. They are the same everywhere, 518
-  // when reduced.
+  // Tokens in the batches at the ends of the runs; otherwise the runs would have been empty. The
+  // number is the same everywhere, 518 when reduced.
   EXPECT_GT(drawn, is_reduced() ? 400 : 1000);
 }
 
@@ -185,7 +185,7 @@ TEST(CudaFusedSamplingProcessor, TokensThatWereOverwrittenAreMissedAndCatchUpBri
     EXPECT_EQ(twins.state->output(0).size, 0);
     expect_ok(twins.gpu->catch_up());
     twins.expect_equal_states();
-    // The next tokens come as ever.
+    // The next tokens arrive as usual.
     twins.on_both([](BatchState& state) { return state.swap(0, 2); });
     expect_ok(twins.gpu->step(rows[0]->on_device));
     expect_ok(twins.cpu->step(rows[0]->on_host));
@@ -195,7 +195,7 @@ TEST(CudaFusedSamplingProcessor, TokensThatWereOverwrittenAreMissedAndCatchUpBri
   }
 }
 
-/// Work on a stream that ends when the test says so.
+/// Work on a stream that ends when the test opens the gate.
 struct Gate {
   std::atomic<bool> open{false};
   std::atomic<bool> waited_in_vain{false};
@@ -225,7 +225,7 @@ TEST(CudaFusedSamplingProcessor, AWaitIsForTheCopyAndNotForLaterWork) {
   twins.start_copy();
   Gate gate;
   require(cudaLaunchHostFunc(twins.stream.get(), Gate::hold, &gate), "cudaLaunchHostFunc");
-  expect_ok(twins.gpu->step(rows[1]->on_device));  // the next step, which cannot end yet
+  expect_ok(twins.gpu->step(rows[1]->on_device));  // the next step, which cannot finish yet
   twins.wait();
   twins.expect_equal_states();
   EXPECT_EQ(cudaStreamQuery(twins.stream.get()), cudaErrorNotReady);
@@ -234,7 +234,7 @@ TEST(CudaFusedSamplingProcessor, AWaitIsForTheCopyAndNotForLaterWork) {
   twins.start_copy();
   twins.wait();
   twins.expect_equal_states();
-  EXPECT_FALSE(gate.waited_in_vain);  // else the wait was for later work
+  EXPECT_FALSE(gate.waited_in_vain);  // otherwise wait() waited for later work
 }
 
 TEST(CudaFusedSamplingProcessor, AHundredStepsTakeNoMemory) {
@@ -251,7 +251,7 @@ TEST(CudaFusedSamplingProcessor, AHundredStepsTakeNoMemory) {
     cuda::CopiedStep copied;
     expect_ok(twins.gpu->wait_for_tokens(copied));
   };
-  step();  // the first one loads the kernels
+  step();  // the first step loads the kernels
   std::size_t free_before = 0;
   std::size_t free_after = 0;
   std::size_t all = 0;
@@ -332,7 +332,7 @@ TEST(CudaFusedSamplingProcessor, RefusedCallsSayWhyAndChangeNothing) {
             "memory, or memory of the device");
 }
 
-// Tokens that one copy brings are news to no other.
+// Only one processor at a time, because tokens that one copy delivers do not reach another.
 TEST(CudaFusedSamplingProcessor, AStateHasOneAtATime) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   std::unique_ptr<BatchState> state;

@@ -1,5 +1,5 @@
-// Kept sets on the GPU against the CPU's, which are judged by the masks: ids, offsets and overflows
-// byte for byte, and what the call writes besides them.
+// Kept sets on the GPU against the CPU's, which the masks judge: ids, offsets and overflows byte
+// for byte, and all other results of the call.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,12 +17,12 @@
 namespace fairdraw::suites {
 namespace {
 
-/// How sets of a test's calls ended.
+/// Counts of how the sets of a test's calls ended.
 struct Seen {
   std::int64_t sets = 0, empty = 0, overflows = 0, after_overflow = 0;
 };
 
-/// The CPU's answer.
+/// The CPU's results.
 struct Expected {
   SampleOutputs outputs;
   KeptArrays kept;
@@ -54,7 +54,7 @@ cuda::Execution execution_of(DeviceArrays& arrays, const SampleRequest& request,
   return arrays.execution_with(cuda::workspace_bytes(request, {}, kept), path, stream);
 }
 
-/// Runs a call on all paths, everything asked for and tokens and sets alone.
+/// Runs a call on all paths, with all results requested, and with only tokens and sets.
 void compare_call(std::uint64_t number, const OwnedCall& call, std::int64_t room,
                   DeviceArrays& arrays, Seen& seen) {
   const Expected expected(call, room);
@@ -100,7 +100,7 @@ TEST(CudaKeptSets, MatchTheCpuInCallsOfEveryKind) {
     const std::int64_t most = is_reduced() ? 12 : std::min<std::int64_t>(300, 1000000 / vocab);
     const auto rows = static_cast<std::int64_t>(1 + random() % static_cast<std::uint64_t>(most));
     const OwnedCall call = processed_call(i, rows, vocab);
-    // Room for all, and for a part that ends anywhere.
+    // Capacity for all tokens, and for a random part.
     const std::int64_t all = call.outputs() * vocab;
     compare_call(i, call, all, arrays, seen);
     const auto part = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(all + 1));
@@ -129,8 +129,8 @@ TEST(CudaKeptSets, MatchTheCpuForLargeVocabularies) {
   EXPECT_GT(seen.sets, 0);
 }
 
-/// Around 256, from which on offsets come from a launch of their own; and the last row's part of a
-/// chunk, with sets that do not fit in any chunk.
+/// Numbers around 256, from which on a separate launch computes offsets; last chunks that are not
+/// full; and overflowing sets in every chunk.
 TEST(CudaKeptSets, NumbersOfOutputsChangeNothing) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   DeviceArrays arrays;
@@ -141,7 +141,7 @@ TEST(CudaKeptSets, NumbersOfOutputsChangeNothing) {
                    : std::vector<std::int64_t>{1, 64, 255, 256, 257, 511, 512, 513, 1024, 4097};
   for (const std::int64_t outputs : sizes) {
     for (const std::int64_t rows : {std::int64_t{3}, outputs}) {
-      // Few rows have 16 blocks an output, which take minutes one by one.
+      // With few rows there are 16 blocks per output, which take minutes one by one.
       if (is_reduced() && rows != outputs && outputs > 40) continue;
       ++number;
       OwnedCall call = random_call(number, rows, 70);
@@ -149,7 +149,7 @@ TEST(CudaKeptSets, NumbersOfOutputsChangeNothing) {
       call.seed = call.offset = {};
       call.indices.clear();
       std::mt19937_64 random(number);
-      if (rows != outputs) {  // one in a hundred is out of its range
+      if (rows != outputs) {  // one index in a hundred is out of range
         for (std::int64_t i = 0; i < outputs; ++i) {
           call.indices.push_back(random() % 100 == 0 ? static_cast<std::int32_t>(rows)
                                                      : static_cast<std::int32_t>(random() % 3));
@@ -166,7 +166,7 @@ TEST(CudaKeptSets, NumbersOfOutputsChangeNothing) {
   EXPECT_GT(seen.after_overflow, 0);
 }
 
-/// Ten million draws from rows of every kind.
+/// Draws ten million tokens from rows of every kind.
 TEST(CudaKeptSets, AreTheModelsAndHoldEveryTokenThatIsDrawn) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   DeviceArrays arrays;
@@ -210,7 +210,7 @@ TEST(CudaKeptSets, NoOutputsHaveOneOffset) {
   EXPECT_EQ(kept.offsets, std::vector<std::int64_t>{0});
 }
 
-/// A graph replayed over a workspace that something else wrote to.
+/// Replays a graph after other work has written to its workspace.
 TEST(CudaKeptSets, AGraphAsksNothingOfItsWorkspace) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   Stream stream;
@@ -279,7 +279,7 @@ TEST(CudaKeptSets, HostMemoryIsRefusedByTheNameOfItsField) {
   offsets.offsets.size = 2;
   EXPECT_NE(refusal(offsets).find("kept.offsets"), std::string::npos);
   cuda::Execution small = execution;
-  small.workspace_bytes = cuda::workspace_bytes(request);  // that of a call without sets
+  small.workspace_bytes = cuda::workspace_bytes(request);  // the size for a call without sets
   const Error error = cuda::sample_with_kept_sets(request, result, sets, small);
   EXPECT_NE(error.message.find("workspace"), std::string::npos) << error.message;
 }

@@ -5,7 +5,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// Of small rows: more threads only wait for each other.
+/// One thread, because with small rows more threads only wait for each other.
 const Execution kOneThread = {CpuTarget::best, 1};
 
 template <class T>
@@ -18,7 +18,8 @@ std::vector<T> from_device(View<const T> view) {
 
 }  // namespace
 
-/// A batch of few tokens and short histories, so that lists, masks and full histories meet.
+/// Returns options for few tokens and short histories, so that lists, masks and full histories
+/// interact.
 BatchStateOptions small_batch() {
   BatchStateOptions options;
   options.vocab = 37;  // not a whole number of words of a bitmask
@@ -32,7 +33,8 @@ BatchStateOptions small_batch() {
   return options;
 }
 
-/// More slots than advance_batch has threads in a warp, rows of several vectors a thread.
+/// Returns options for more slots than a warp of advance_batch has threads, and several vectors of
+/// a row per thread.
 BatchStateOptions wide_batch() {
   BatchStateOptions options = small_batch();
   options.vocab = 4099;
@@ -91,7 +93,7 @@ View<const T> Twins::on_device(View<const T> values) {
   require(cudaMemcpyAsync(offsets_.back()->data(), values.data, bytes, cudaMemcpyHostToDevice,
                           stream.get()),
           "cudaMemcpyAsync");
-  // The values are the caller's own, and gone when it returns.
+  // The values belong to the caller, who may free them on return.
   require(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
   return {reinterpret_cast<const T*>(offsets_.back()->data()), values.size};
 }
@@ -110,7 +112,7 @@ bool Twins::step(const StepRowsOnBoth& rows, const StepInput& input, Offsets whe
       return same(refused, gpu->step(rows.on_device, wide_view, input.sampled));
     case Offsets::narrow_host: {
       const Error error = gpu->step(rows.on_device, narrow_view, input.sampled);
-      if (refused) {  // -1 is another number there
+      if (refused) {  // -1 becomes another number there
         EXPECT_TRUE(error);
         return false;
       }

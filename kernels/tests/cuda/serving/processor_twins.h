@@ -1,5 +1,5 @@
-// A batch on the CPU and the same one on the GPU, which steps and changes reach alike: what the
-// tests of cuda::FusedSamplingProcessor compare.
+// The same batch on the CPU and on the GPU, with equal steps and changes: the comparison in the
+// tests of cuda::FusedSamplingProcessor.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,13 +26,15 @@ std::vector<T> list(View<const T> view) {
 
 inline void expect_ok(const Error& error) { ASSERT_FALSE(error) << error.message; }
 
-/// A batch of few tokens and short histories, so that lists, masks and full histories meet.
+/// Returns options for few tokens and short histories, so that lists, masks and full histories
+/// interact.
 BatchStateOptions small_batch();
 
-/// More slots than advance_batch has threads in a warp, rows of several vectors a thread.
+/// Returns options for more slots than a warp of advance_batch has threads, and several vectors of
+/// a row per thread.
 BatchStateOptions wide_batch();
 
-/// Page-locked memory that copies on a stream may read until the test is over.
+/// Page-locked memory that copies on a stream may read until the test ends.
 class PinnedWords {
  public:
   explicit PinnedWords(const std::vector<std::uint32_t>& words) {
@@ -48,10 +50,10 @@ class PinnedWords {
   void* data_ = nullptr;
 };
 
-/// How logits lie in memory.
+/// The layout of logits in memory.
 struct Layout {
   DType dtype = DType::float32;
-  std::int64_t lead = 0;  ///< values before the first row: it need not be aligned
+  std::int64_t lead = 0;  ///< values before the first row, which need not be aligned
   std::int64_t pad = 0;   ///< values between rows
 };
 
@@ -68,10 +70,10 @@ class StepRowsOnBoth {
   DeviceBlock block_;
 };
 
-/// Where the offsets of a step are.
+/// The location and the type of a step's offsets.
 enum class Offsets { host, narrow_host, device, narrow_device };
 
-/// A batch on the CPU, and the same one on the GPU.
+/// The same batch on the CPU and on the GPU.
 class Twins {
  public:
   Twins(const BatchStateOptions& options, cuda::FusedSamplingOptions gpu_options);
@@ -86,7 +88,8 @@ class Twins {
     EXPECT_EQ(first.message, second.message);
   }
 
-  /// False where both refuse it, or the CPU does and the GPU cannot know.
+  /// Runs a step on both. Returns false if both reject it, or the CPU does and the GPU cannot
+  /// detect it.
   bool step(const StepInput& input, const Layout& layout, Offsets where) {
     kept_.push_back(std::make_unique<StepRowsOnBoth>(input, options_.vocab, layout, stream));
     return step(*kept_.back(), input, where);
@@ -96,12 +99,12 @@ class Twins {
 
   void start_copy();
   std::size_t copies_on_their_way() const { return on_their_way_.size(); }
-  /// The oldest copy that is on its way has what the CPU had.
+  /// Waits for the oldest copy in flight and expects the CPU's values in it.
   void wait();
-  /// The host knows all tokens.
+  /// Delivers all tokens to the host.
   void drain(bool by_copies);
 
-  /// Results of the last step where the device has them.
+  /// Compares results of the last step that are in device memory.
   void expect_equal_results() const;
 
   void expect_equal_states() const;
@@ -111,7 +114,7 @@ class Twins {
   const BatchStateOptions& options() const { return options_; }
 
   Stream stream;
-  std::unique_ptr<BatchState> expected, state;  // the CPU's, and the one behind the GPU
+  std::unique_ptr<BatchState> expected, state;  // the CPU's state, and the GPU's state on the host
   std::unique_ptr<FusedSamplingProcessor> cpu;
   std::unique_ptr<cuda::FusedSamplingProcessor> gpu;
 
@@ -134,10 +137,10 @@ class Twins {
   std::vector<std::unique_ptr<PinnedWords>> pinned_;
 };
 
-/// `count` steps with a row for every slot.
+/// Returns `count` steps with a row for every slot.
 std::vector<StepInput> steps_of(const BatchStateOptions& options, int count, std::uint64_t seed);
 
-/// Their rows, which are on the device when this returns.
+/// Returns the steps' rows, already copied to the device.
 std::vector<std::unique_ptr<StepRowsOnBoth>> on_both(const std::vector<StepInput>& steps,
                                                      const Twins& twins);
 

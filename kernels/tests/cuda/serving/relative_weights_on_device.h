@@ -1,4 +1,5 @@
-// What the GPU's speculation takes from a filtered row, for tests: weights, and their total.
+// The values that the GPU's speculation derives from a filtered row, for tests: weights and their
+// total.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,14 +10,14 @@
 
 namespace fairdraw::suites {
 
-/// In device memory.
+/// Arrays in device memory.
 struct RelativeWeights {
   std::uint64_t* of_tokens;  ///< [vocab]
-  std::uint64_t* bounds;     ///< [2] of the total, before it is added up
-  std::uint64_t* total;      ///< [1], added up
+  std::uint64_t* bounds;     ///< [2] of the total before it is summed
+  std::uint64_t* total;      ///< [1], summed
 };
 
-/// Of row 0, by `blocks` blocks, a cluster where they are several.
+/// Computes the weights of row 0 by `blocks` blocks, as a cluster if there are several.
 cudaError_t relative_weights(const cuda::FilteredRows& rows, const RelativeWeights& result,
                              int blocks);
 

@@ -1,6 +1,6 @@
 // Sharded calls on two GPUs, with NCCL and through each other's memory: the tokens of `sample` over
-// whole rows, eagerly and in graphs, and rows that candidates do not decide after both. A thread a
-// rank; skipped where there are not two GPUs.
+// whole rows, eagerly and in graphs, and then the rows that candidates do not decide. One thread
+// per rank; skipped unless there are two GPUs.
 #include "fairdraw/sharded_nccl.h"
 
 #include <gtest/gtest.h>
@@ -33,14 +33,14 @@ void require_nccl(ncclResult_t result, const char* what) {
   throw std::runtime_error(std::string(what) + ": " + ncclGetErrorString(result));
 }
 
-/// One rank: a GPU, a stream and a place in the communicator.
+/// One rank: a GPU, a stream and a rank of the communicator.
 struct Rank {
   int number;
   ncclComm_t communicator;
   const Stream& stream;
 };
 
-/// Runs work(rank) on every GPU, a thread each.
+/// Runs work(rank) on every GPU, with one thread each.
 void run_on_ranks(const std::function<void(const Rank&)>& work) {
   ncclUniqueId id{};
   require_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
@@ -79,12 +79,12 @@ std::string why_not() {
   }                                                            \
   static_assert(true, "so that it ends with a semicolon")
 
-/// Rows of every kind: by number none, nucleus and top_k among the candidates, a wide nucleus of
-/// flat rows, a wide top_k, min_p of flat rows, greedy.
+/// Rows of every kind, by number: no filter; nucleus and top_k among the candidates; a wide nucleus
+/// of flat rows; a wide top_k; min_p of flat rows; greedy.
 struct Rows {
   static constexpr std::int64_t kRows = 24, kVocab = 128256;
   static constexpr int kKinds = 6;
-  static constexpr std::int32_t kWide = 12;  ///< that candidates do not decide
+  static constexpr std::int32_t kWide = 12;  ///< number of rows that candidates do not decide
 
   std::vector<float> logits;
   std::vector<float> top_p, min_p;
@@ -163,9 +163,9 @@ TEST(CudaShardedNccl, TooFewExchangesGoOnWhereTheyWere) {
     ASSERT_FALSE(begun) << begun.message;
     ASSERT_FALSE(
         cuda::sample_sharded(shard.call, {.tokens = false}, rank.communicator, rank.stream.get()));
-    // Those without filters, too.
+    // Rows without filters are undecided too.
     EXPECT_EQ(shard.undecided(), Rows::kWide + Rows::kRows / Rows::kKinds);
-    // A group of rows at a time.
+    // One group of rows at a time.
     for (std::int32_t left = shard.undecided(); left > 0;) {
       ASSERT_FALSE(cuda::continue_sharded(shard.call, 1, rank.communicator, rank.stream.get()));
       const std::int32_t now = shard.undecided();
@@ -184,7 +184,7 @@ TEST(CudaShardedNccl, GraphsOfACallAreReplayed) {
     DeviceShard shard(rows.of(rank.number), /*wants_mask=*/false);
     const Error begun = shard.begin(rank.stream.get());
     ASSERT_FALSE(begun) << begun.message;
-    // Outside of a capture once: NCCL connects ranks when they first send.
+    // Once before the capture, because NCCL connects ranks when they first send.
     ASSERT_FALSE(cuda::sample_sharded(shard.call, {}, rank.communicator, rank.stream.get()));
     require(cudaStreamSynchronize(rank.stream.get()), "cudaStreamSynchronize");
     Graph graph;
@@ -205,10 +205,11 @@ TEST(CudaShardedNccl, GraphsOfACallAreReplayed) {
 
 // --- Through each other's memory -----------------------------------------------------------------
 
-/// Memory of both ranks that both address.
+/// Memory of both ranks that both can address.
 class PeerMemory {
  public:
-  /// By a rank's thread; ends when both have theirs.
+  /// Allocates this rank's memory; called by the rank's thread. Returns when both ranks have
+  /// theirs.
   cuda::ShardedPeers make(const Rank& rank, std::int64_t bytes, std::int64_t most_rows) {
     const int other = 1 - rank.number;
     const cudaError_t enabled = cudaDeviceEnablePeerAccess(other, 0);
@@ -228,7 +229,8 @@ class PeerMemory {
     }
     return peers;
   }
-  /// Memory is neither taken nor given back while a kernel waits for the other GPU's.
+  /// Waits for both ranks, so that no memory is allocated or freed while a kernel waits for the
+  /// other GPU.
   void meet() { both_.arrive_and_wait(); }
 
  private:
@@ -247,7 +249,7 @@ TEST(CudaShardedPeers, TokensAreThoseOfWholeRows) {
     const std::int64_t bytes = cuda::peer_bytes(shard.call, Rows::kRows);
     const Error used = cuda::use_peers(shard.call, memory.make(rank, bytes, Rows::kRows));
     ASSERT_FALSE(used) << used.message;
-    // Many calls without a wait of the host: ranks are as far apart as they may be.
+    // Many calls without a wait on the host, so that ranks drift as far apart as possible.
     constexpr int kCalls = 100;
     for (int call = 0; call < kCalls; ++call) {
       Error error = cuda::sample_sharded(shard.call, {});
@@ -264,7 +266,7 @@ TEST(CudaShardedPeers, TokensAreThoseOfWholeRows) {
   });
 }
 
-/// A batch of all rows and one of few take turns in one memory, without a wait of the host.
+/// A batch of all rows and one of few rows alternate in one memory, without a wait on the host.
 TEST(CudaShardedPeers, BatchesOfOtherSizesShareAMemory) {
   FAIRDRAW_SKIP_WITHOUT_TWO_GPUS();
   constexpr std::int64_t kFew = 3;

@@ -1,5 +1,5 @@
 // Sharded calls through memory that ranks address, on one GPU: one rank, which needs no other
-// kernel; calls of several shapes in one memory; what is refused by name.
+// kernel; calls of several shapes in one memory; arguments that are rejected by name.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -19,8 +19,8 @@ namespace {
 
 using harness::Dice;
 
-/// Rows without filter, among the candidates, beyond them, greedy, one that is padding, and a
-/// nucleus.
+/// Rows without filter, with survivors among the candidates, with survivors beyond them, greedy,
+/// padding, and with a nucleus.
 struct RowsOfSixKinds {
   static constexpr std::int64_t kRows = 6;
 
@@ -42,7 +42,7 @@ struct RowsOfSixKinds {
     if (error) throw std::runtime_error(error.message);
   }
 
-  /// All of it on a device, split at the boundaries.
+  /// Adds the call to a device, split at the boundaries.
   void add_to(DeviceShards& shards, const std::vector<std::int64_t>& boundaries) const {
     for (std::size_t shard = 0; shard + 1 < boundaries.size(); ++shard) {
       ShardedRequest part;
@@ -60,11 +60,12 @@ struct RowsOfSixKinds {
   std::vector<float> top_p = {1, 1, 1, 1, 1, 0.9F};
   std::vector<std::uint64_t> seeds = {1, 2, 3, 4, 5, 6};
   std::vector<std::uint8_t> active = {1, 1, 1, 1, 0, 1};
-  std::vector<std::int32_t> tokens;  ///< of the CPU
+  std::vector<std::int32_t> tokens;  ///< the CPU's tokens
   SampleRequest request;
 };
 
-/// One rank waits for no other kernel: so what ranks do at the same time can be tried on one GPU.
+/// With one rank no kernel waits for another, so code that ranks run concurrently can be tested on
+/// one GPU.
 TEST(CudaSharded, OneRankExchangesWithItself) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   for (const std::int64_t vocab : {200, 9000}) {
@@ -82,7 +83,7 @@ TEST(CudaSharded, OneRankExchangesWithItself) {
       for (int call = 0; call < 3; ++call) {
         Error error = cuda::sample_sharded(shards.at(0).call, {});
         ASSERT_FALSE(error) << error.message;
-        const std::int32_t wide = vocab > 1000 ? 1 : 0;  // rows of which not all is a candidate
+        const std::int32_t wide = vocab > 1000 ? 1 : 0;  // rows beyond the candidates
         EXPECT_EQ(shards.undecided(), wide);
         error = cuda::continue_sharded(shards.at(0).call, wide);
         ASSERT_FALSE(error) << error.message;
@@ -94,7 +95,7 @@ TEST(CudaSharded, OneRankExchangesWithItself) {
   }
 }
 
-/// Outputs that name a row, many of one, none of another, and some that name none.
+/// Outputs that name rows: many for one row, none for another, and some that name no row.
 TEST(CudaSharded, OneRankExchangesOutputsThatNameRows) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::int64_t kVocab = 9000;
@@ -102,7 +103,7 @@ TEST(CudaSharded, OneRankExchangesOutputsThatNameRows) {
   RowsOfSixKinds rows(kVocab, kSamples, 20);
   std::vector<std::int32_t> indices = {0, 6, 3, 2, -1, 4, 5};
   std::vector<std::uint64_t> seeds;
-  for (int many = 0; many < 40; ++many) indices.push_back(many % 2);  // above 64 tokens of a row
+  for (int many = 0; many < 40; ++many) indices.push_back(many % 2);  // > 64 tokens of a row
   for (std::size_t output = 0; output < indices.size(); ++output) seeds.push_back(100 + output);
   const auto outputs = static_cast<std::int64_t>(indices.size());
   rows.request.indices = {indices.data(), outputs};
@@ -161,7 +162,7 @@ TEST(CudaSharded, OfNoRowsNoneIsUndecidedAndOutputsFail) {
   EXPECT_EQ(tokens[0], -1);
 }
 
-/// Calls of other shapes take turns in one memory, whose blocks lie elsewhere in each.
+/// Calls of different shapes alternate in one memory, with their blocks at different offsets.
 TEST(CudaSharded, CallsOfOtherShapesShareAMemory) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   const std::vector<std::int64_t> of_large = {0, 4500, 9000}, of_small = {0, 400, 700};

@@ -1,6 +1,6 @@
-// Sharded calls in device memory: first blocks and answers are the CPU's, bit for bit, and so are
-// the tokens, statuses, supports and masks of every shard. All shards have the same GPU here; what
-// one sends is copied to the others, or written to memory that all address.
+// Sharded calls in device memory: first blocks and answers equal the CPU's, bit for bit, and so do
+// the tokens, statuses, supports and masks of every shard. Here all shards share a GPU; each
+// shard's data is copied to the others, or written to memory that all address.
 #include "harness/adapters/sharded.h"
 
 #include <gtest/gtest.h>
@@ -35,14 +35,14 @@ using harness::Dice;
 using harness::HostArrays;
 using harness::OwnedCall;
 
-/// What the CPU's shards do in a call, and the same call in device memory.
+/// The exchanges of the CPU's shards in a call, and the same call in device memory.
 struct Comparison {
-  std::vector<std::vector<std::byte>> gathered;  ///< of the CPU, an exchange each
+  std::vector<std::vector<std::byte>> gathered;  ///< by the CPU, one per exchange
   std::vector<std::int64_t> block_bytes;
-  std::int64_t host_gathered = 0;  ///< rows
+  std::int64_t host_gathered = 0;  ///< number of rows
   DeviceShards device;
 
-  /// A call of the CPU's in shards; arrays of its shards are copied while they are there.
+  /// Runs a sharded call on the CPU; copies the arrays of its shards while they exist.
   Error run_on_host(const ShardedRequest& request, const SampleResult& result, bool wants_mask) {
     harness::ShardFaults look;
     const ShardWants wants =
@@ -64,10 +64,10 @@ struct Comparison {
 };
 
 constexpr std::size_t kHeaderBytes = sizeof(sharded::BlockHeader);
-/// Of a header; the fingerprint after it is of arrays on the host, which the other one is not.
+/// Compared part of a header. The fingerprint after it covers arrays only if they are on the host.
 constexpr std::size_t kComparedOfHeader = offsetof(sharded::BlockHeader, fingerprint);
 
-/// The first word that differs, or -1.
+/// Returns the offset of the first word that differs, or -1.
 std::int64_t first_difference(const std::byte* a, const std::byte* b, std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += 4) {
     if (std::memcmp(a + at, b + at, std::min<std::size_t>(4, bytes - at)) != 0) {
@@ -85,7 +85,7 @@ void expect_block(const Comparison& call, DeviceShards& device, std::size_t numb
     const std::byte* theirs =
         call.gathered[number].data() + static_cast<std::size_t>(shard) * bytes;
     ASSERT_GE(mine.size(), bytes) << where;
-    // The number of an exchange is its kind here.
+    // Here the number of an exchange is its kind.
     EXPECT_EQ(first_difference(mine.data(), theirs, number == 0 ? kComparedOfHeader : 4), -1)
         << where;
     ASSERT_EQ(
@@ -95,7 +95,8 @@ void expect_block(const Comparison& call, DeviceShards& device, std::size_t numb
   }
 }
 
-/// Log-probabilities of the GPU may differ in the last place (fairdraw/cuda.h).
+/// Returns whether floats are equal or neighbours, because log-probabilities of the GPU may differ
+/// in the last place (fairdraw/cuda.h).
 bool is_near(float a, float b) { return a == b || std::abs(order_key(a) - order_key(b)) <= 1; }
 
 void expect_results(DeviceShards& device, const OwnedCall& call, const EveryOutput& expected,
@@ -112,7 +113,7 @@ void expect_results(DeviceShards& device, const OwnedCall& call, const EveryOutp
       ASSERT_TRUE(is_near(mine.logprob[i], expected.logprob[i])) << i << ", " << where;
       ASSERT_TRUE(is_near(mine.logprob_filtered[i], expected.logprob_filtered[i]))
           << i << ", " << where;
-      // What is not reported has the same pattern in both.
+      // Unreported values have the same pattern in both.
       ASSERT_TRUE(is_near(mine.values[i], expected.values[i]))
           << mine.values[i] << " is not " << expected.values[i] << ", " << where;
     }
@@ -144,8 +145,8 @@ void expect_results(DeviceShards& device, const OwnedCall& call, const EveryOutp
   }
 }
 
-/// A call that GPUs take. One of a single row has one output, so that the size of a block says what
-/// was asked.
+/// Returns a call that GPUs support. A call of a single row has one output, so that the size of a
+/// block identifies the question.
 OwnedCall supported_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
   OwnedCall call = harness::random_call(number, rows, vocab);
   if (number % 3 == 0) call.processing = harness::random_processing(number, rows, vocab);
@@ -157,8 +158,8 @@ OwnedCall supported_call(std::uint64_t number, std::int64_t rows, std::int64_t v
   return call;
 }
 
-/// Leaves out what GPUs do not report, and what nobody does of probabilities; of every other pair
-/// of calls survivors, too.
+/// Removes the results that GPUs do not report, those that probabilities lack, and in half of the
+/// pairs of calls the survivors.
 void keep_supported(std::uint64_t number, TileInput input, SampleResult& result) {
   result.probs = {};
   if (number / 2 % 2 != 0) EveryOutput::leave_out_survivors(result);
@@ -167,7 +168,7 @@ void keep_supported(std::uint64_t number, TileInput input, SampleResult& result)
   result.logprobs = {};
 }
 
-/// A call over whole rows.
+/// Returns a call over whole rows.
 ShardedRequest whole_call(const OwnedCall& call, TileInput input,
                           const std::vector<std::int64_t>& boundaries, HostArrays& host) {
   ShardedRequest whole;
@@ -178,7 +179,7 @@ ShardedRequest whole_call(const OwnedCall& call, TileInput input,
   return whole;
 }
 
-/// The same with rows of probabilities, and a mask of some of them.
+/// Returns a call with rows of probabilities, some of them with a mask.
 OwnedCall probabilities(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
   OwnedCall call =
       random_operation_call(Operation::top_k_top_p_sampling_from_probs, number, rows, vocab);
@@ -202,10 +203,10 @@ struct Seen {
   std::int64_t calls = 0, blocks = 0, gathered = 0, answers = 0, sums = 0, indices = 0;
 };
 
-/// Compares one call: the first block, results, and of single rows all other blocks.
+/// Compares one call: the first block, results, and for single rows all other blocks.
 void compare(std::uint64_t number, OwnedCall call, TileInput input, Seen& seen) {
   const std::int64_t rows = call.rows, vocab = call.vocab;
-  if (rows == 1) call.num_samples = 1;  // so that the size of a block says what was asked
+  if (rows == 1) call.num_samples = 1;  // so that the size of a block identifies the question
   Dice dice(number);
   const std::vector<std::int64_t> boundaries = random_boundaries(dice, vocab);
   const std::string where = "call " + std::to_string(number) + " of " + std::to_string(rows) +
@@ -232,13 +233,13 @@ void compare(std::uint64_t number, OwnedCall call, TileInput input, Seen& seen) 
   DeviceShards& device = both.device;
   Error error = device.begin();
   ASSERT_FALSE(error) << error.message << ", " << where;
-  // Every other call by copies, and through peers in a memory for more rows than it has.
+  // Every other call goes through peers, in a memory for more rows than the call has.
   if (number % 2 != 0) {
     error = device.use_peers(rows + 2);
     ASSERT_FALSE(error) << error.message << ", " << where;
   }
   ASSERT_FALSE(device.send(ShardedExchange::summary));
-  // Parameters that are arrays may be those of filters: candidates are sent in any case.
+  // Parameter arrays may enable filters, so candidates are always sent.
   if (both.block_bytes[0] == device.at(0).call.bytes(ShardedExchange::summary)) {
     expect_block(both, device, 0, ShardedExchange::summary, where);
     if (testing::Test::HasFatalFailure()) return;
@@ -250,8 +251,8 @@ void compare(std::uint64_t number, OwnedCall call, TileInput input, Seen& seen) 
   const auto bytes_of = [&](std::size_t block) {
     return static_cast<std::size_t>(both.block_bytes[block]) - kHeaderBytes;
   };
-  // Ranks, which come last, have an exchange for all rows here. A gathered row of one column has as
-  // many bytes, and is the only one before them that has.
+  // Ranks come last; here they have an exchange for all rows. Only a gathered row of one column has
+  // as many bytes, and it is the only earlier exchange that does.
   const bool ends_with_row =
       both.host_gathered > 0 &&
       both.block_bytes[blocks - 1] == device.at(0).call.bytes(ShardedExchange::gather) &&
@@ -311,7 +312,7 @@ TEST(CudaSharded, BlocksAndResultsAreTheCpus) {
   RecordProperty("answers", static_cast<int>(seen.answers));
 }
 
-/// Rows of probabilities, with all filters, masks and indices; by 1 to 8 shards.
+/// Rows of probabilities with all filters, masks and indices, split into 1 to 8 shards.
 TEST(CudaSharded, OfProbabilitiesBlocksAndResultsAreTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   const char* asked = std::getenv("FAIRDRAW_SHARDED_CALLS");
@@ -334,8 +335,8 @@ TEST(CudaSharded, OfProbabilitiesBlocksAndResultsAreTheCpus) {
   EXPECT_GT(30 * seen.answers, is_reduced() ? -1 : seen.calls) << "few rows ask anything";
 }
 
-/// A mask alone, of rows whose survivors are known at once, and of rows that are gathered; the
-/// first call's tokens are those of given words.
+/// Only a mask, for rows whose survivors are known at once and for gathered rows; the first call
+/// also draws tokens by supplied words.
 TEST(CudaSharded, MasksNeedNoTokensAndWordsNoSeeds) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::int64_t kRows = 3, kVocab = 9000;
@@ -352,7 +353,7 @@ TEST(CudaSharded, MasksNeedNoTokensAndWordsNoSeeds) {
   ShardedRequest whole;
   whole.rows.logits = {logits.data(), DType::float32, kRows, kVocab, kVocab};
   whole.rows.top_k = {top_k.data(), kRows};
-  whole.rows.seed = std::uint64_t{1};  // not read where there are words
+  whole.rows.seed = std::uint64_t{1};  // not read, because words are given
   whole.boundaries = {boundaries.data(), 3};
   whole.words = {words.data(), kRows};
   SampleResult wanted;
@@ -390,7 +391,7 @@ TEST(CudaSharded, MasksNeedNoTokensAndWordsNoSeeds) {
   }
 }
 
-/// Of so many columns that candidates are found by groups, and not all of them listed.
+/// Rows of so many columns that candidates are found by groups, and only some of them are listed.
 TEST(CudaSharded, WideRowsAreTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   Seen seen;
@@ -405,9 +406,9 @@ TEST(CudaSharded, WideRowsAreTheCpus) {
   EXPECT_GT(seen.blocks, 0);
 }
 
-/// Flat rows of a language model's shape, whose survivors are far beyond the candidates: more of
-/// them than a group has, with thresholds of every filter and of two. Nuclei alone are decided by
-/// sums.
+/// Flat rows of a language model's size, whose survivors are far beyond the candidates: more such
+/// rows than a group holds, with thresholds of each filter and of two filters. Sums alone decide
+/// nuclei.
 TEST(CudaSharded, FlatRowsAreGathered) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::int64_t kVocab = 128256;
@@ -454,13 +455,13 @@ TEST(CudaSharded, FlatRowsAreGathered) {
 
 // --- Graphs --------------------------------------------------------------------------------------
 
-/// Two shards of one call, replayed on other logits: nothing is left over from the call before.
+/// Replays two shards of one call on other logits; no state of the previous call may remain.
 void replay_on_other_rows(bool through_peers) {
   constexpr std::int64_t kRows = 4, kVocab = 9000;
   const std::vector<std::int64_t> boundaries = {0, 4500, kVocab};
   Dice dice(11);
   std::vector<std::uint64_t> seeds = {1, 2, 3, 4};
-  // No filter, among the candidates, beyond them, greedy.
+  // Row 0 has no filter, row 1 survivors among the candidates, row 2 beyond them; row 3 is greedy.
   std::vector<std::int32_t> top_k = {0, 50, 1000, 1};
   std::vector<float> logits(static_cast<std::size_t>(kRows * kVocab));
   SampleRequest request;
@@ -538,7 +539,7 @@ void expect_no_tokens_of_ranks_that_disagree(bool through_peers) {
   for (std::int32_t shard = 0; shard < 2; ++shard) {
     ShardedRequest request;
     request.rows.logits = {logits.data(), DType::float32, 1, 300, 300};
-    request.rows.seed = static_cast<std::uint64_t>(shard);  // a rank's own
+    request.rows.seed = static_cast<std::uint64_t>(shard);  // different on each rank
     request.boundaries = {boundaries.data(), 3};
     request.shard = shard;
     shards.add(request, /*wants_mask=*/false);

@@ -1,5 +1,5 @@
-// verify_chain and verify_tree on the GPU: bit for bit what the model of the reference says of
-// small vocabularies, and what the CPU gives for large ones and for processed rows.
+// verify_chain and verify_tree on the GPU, bit for bit against the reference's model for small
+// vocabularies, and against the CPU for large ones and for processed rows.
 #include "fairdraw/speculative.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ class OnGpu {
   DeviceArrays arrays_;
 };
 
-/// Nodes are not written by chains.
+/// Returns the expected outputs; chains write no nodes.
 SpeculationOutputs expected_outputs(const SpeculationCall& call, bool tree) {
   if (tree) return expected_tree_outputs(call);
   SpeculationOutputs outputs = expected_chain_outputs(call);
@@ -128,12 +128,12 @@ TEST_P(CudaSpeculative, ProcessedRowsEqualTheCpus) {
   }
 }
 
-// The draft's total is 4 to 8 times 2^16, its bounds V - 1 = 2^17 apart.
+// The draft's total is 4 to 8 times 2^16, and its bounds are V - 1 = 2^17 apart.
 TEST_P(CudaSpeculative, TestsThatBoundsLeaveOpenEqualTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   const bool tree = GetParam();
   OnGpu gpu;
-  std::array<int, 2> ends{};  // nothing is accepted; something is
+  std::array<int, 2> ends{};  // numbers of requests that accept nothing; that accept something
   const std::uint64_t calls = is_reduced() ? 2 : 40;
   for (std::uint64_t number = 0; number < calls; ++number) {
     const SpeculationCall call = open_speculation_call(number, 1 + (1 << 17), tree);
@@ -148,7 +148,7 @@ TEST_P(CudaSpeculative, TestsThatBoundsLeaveOpenEqualTheCpus) {
   for (const int count : ends) EXPECT_GT(count, 10);
 }
 
-// Whether a token has a residual is open by the bounds of the totals for nearly all of them.
+// For nearly all tokens, the bounds of the totals leave open whether the token has a residual.
 TEST(CudaSpeculativeChains, ResidualsThatBoundsLeaveOpenEqualTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   OnGpu gpu;
@@ -164,17 +164,17 @@ TEST(CudaSpeculativeChains, ResidualsThatBoundsLeaveOpenEqualTheCpus) {
     }
     for (const std::int32_t count : expected.accepted) rejected += count < call.max_draft ? 1 : 0;
   }
-  // The drafted token has a head's probability in the draft and one of the bulk in the target: it
-  // is rejected, but where both values are of one token, which is one of 3 at most. So more than
-  // half of the four requests of a call have a residual.
+  // The drafted token has a head's probability in the draft and a bulk probability in the target,
+  // so it is rejected, unless both values belong to one token, which happens for at most one of 3.
+  // So more than half of the four requests of a call have a residual.
   EXPECT_GT(rejected, static_cast<std::int64_t>(calls) * 2);
 }
 
-// Longer than what a warp tests side by side.
+// Chains longer than the number of drafts that a warp tests side by side.
 TEST(CudaSpeculativeChains, LongOnesEqualTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   OnGpu gpu;
-  std::array<int, 3> ends{};  // in the first 32 drafts, in the next, behind them
+  std::array<int, 3> ends{};  // ends in the first 32 drafts, in the next 32, and after those
   const std::uint64_t calls = is_reduced() ? 2 : 100;
   for (std::uint64_t number = 0; number < calls; ++number) {
     const SpeculationCall call = long_speculation_call(number, number % 2 == 0 ? 130 : 5000);
@@ -191,15 +191,15 @@ TEST(CudaSpeculativeChains, LongOnesEqualTheCpus) {
   for (const int count : ends) EXPECT_GT(count, 10);
 }
 
-// What many siblings leave, exactly: 60 bits each.
+// The exact residual after many siblings, with 60 bits per sibling.
 TEST(CudaSpeculativeTrees, NodesOfManyChildrenEqualTheModel) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   OnGpu gpu;
-  std::array<int, 2> ends{};  // a child far back is accepted; none is
+  std::array<int, 2> ends{};  // numbers of requests that accept a late child; that accept none
   const std::uint64_t calls = is_reduced() ? 8 : 400;
   for (std::uint64_t number = 0; number < calls; ++number) {
     const std::int64_t vocab = std::array<std::int64_t, 4>{3, 40, 257, 1500}.at(number / 4 % 4);
-    // Without replacement there are no more children than tokens.
+    // Without replacement there are at most as many children as tokens.
     const std::int64_t children = number % 2 == 0 ? 48 : std::min<std::int64_t>(vocab, 48);
     const SpeculationCall call = wide_speculation_call(number, children, vocab);
     const SpeculationOutputs expected = expected_tree_outputs(call);
@@ -214,7 +214,7 @@ TEST(CudaSpeculativeTrees, NodesOfManyChildrenEqualTheModel) {
   for (const int count : ends) EXPECT_GT(count, 10);
 }
 
-// As many children as there may be, and one more.
+// The maximum number of children, and one more.
 TEST(CudaSpeculativeTrees, HaveUpToTheMostSiblings) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   if (is_reduced()) GTEST_SKIP() << "a thousand passes take too long under compute-sanitizer";
@@ -234,7 +234,7 @@ TEST(CudaSpeculativeTrees, HaveUpToTheMostSiblings) {
   }
 }
 
-// A row of every size of cluster, with many passes over it.
+// Rows for every size of cluster, with many passes over each.
 TEST(CudaSpeculativeTrees, LargeNodesOfManyChildrenEqualTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   if (is_reduced()) GTEST_SKIP() << "rows of this size take too long under compute-sanitizer";
@@ -251,7 +251,8 @@ TEST(CudaSpeculativeTrees, LargeNodesOfManyChildrenEqualTheCpus) {
   }
 }
 
-// Their depths and children contradict their trees; each writes its own results, no more.
+// Overlapping requests contradict each other's depths and children; each writes only its own
+// results.
 TEST(CudaSpeculativeTrees, RequestsWhoseRowsOverlapGetTokensOrAStatus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   OnGpu gpu;
@@ -284,7 +285,7 @@ TEST(CudaSpeculativeTrees, RequestsWhoseRowsOverlapGetTokensOrAStatus) {
   EXPECT_GT(overlapping, 0);
 }
 
-// What is wrong with a call is named, and nothing is written.
+// Faults of a call are named, and nothing is written.
 TEST(CudaSpeculativeArguments, AreNamed) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   std::uint64_t number = 0;

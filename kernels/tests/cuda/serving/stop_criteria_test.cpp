@@ -1,5 +1,5 @@
-// check_stop on the GPU against the CPU's, which is judged by the second writing of the reference:
-// random batches, everything that can be wrong with a request or a call, and replays of a graph.
+// check_stop on the GPU against the CPU's, which the reference's independent implementation judges:
+// random batches, every fault of a request or a call, and replays of a graph.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -19,7 +19,7 @@
 namespace fairdraw::suites {
 namespace {
 
-// One seed gates; RC_PARAMS searches with others.
+// A fixed seed makes the test deterministic; RC_PARAMS can set others.
 const bool kSeedIsFixed =
     setenv("RC_PARAMS",
            is_reduced() ? "seed=20261122 max_success=40" : "seed=20261122 max_success=400", 0) == 0;
@@ -46,7 +46,7 @@ StopResult result_on(DeviceCopies& device, const StopResult& result) {
           device.out(result.output_lengths), device.out(result.statuses)};
 }
 
-/// check_stop on the GPU, of arrays on the host.
+/// Runs check_stop on the GPU for arrays on the host.
 class OnGpu {
  public:
   Error operator()(const StopRequest& request, const StopResult& result) {
@@ -76,7 +76,7 @@ TEST(CudaStopCriteria, RandomBatchesEqualTheCpus) {
     const auto size = static_cast<std::size_t>(n);
     const bool breaks_one = *rc::gen::inRange(0, 4) == 0 && n > 1 && batch.step.size() > 1;
     if (breaks_one) (*rc::gen::elementOf(breaks)).second(batch);
-    // Outputs of which the tail is known alone, lengths that are too short, requests that rest.
+    // Outputs of which only the tail is known, lengths that are too small, inactive requests.
     const auto longer = *rc::gen::container<Ids>(size, rc::gen::element(0, 0, 0, 5, -1));
     const auto active = *rc::gen::container<std::vector<std::uint8_t>>(
         size, rc::gen::element<std::uint8_t>(0, 1, 1, 7));
@@ -93,7 +93,7 @@ TEST(CudaStopCriteria, RandomBatchesEqualTheCpus) {
       ++seen[static_cast<std::size_t>(request.answer.reason)];
     }
   }));
-  for (const int times : seen) EXPECT_GT(times, 0);  // no reason is left out
+  for (const int times : seen) EXPECT_GT(times, 0);  // every reason occurs
 }
 
 TEST(CudaStopCriteria, ManyRequestsAndLongListsEqualTheCpus) {
@@ -102,7 +102,7 @@ TEST(CudaStopCriteria, ManyRequestsAndLongListsEqualTheCpus) {
   std::vector<StopCase> cases;
   for (std::int32_t r = 0; r < requests; ++r) {
     StopCase c;
-    // Sequences of 40 ids and more that differ from the output in their first one.
+    // Sequences of at least 40 ids that differ from the output only in their first id.
     c.output.assign(60, 1);
     for (std::int32_t first = 0; first < r % 7; ++first) {
       Ids sequence(40 + static_cast<std::size_t>(r % 23), 1);
@@ -147,7 +147,7 @@ TEST(CudaStopCriteria, ScalarsAndResultsThatAreNotAskedFor) {
     EXPECT_EQ(kept, (Ids{2, 2, 2}));
   }
   request = {};
-  EXPECT_FALSE(on_gpu(request, {}));  // nobody
+  EXPECT_FALSE(on_gpu(request, {}));  // no requests
 }
 
 TEST(CudaStopCriteria, WhatIsWrongWithOneRequestFailsItAlone) {
@@ -167,7 +167,7 @@ TEST(CudaStopCriteria, WhatIsWrongWithOneRequestFailsItAlone) {
 
 // --- What a call refuses -------------------------------------------------------------------------
 
-/// A valid call on the device that gives every field; tests break one thing at a time.
+/// A valid call on the device that gives every field; each test invalidates one thing.
 struct Call {
   Call() : batch(three_stop_cases()) {
     batch.request.output_lengths = {lengths.data(), 3};
@@ -181,7 +181,7 @@ struct Call {
                                 {statuses.data(), 3}});
   }
 
-  /// Refused in these words, with nothing written and no error of CUDA left behind.
+  /// Expects a rejection with these words, no write, and no remaining CUDA error.
   void expect_refused(const std::string& begins, const std::string& part) {
     const Error error = cuda::check_stop(request, result);
     EXPECT_EQ(error.code, ErrorCode::invalid_argument) << begins;
@@ -275,7 +275,7 @@ TEST(CudaStopCriteria, ArraysThatAreMissingOrOfTheWrongLengthAreRefused) {
 
 // --- Graphs --------------------------------------------------------------------------------------
 
-// Replays read the step's tokens again, and lengths that are both read and written count on.
+// Replays read the step's tokens again; lengths that are both read and written keep counting.
 TEST(CudaStopCriteria, AReplayedGraphCountsOn) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::int64_t kRequests = 70;
