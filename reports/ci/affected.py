@@ -30,16 +30,16 @@ sys.path.insert(0, str(ROOT / "suites" / "boundaries"))
 import include_boundaries  # noqa: E402  (the line above says where it is)
 
 COMMITS = 40  # on the main branch itself
-PER_CLASS = 4  # mutants of each class, where all classes are affected
-WHOLE_CLASSES = 4  # that a change runs; of a change of more, the night does
+PER_CLASS = 4  # mutants per class if all classes are affected
+WHOLE_CLASSES = 4  # classes that a change runs fully; the night runs the rest
 
-# What a change has time for. Minutes of two cores that a folder's tests take under sanitizers, their
-# build included; clang-tidy reads some twenty sources a minute.
+# Time budget of a change: minutes that a folder's tests take on two cores under sanitizers,
+# including their build. clang-tidy reads some twenty sources a minute.
 SANITIZER_MINUTES = {"kernels": 20, "reference": 5, "harness": 15, "reports": 10, "suites": 25}
 SANITIZER_BUDGET = 20
 MAX_SOURCES = 150
 
-# Folders with tests of compiled code, by their targets. Tests of scripts run without sanitizers alone.
+# Targets of the folders with tests of compiled code. Tests of scripts only run without sanitizers.
 SANITIZED = {
     "kernels": ["kernels/all", "kernels/tests/all"],
     "reference": ["reference/all"],
@@ -49,7 +49,7 @@ SANITIZED = {
 }
 NOT_SANITIZED = ("reports/ci/", "reports/baselines/", "suites/boundaries/", "suites/gpu/")
 
-# All mutants are judged by these. Their tests judge none.
+# Sources that judge all mutants. Their tests judge none.
 GATE = (
     "harness/contract/",
     "harness/inputs/",
@@ -61,12 +61,12 @@ GATE = (
     "suites/gate/run/",
 )
 MUTANTS = "suites/gate/mutants/"
-CLASSES = MUTANTS + "cause_classes.cpp"  # a table with a row for each class
+CLASSES = MUTANTS + "cause_classes.cpp"  # a table with a row per class
 CLASS = re.compile(r'^ {6}\{"([a-z-]+)",', re.MULTILINE)
 
 
 def git(root: Path, *words: str) -> str | None:
-    """Runs git and returns what it prints; None where it fails."""
+    """Runs git and returns its output; None if it fails."""
     try:
         result = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True)
     except OSError:
@@ -75,7 +75,7 @@ def git(root: Path, *words: str) -> str | None:
 
 
 def base(root: Path) -> str | None:
-    """The commit that a change is compared with; None where there is no history."""
+    """Returns the commit that a change is compared with; None without a history."""
     if git(root, "rev-parse", "--show-prefix") != "":  # "" in the repository's own root
         return None
     given = os.environ.get("FAIRDRAW_BASE")
@@ -95,7 +95,7 @@ def base(root: Path) -> str | None:
 
 
 def changed_files(root: Path) -> set[str] | None:
-    """Paths that differ from the base, new files included; None: all do."""
+    """Returns paths that differ from the base, including new files; None: all differ."""
     commit = base(root)
     if commit is None:
         return None
@@ -105,7 +105,7 @@ def changed_files(root: Path) -> set[str] | None:
 
 
 def with_includers(root: Path, changed: set[str]) -> set[str]:
-    """These files, and all that include one of them, themselves or through other headers."""
+    """Returns these files, and all that include one of them directly or through other headers."""
     includers = defaultdict(set)
     for file in include_boundaries.source_files(root):
         text = (root / file).read_text(encoding="utf-8")
@@ -135,7 +135,8 @@ def left_to_the_night(what: str, left: list[str]) -> None:
 
 
 def sources(root: Path, changed: set[str] | None) -> list[str]:
-    """Changed sources, then those that include a changed header, as many as a change has time for."""
+    """Returns changed sources, then those that include a changed header, within the budget of a
+    change."""
     files = set(include_boundaries.source_files(root))
     if changed is None or ".clang-tidy" in changed:
         return sorted(file for file in files if file.endswith(".cpp"))
@@ -148,8 +149,8 @@ def sources(root: Path, changed: set[str] | None) -> list[str]:
 
 
 def folders(root: Path, changed: set[str] | None) -> list[str]:
-    """Top-level folders, by what is compiled into their tests, or read by them. Some folder is taken
-    whatever it costs, unless the change is wide: then there are others that the budget allows."""
+    """Returns top-level folders whose tests compile or read a change. One folder is always taken,
+    at any cost, unless the change is wide; the others must fit the budget."""
     if changed is None:
         return list(SANITIZED)
     affected = {
@@ -177,7 +178,8 @@ def folders(root: Path, changed: set[str] | None) -> list[str]:
 
 
 def mutants(root: Path, changed: set[str] | None) -> list[str]:
-    """Chooses the classes of a file of mutants; some of each class for all else that judges mutants."""
+    """Returns options for the classes of changed files of mutants, and a few mutants of every class
+    for other changes that judge mutants."""
     everything = f"--per-class={PER_CLASS}"
     if changed is None:
         return [everything]
@@ -188,7 +190,8 @@ def mutants(root: Path, changed: set[str] | None) -> list[str]:
             continue
         classes = []
         file = root / path
-        # A source with a header serves the others; one without has the mutants of some classes.
+        # A source with a header serves the others; a source without one has the mutants of some
+        # classes.
         if path.startswith(MUTANTS) and file.is_file() and not file.with_suffix(".h").is_file():
             text = file.read_text(encoding="utf-8")
             classes = [name for name in known if f'"{name}"' in text]
@@ -202,7 +205,7 @@ def mutants(root: Path, changed: set[str] | None) -> list[str]:
 
 
 def cuda(root: Path, changed: set[str] | None) -> str:
-    """Says whether the CUDA part is built, which takes minutes."""
+    """Says whether to build the CUDA part, which takes minutes."""
     if changed is None or any(is_of_the_build(path) for path in changed):
         return "AUTO"
     affected = with_includers(root, changed)
@@ -210,7 +213,7 @@ def cuda(root: Path, changed: set[str] | None) -> str:
 
 
 def satellites(root: Path, changed: set[str] | None) -> list[str]:
-    """Distributions beside the package, folders of python/: those of which a file changed."""
+    """Returns the changed distributions beside the package, which are folders of python/."""
     folders = sorted(path.parent.name for path in root.glob("python/*/pyproject.toml"))
     return [
         name

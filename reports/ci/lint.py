@@ -26,7 +26,8 @@ import openings
 ROOT = affected.ROOT
 CPP = (".h", ".cpp", ".cuh", ".cu")
 PRECOMPILED = re.compile(r" (?:-Winvalid-pch )?-include \S*/cmake_pch\.hxx")
-# clang-tidy is a script of Python, whose start takes a thirtieth of the time of a source.
+# Sources per call of clang-tidy, whose start as a Python script takes a thirtieth of a source's
+# time.
 SOURCES_A_CALL = 4
 
 
@@ -35,7 +36,8 @@ def say(text: str) -> None:
 
 
 def tree_files(root: Path) -> list[str]:
-    """The files of the tree that git knows, or would; of an archive, without git, all but build/."""
+    """Returns the files that git tracks or would track; in an archive without git, all but
+    build/."""
     listed = affected.git(root, "ls-files", "--cached", "--others", "--exclude-standard")
     if listed:
         return sorted(path for path in listed.splitlines() if (root / path).is_file())
@@ -54,9 +56,9 @@ def is_shell_script(path: Path) -> bool:
 
 
 def commands(entries: list[dict]) -> dict[str, dict]:
-    """Maps a source to how it is compiled. A source of several targets is read once, as the last of them
-    compiles it: where targets differ in what is defined, that is the one that defines more. Without
-    precompiled headers: they are g++'s, and would hide an include that is missing."""
+    """Maps each source to its compile command. A source of several targets is read once, as the
+    last of them compiles it: if targets differ in their definitions, that is the one that defines
+    more. Precompiled headers are removed: they are g++'s, and would hide missing includes."""
     found = {}
     for entry in entries:
         command = PRECOMPILED.sub("", entry["command"])
@@ -65,8 +67,8 @@ def commands(entries: list[dict]) -> dict[str, dict]:
 
 
 def write_openmp_header(folder: Path) -> None:
-    """clang has no omp.h of its own here. It can read a copy of g++'s, but for one attribute's argument;
-    not the folder that g++'s lies in."""
+    """Writes a copy of g++'s omp.h, because clang has none here. clang can read it except for one
+    attribute's argument, but not its folder."""
     path = subprocess.run(
         ["g++", "-print-file-name=include/omp.h"], check=True, capture_output=True, text=True
     ).stdout.strip()
@@ -94,7 +96,8 @@ class Linter:
             self.run("shellcheck", *scripts)
 
     def python(self) -> None:
-        """Style, form, and types as strict as they go, of the packages and of a user's file."""
+        """Checks style, format, and types as strictly as possible, of the packages and of a user's
+        file."""
         packages = sorted(self.root.glob("python/*/fairdraw_*"))
         say("ruff and mypy: python")
         self.run(self.python_bin / "ruff", "check", "-q", "python")
@@ -119,7 +122,7 @@ class Linter:
         self.clean = self.clean and not found
 
     def clang_tidy(self, files: list[str]) -> None:
-        """Reads headers through the sources that include them. It does not know nvcc's flags."""
+        """Reads sources, and headers through them. clang-tidy does not know nvcc's flags."""
         build = self.root / "build"
         known = commands(json.loads((build / "release" / "compile_commands.json").read_text()))
         sources = [

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Finds comments and sentences that begin with What, Where, Of, By or Whether.
 
-A comment of a function begins with a verb and that of a type with a noun, so that a reader learns from
-the first word what the name is. Pages and public headers are read whole: pages sentence by sentence,
-comments and docstrings by their first word. In all other files the lines that a change adds are read,
-so that the tree can only get better.
+A comment of a function begins with a verb and that of a type with a noun, so that the first word
+tells a reader what the name is. Pages and public headers are read whole: pages sentence by
+sentence, comments and docstrings by their first word. In all other files only a change's new lines
+are read, so that the tree can only get better.
 
 Usage: openings.py [--all | FILE...]   --all reads every file whole, to see what is left
 Exit codes: 0 none; 1 some.
@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT / "docs" / "site"))
 import prose  # noqa: E402  (the line above says where it is)
 
 OPENING = re.compile(r"(?:What|Where|Of|By|Whether)\b(?!')")
-# Read whole. A question may begin so.
+# Files to read whole. A question may begin with these words.
 WHOLE = re.compile(
     r"docs/.*|.*\.md|kernels/include/.*"
     r"|harness/contract/(?:batch|drafts|operation|plugin|plugin_abi|sequence)\.h"
@@ -33,7 +33,7 @@ HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 
 
 def openings(name: str, text: str) -> Iterator[tuple[int, str]]:
-    """(line, sentence) of each that begins so."""
+    """Yields the line and text of each sentence that begins with such a word."""
     for block in prose.blocks(name, text):
         if block.kind in ("comment", "trailing"):
             continue
@@ -71,7 +71,7 @@ def added_lines(root: Path) -> dict[str, set[int]] | None:
 
 
 def findings(root: Path, files: list[str], read_all: bool = False) -> list[str]:
-    """FILE:LINE: SENTENCE of what is to be written otherwise."""
+    """Returns FILE:LINE: SENTENCE for each sentence to rewrite."""
     added = added_lines(root) or {}
     found = []
     for name in files:

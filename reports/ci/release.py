@@ -43,11 +43,12 @@ def minor(version: str) -> str:
 
 
 def satellites_range(version: str) -> str:
-    """Versions of fairdraw that a satellite works with: before 1.0 a minor version may break it."""
+    """Returns the versions of fairdraw that a satellite supports: before 1.0 a minor version may
+    break it."""
     return f">={minor(version)},<{next_minor(version)}"
 
 
-#: File or glob, the text around the version, and what stands there for a version.
+#: File or glob, a pattern that finds the version, and its form there.
 PLACES: list[tuple[str, str, Callable[[str], str]]] = [
     ("CMakeLists.txt", r"(?<=^project\(fairdraw VERSION )\S+", str),
     ("CITATION.cff", r"(?<=^version: )\S+$", str),
@@ -59,7 +60,7 @@ PLACES: list[tuple[str, str, Callable[[str], str]]] = [
 
 
 class Wrong(Exception):
-    """A release that is not to be: what does not fit, a line each."""
+    """Stops a release. The message lists what is wrong, one fault per line."""
 
 
 def git(root: Path, *words: str) -> str:
@@ -98,7 +99,7 @@ def disagreements(root: Path, version: str) -> list[str]:
 
 
 def section(root: Path, version: str) -> tuple[str, str]:
-    """Returns what stands in brackets behind the version in CHANGELOG.md, and the section's text."""
+    """Returns the text in brackets after the version in CHANGELOG.md, and the section's text."""
     text = (root / CHANGES).read_text(encoding="utf-8")
     headings = list(HEADING.finditer(text))
     for number, heading in enumerate(headings):
@@ -123,7 +124,7 @@ def number(version: str) -> tuple[int, ...]:
 
 
 def check(root: Path, version: str) -> str:
-    """Returns the text of the section; raises what does not fit."""
+    """Returns the text of the section; raises a list of what is wrong."""
     wrong = disagreements(root, version)
     older = released(root)
     if older and number(version) <= max(map(number, older)):
@@ -140,7 +141,7 @@ def check(root: Path, version: str) -> str:
 
 
 def notes(version: str, text: str, others: list[str]) -> str:
-    """The section, and what it is to be compared with."""
+    """Returns the release notes: the section, and the version before it."""
     before = max((each for each in others if number(each) < number(version)), key=number, default="")
     since = f"Changes since {before}.\n\n" if before else ""
     return f"# fairdraw {version}\n\n{since}{text}\n"

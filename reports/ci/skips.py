@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTED = Path(__file__).with_name("skips.txt")
-#: always: skipped wherever it runs. no-gpu: where there is none. machine: nobody can say beforehand.
+#: always: skipped everywhere. no-gpu: without a GPU. machine: depends on the machine.
 WHENS = ("always", "no-gpu", "machine")
 
-# What is printed of each that is skipped: by pytest -rs --no-fold-skipped, by unittest, by our scripts.
+# Patterns of skips in the output of pytest -rs --no-fold-skipped, of unittest, and of our scripts.
 PYTEST = re.compile(r"^SKIPPED (.+?) - (.*)$", re.MULTILINE)
 UNITTEST = re.compile(r"^(?:OK|FAILED) \(.*\bskipped=(\d+)", re.MULTILINE)
 SCRIPT = re.compile(r"^skipped: (.*)$", re.MULTILINE)
@@ -40,7 +40,7 @@ class Skip(NamedTuple):
 
 
 def read_lines(text: str) -> list[Line]:
-    """Reads skips.txt: GLOB | WHEN | REASON. ValueError names a line that is none."""
+    """Reads skips.txt: GLOB | WHEN | REASON. ValueError names a line with another form."""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line or line.startswith("#"):
@@ -55,7 +55,7 @@ def read_lines(text: str) -> list[Line]:
 
 
 def skips_of(test: ElementTree.Element) -> Iterator[Skip]:
-    """The test itself, or what it skipped."""
+    """Yields the test itself, or the parts that it skipped."""
     name, output = test.get("name", ""), test.findtext("system-out") or ""
     if test.find("skipped") is not None:
         told = SCRIPT.search(output) or GOOGLETEST.search(output)
@@ -70,7 +70,7 @@ def skips_of(test: ElementTree.Element) -> Iterator[Skip]:
 
 
 def read_results(paths: Iterable[str]) -> tuple[set[str], list[Skip]]:
-    """The names of ctest's tests that ran, and what was skipped."""
+    """Returns the names of ctest's tests that ran, and the skips."""
     ran, skips = set(), []
     for path in paths:
         for test in ElementTree.parse(path).getroot().iter("testcase"):
@@ -82,7 +82,7 @@ def read_results(paths: Iterable[str]) -> tuple[set[str], list[Skip]]:
 def problems(
     lines: list[Line], ran: set[str], skips: list[Skip], there: set[str], gpu: bool
 ) -> list[str]:
-    """`there`: all tests that ctest knows, run or not."""
+    """Compares skips with skips.txt. `there`: all tests that ctest knows, run or not."""
     used, found = set(), []
     for skip in dict.fromkeys(skips):
         named = [

@@ -3,10 +3,10 @@
 
 Usage: system_tools.py [ROOT]
 
-Reads the caches of CMake in ROOT/build, and looks for the programs that scripts call. Each must lie in
-the system's folders, in the CUDA Toolkit or in ROOT; what lies in the system's folders must be of a
-package that ./fairdraw installs, that such a package needs, or that every Debian has; and no compiler
-launcher may be set. Exit codes: 0 all are; 1 some are not.
+Reads CMake's caches in ROOT/build, and looks up the programs that scripts call. Each must be in the
+system's folders, in the CUDA Toolkit or in ROOT. A file in the system's folders must belong to a
+package that ./fairdraw installs, to a dependency of one, or to every Debian. No compiler launcher
+may be set. Exit codes: 0 all are; 1 some are not.
 """
 
 import os
@@ -16,9 +16,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Who has a clone has these.
+# Packages that every owner of a clone has.
 OF_EVERY_CLONE = {"git", "ca-certificates"}
-# What scripts and tests call by name, besides CMake's own entries.
+# Programs that scripts and tests call by name, besides CMake's own entries.
 PROGRAMS = ("awk", "bash", "chromium", "cmake", "ctest", "doxygen", "flock", "g++", "git", "grep", "ninja",
             "python3", "sed", "shellcheck", "xz")
 
@@ -29,8 +29,8 @@ OWNER = re.compile(r"^([^\s:,]+)[^ ]*: (/.*)$", re.MULTILINE)
 
 
 def used_files(root: Path) -> dict[str, str]:
-    """Paths that a build or a script used, each with who used it. CMake writes some down that it does
-    not use: where an installation would go, and where the tree is."""
+    """Returns paths that a build or a script used, each with its user. Ignores paths in CMake's
+    cache that are not used: the destination of an installation, and the tree's own location."""
     used = {}
     for cache in sorted(root.glob("build/*/CMakeCache.txt")):
         for name, path in ENTRY.findall(cache.read_text(encoding="utf-8")):
@@ -53,7 +53,8 @@ def is_in_its_place(root: Path, path: str) -> bool:
 
 
 def installed_packages(root: Path) -> set[str]:
-    """Those that ./fairdraw installs, what they need, and what every Debian has."""
+    """Returns the packages that ./fairdraw installs, their dependencies, and those of every
+    Debian."""
     text = subprocess.run(
         ["dpkg-query", "-W", "-f", "${Package}\\t${Essential}\\t${Priority}\\t${Pre-Depends}, "
          "${Depends}\\t${Provides}\\n"], check=True, capture_output=True, text=True).stdout
@@ -79,7 +80,8 @@ def installed_packages(root: Path) -> set[str]:
 
 
 def owners(paths: list[str]) -> dict[str, str]:
-    """The package of each file. Debian's lists have some below / that lie below /usr."""
+    """Returns the package of each file. Debian's lists have some files below / that are below
+    /usr."""
     real = {path: os.path.realpath(path) for path in paths}
     asked = {name for path in real.values() for name in (path, path.removeprefix("/usr"))}
     result = subprocess.run(["dpkg", "-S", *sorted(asked)], capture_output=True, text=True)
