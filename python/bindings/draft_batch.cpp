@@ -88,7 +88,7 @@ std::string run_call(Callable& callable, const DraftCall& call) {
     }
     nb::inst_ptr<DraftBatchView>(view)->close();
   }
-  // A callable that tests no positions after a rejection has accepted what it emits.
+  // Without tests after a rejection, the positions that pass are the drafts that are emitted.
   if (call.passed != nullptr && call.accepted != nullptr &&
       !callable.description.drafts.counts_all) {
     std::copy_n(call.accepted, call.requests, call.passed);

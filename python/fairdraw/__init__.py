@@ -1,4 +1,4 @@
-"""LLM token samplers in exact integer arithmetic, and a gate that proves a sampler right.
+"""LLM token samplers in exact integer arithmetic, and a statistical gate that judges samplers.
 
 >>> tokens = fairdraw.sample(logits, temperature=0.7, top_p=0.9, seed=7)
 >>> fairdraw.verify(my_sampler, semantics="vllm_torch").raise_for_failures()
@@ -10,7 +10,6 @@ judges a callable (fairdraw/verification.py) or a `RunningBatch` (fairdraw/runni
 (fairdraw/speculative.py); `BeamSearch` searches by beams (fairdraw/beam_search.py). `check_stop`
 finds requests that end, `best_of` picks the outputs to return, and `from_vllm` and similar
 functions translate an engine's request. `python -m fairdraw` is the command line.
-is the command line.
 
 Everything is imported when the first name is used, because pytest imports this package for its
 plugin even in test folders that do not use it.

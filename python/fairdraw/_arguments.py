@@ -92,7 +92,7 @@ def _joined(rows: Any, leading: tuple[int, ...]) -> Any:
 
 
 def _one_each(value: Any, leading: tuple[int, ...]) -> Any:
-    """Returns a parameter or seeds of rows with several axes, along one axis."""
+    """Flattens a parameter or seeds with the leading axes of the rows to one axis."""
     alike = leading and tuple(getattr(value, "shape", ())) == leading
     return value.reshape(-1) if alike else value
 

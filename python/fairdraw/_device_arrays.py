@@ -1,4 +1,4 @@
-"""Small arguments (ids, lengths, flags, lists) where the rows are on a GPU: tensors there.
+"""Converts small arguments (ids, lengths, flags, lists) to tensors if the rows are on a GPU.
 
 Has the functions and errors of _host_arrays.py. Tensors on the device of the rows are converted
 there, and nothing waits. Numbers and Python sequences are copied there; during a CUDA graph capture

@@ -1,7 +1,7 @@
 """Exchanges of sharded calls on GPUs (fairdraw/cuda_sharded.h): which ones a call makes, and how
 their blocks travel.
 
-A call decides its rows by a summary, tokens and sums; ranks follow if they are wanted. Undecided
+A call decides its rows by exchanging a summary, tokens and sums, and ranks if wanted. Undecided
 rows are gathered. To learn their number, the call waits for the GPU.
 """
 

@@ -232,7 +232,7 @@ def _lends(declared: Any, numpy: bool) -> tuple[list[str], list[tuple[str, _Lend
 def lent(
     declared: Any, backend: Backend, given: Mapping[str, Any], rows: int | None = None
 ) -> dict[str, Any]:
-    """Converts those of the given arguments that the compiled module takes, by the annotations of a
+    """Converts the given arguments that the compiled module takes, by the annotations of a
     function or dataclass. Excludes seed and offset, which `_seed_and_offset` makes. `rows`: the
     number of values of a parameter, if it differs from the number of rows."""
     as_they_are, others = _lends(declared, isinstance(backend, NumpyBackend))

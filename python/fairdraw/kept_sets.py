@@ -75,7 +75,7 @@ class KeptSets(NamedTuple):
 class KeptSample(NamedTuple):
     """Tokens, and the sets that they were drawn from."""
 
-    tokens: Any  #: [outputs] int32; -1 where the status is not 0
+    tokens: Any  #: [outputs] int32; -1 if the status is not 0
     logprobs: Any  #: [outputs] float32, of the token among the survivors
     kept: KeptSets
     statuses: Any  #: [outputs] int32, RowStatus of fairdraw/types.h

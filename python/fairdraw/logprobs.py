@@ -35,7 +35,7 @@ class Logprobs(NamedTuple):
     """Log-probabilities as engines report them; fairdraw/log_probabilities.h defines each value."""
 
     values: Any  #: [outputs, num_samples] float32, of the tokens; -inf: no value
-    ranks: Any  #: [outputs, num_samples] int32, from 1 on; 0 where the value is -inf
+    ranks: Any  #: [outputs, num_samples] int32, from 1 on; 0 if the value is -inf
     top_ids: Any  #: [outputs, n] int32, value descending, then id; -1: fewer tokens have a value
     top_values: Any  #: [outputs, n] float32
     all: Any  #: [rows, vocab] float32 if n is -1, otherwise None

@@ -82,14 +82,14 @@ from .row_operations import top_p_renorm_probs as top_p_renorm_probs
 class SampleDetails(NamedTuple):
     """All that `sample` can tell. Shapes with [outputs, num_samples] lose the second axis at 1."""
 
-    tokens: Any  #: [outputs, num_samples]; -1 where the status is not 0
+    tokens: Any  #: [outputs, num_samples]; -1 if the status is not 0
     statuses: Any  #: [outputs] int32, RowStatus of fairdraw/types.h; 0 is ok
     support_size: Any  #: [outputs] int32: tokens that survive the filters
     logprob: Any  #: [outputs, num_samples] float32, natural logarithm, before filtering
     logprob_filtered: Any  #: [outputs, num_samples] float32, among the survivors
-    mask: Any  #: [rows, ceil(vocab / 32)] uint32 (torch: int32), a bit a token: the survivors
+    mask: Any  #: [rows, ceil(vocab / 32)] uint32 (torch: int32): bit 1 for survivors
     probs: Any  #: [rows, vocab] float32, renormalised, 0 outside the mask
-    logprobs: Any = None  #: Logprobs, where they are asked for
+    logprobs: Any = None  #: Logprobs, if asked for
     seed: Any = None  #: the seed that the tokens were drawn with, given or fresh
 
 

@@ -289,7 +289,7 @@ class ShardedSampler:
         the log-probabilities (None); no temperature, `processing` and `logprobs`.
 
         `gather`, for logits on a GPU: False gathers no row, and waits for nothing. Rows with
-        survivors outside the ranks' lists (256 tokens of each of two ranks) then have no token,
+        survivors outside the ranks' lists (256 tokens per rank on two ranks) then have no token,
         except nearly all rows with top_p alone and without details. `undecided` counts rows without
         a token, and `gather_undecided` draws their tokens. False, with `seed`, is required while a
         CUDA graph is captured.

@@ -18,7 +18,7 @@ from ._host_arrays import like
 class FinishReason(enum.IntEnum):
     """Why a request has ended."""
 
-    NONE = 0  #: it goes on
+    NONE = 0  #: the request goes on
     EOS = 1
     STOP_ID = 2  #: `matched`: its place in the request's stop ids
     STOP_SEQUENCE = 3  #: `matched`: the number of the sequence in the request's list

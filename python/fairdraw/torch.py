@@ -209,8 +209,8 @@ class GenerationSampler(_Draws):
 
     `seed`: one number, and row i of the batch draws with its own offset and index; or one per row
     ([rows]), and a row's text depends only on its logits and its seed, whatever the batch. The
-    offset is the number of tokens before the drawn one, so that a generation that goes on later
-    repeats the same draws.
+    offset is the number of tokens before the drawn one, so that a generation that is continued
+    later goes on with the same draws.
 
     transformers applies its own processors (penalties, bans) before this one and its warpers
     (temperature, top_k, top_p) after it, when one token is left: give those parameters here. Not

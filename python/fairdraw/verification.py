@@ -359,9 +359,9 @@ def verify(
     abilities: what the sampler can do beyond float32 logits with temperature, top_k, top_p and
         min_p (`Ability`); cases that need more are skipped.
     lacks: filters that it does not have: "top_k", "top_p", "min_p". Cases that need one are
-        skipped, or use only the other filters. Also promises that it declines: "bad_rows" if its
-        caller refuses bad rows, and "flush_modes" if it computes in its caller's FTZ and DAZ.
-        Neither is judged then, and the report says so.
+        skipped, and other cases use the remaining filters. Also promises that it declines:
+        "bad_rows" if its caller refuses bad rows, and "flush_modes" if it computes in its caller's
+        FTZ and DAZ. Neither is judged then, and the report says so.
     randomness: which draws it promises to be independent ("seeds", "offsets", "outputs",
         "samples"), and whether equal seeds give equal tokens ("replays").
     case: only the cases whose id matches; * and ? match any characters.

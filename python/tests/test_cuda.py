@@ -160,7 +160,7 @@ def test_a_graph_draws_anew_with_seeds_in_a_tensor():
     def call():
         fairdraw.sample(logits, 0.8, top_p=top_p, seed=seed, out=out)
 
-    call()  # loads what must not be loaded during a capture
+    call()  # loads the kernels before the capture
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         call()

@@ -97,7 +97,7 @@ def test_a_search_in_a_graph_makes_a_step_at_each_replay():
         return found
 
     want = here.step(beam_rows(table, step), logprobs=True)
-    expect_beams(want, call())  # loads what must not be loaded during a capture
+    expect_beams(want, call())  # loads the kernels before the capture
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         found = call()
@@ -355,7 +355,7 @@ def test_a_graph_of_two_steps_serves_whoever_is_there():
         for rows, values in zip(logits, first, strict=True):
             rows.copy_(values)
             here.step(values)
-            there.step(rows)  # loads what must not be loaded during a capture
+            there.step(rows)  # loads the kernels before the capture
         there.bring_changes()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=stream):

@@ -116,7 +116,7 @@ def test_nothing_waits_for_the_gpu():
     sampler = drop_in.TopKTopPSampler()
     logits, k, p = on_gpu(logits_of(1)), on_gpu(K), on_gpu(P)
     generators = {0: seeded(0, "cuda"), 1: seeded(1)}
-    sampler(logits, generators, k, p)  # makes what is made once
+    sampler(logits, generators, k, p)  # creates what later calls reuse
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:

@@ -153,7 +153,8 @@ def streams(settings: Settings) -> dict[str, Claim]:
     """Returns, per phase, the claim about its positions.
 
     In addition to all filters together, each is tested alone, so that none hides another. `plain`
-    has temperature 1 and no filter, so that it only tests if tokens follow the reported numbers.
+    has temperature 1 and no filter, so that it only tests whether tokens follow the reported
+    numbers.
     """
     claim, plain = settings.claim, Claim(order=settings.order)
     found = {"plain": plain}

@@ -56,7 +56,7 @@ def in_this_process(
 def in_processes(
     judge: Callable[[str], Found], cases: Sequence[str], end: float, processes: int
 ) -> Generator[Step[Found], None, None]:
-    """Does the same with this many processes, which get `judge`; cases begin in their order.
+    """Yields such steps from this many processes, to which `judge` is sent; cases begin in order.
 
     Raises ValueError if `judge` raises one, or an OSError; any other exception kills its process.
     If every process dies before it has taken a case, all remaining cases count as Died.
