@@ -14,7 +14,7 @@ void bind_draft_batch(
 /// no_serving.cpp).
 void bind_serving(nanobind::module_& module);
 void bind_batch_state(nanobind::module_& module);  ///< the base of fairdraw/serving.py
-void bind_cuda_fused_sampling_processor(nanobind::module_& module);  ///< the same on a GPU
+void bind_cuda_fused_sampling_processor(nanobind::module_& module);  ///< its steps on a GPU
 void bind_beam_search(nanobind::module_& module);                    ///< fairdraw/beam_search.py
 /// fairdraw/stop_criteria.py and fairdraw/parallel_sampling.py
 void bind_outputs_of_requests(nanobind::module_& module);

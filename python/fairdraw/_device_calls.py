@@ -119,7 +119,7 @@ class _DeviceRunningBatch(_OnDevice):
 
 
 def device_running_batch(make: Callable[[], Any], device: Any) -> Callable[[], Any]:
-    """Returns what makes running batches, for a device."""
+    """Returns a function that makes running batches for a device."""
 
     def made() -> Any:
         found = make()

@@ -26,8 +26,8 @@ _FLOAT32_MAX = float(np.finfo(np.float32).max)
 class BeamStep(NamedTuple):
     """The live beams after a step. Slots after the last one have -1 and -inf."""
 
-    parents: Any  #: [requests, max_width] int32: which live beam it grew from
-    tokens: Any  #: [requests, max_width] int32: its last token
+    parents: Any  #: [requests, max_width] int32: the live beam that each grew from
+    tokens: Any  #: [requests, max_width] int32: last token of each
     scores: Any  #: [requests, max_width] float32: cumulative log-probability
     live_beams: Any  #: [requests] int32: number of live beams
     states: Any  #: [requests] int32: 0 live, 1 done by its pool, 2 done by length
