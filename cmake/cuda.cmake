@@ -1,10 +1,10 @@
-# The CUDA part of the build: whether there is one, with which nvcc, and its flags.
+# The CUDA part of the build: whether to build it, nvcc, and its flags.
 #
-# FAIRDRAW_CUDA is AUTO (where there is an nvcc), GPU (and cmake/has_gpu finds one to run it), ON or
-# OFF. pip says GPU, and so do those commands of ./fairdraw that do not promise to build everything.
-# Sets FAIRDRAW_CUDA_ENABLED; where that is true, CUDA is an enabled language and CUDA::cudart_static
-# can be linked. Sets FAIRDRAW_CUDA_LEFT_OUT where no GPU made the difference: to what adds the CUDA
-# part. Lines that begin with "fairdraw:" are shown by ./fairdraw too.
+# FAIRDRAW_CUDA is AUTO (build it if there is an nvcc), GPU (also require a GPU, by cmake/has_gpu),
+# ON or OFF. pip passes GPU, and so do the commands of ./fairdraw that do not promise to build
+# everything. Sets FAIRDRAW_CUDA_ENABLED; if true, CUDA is an enabled language and
+# CUDA::cudart_static can be linked. If only the GPU is missing, sets FAIRDRAW_CUDA_LEFT_OUT to the
+# command that adds the CUDA part. ./fairdraw also shows lines that begin with "fairdraw:".
 
 set(kFairdrawOldestNvcc 12.0)  # C++20
 
@@ -16,7 +16,7 @@ if(NOT FAIRDRAW_CUDA MATCHES "^(AUTO|GPU|ON|OFF)$")
 elseif(FAIRDRAW_CUDA STREQUAL OFF)
   set(no_cuda_reason "FAIRDRAW_CUDA is OFF")
 elseif(FAIRDRAW_SANITIZE)
-  # Device code has sanitizers of its own (suites/gpu), and g++'s say nothing about it.
+  # Device code has its own sanitizers (suites/gpu), and g++'s do not see it.
   set(no_cuda_reason "sanitizers are on")
 else()
   find_program(FAIRDRAW_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH
@@ -60,7 +60,7 @@ if(NOT FAIRDRAW_CUDA_ENABLED)
   return()
 endif()
 
-# Machine code for Ampere's and Hopper's features, and PTX that newer GPUs compile for themselves.
+# Machine code for the features of Ampere and Hopper, and PTX that newer GPUs compile themselves.
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
   set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
 endif()
@@ -86,12 +86,12 @@ find_package(CUDAToolkit REQUIRED)
 
 # Adds the flags of CUDA sources to an interface library.
 function(fairdraw_cuda_options target)
-  # Without g++'s warnings of conversions: it sees what nvcc made of the source, with casts lost.
-  # No contraction on the device either. constexpr functions of the standard library run there.
+  # No g++ warnings of conversions, because g++ sees nvcc's output, in which casts are lost. No
+  # contraction on the device either. constexpr functions of the standard library may run there.
   set(flags --fmad=false --expt-relaxed-constexpr
     $<$<CONFIG:RelWithDebInfo>:-lineinfo>
     -Xcompiler=-ffp-contract=off)
-  # The library is static: every program has a copy of the kernels. A fifth of the size.
+  # The library is static, so that every program contains the kernels; compressed they take a fifth.
   if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
     list(APPEND flags --compress-mode=size)
   endif()

@@ -1,11 +1,11 @@
-# Files as constants of a program: cmake -DOUTPUT=... -DNAMESPACE=... -DFOLDER=... -DFILES=a.html;b.js
-# -P embed_files.cmake writes a source that defines, for each file NAME.EXT of FOLDER,
-# `const std::string_view kNameExt`, its text, and for each script `kNameExtHash` too: what a page's
-# policy calls it, sha256- and base64. A header of the tree declares them.
+# Embeds files as constants: cmake -DOUTPUT=... -DNAMESPACE=... -DFOLDER=... -DFILES=a.html;b.js -P
+# embed_files.cmake writes a source that defines, for each file NAME.EXT of FOLDER, its text as
+# `const std::string_view kNameExt`, and for each script also `kNameExtHash`, the base64 of its
+# SHA-256 for a page's content security policy. A header of the tree declares them.
 cmake_minimum_required(VERSION 3.25)
 
-# RESULT: the base64 of a SHA-256 in hexadecimal: of 64 digits each three are two letters, and the
-# last one, with two zero bits behind it, is one.
+# Sets RESULT to the base64 of a SHA-256 given in hexadecimal. Of its 64 digits each three give two
+# letters, and the last one, padded with two zero bits, gives one.
 function(base64_of_sha256 hex result)
   set(alphabet "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
   set(text "")

@@ -1,10 +1,10 @@
-// fmt, compiled once into a wheel, from the implementation that its headers bring along.
+// Compiles fmt for a wheel, once, from the implementation in its headers.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
 namespace detail {
 
-// Templates that fmt's other headers declare, and leave to its library to instantiate.
+// Templates that fmt's other headers declare, and that its library must instantiate.
 template FMT_API auto decimal_point_impl(locale_ref) -> char;
 template FMT_API auto thousands_sep_impl(locale_ref) -> thousands_sep_result<char>;
 template FMT_API void buffer<char>::append(const char*, const char*);

@@ -1,10 +1,10 @@
-# Installed headers must be understood without the tree that they come from: what they name is
-# installed with them.
+# Checks that installed headers can be understood without the source tree: headers that they name
+# must be installed, too.
 
-# Every header of this tree that a file below `include` names, in a comment too, must lie there:
-# names that start with a folder of the tree, with fairdraw/, or with no folder at all. Other names
-# are files of engines and of the system, as the C library's and NCCL's are. `forbidden`: a pattern
-# that must not occur either.
+# Expects every header of this tree that a file below `include` names, also in comments, to be in
+# `include`: names that start with a folder of the tree, with fairdraw/, or without a folder. Other
+# names are files of engines and of the system, such as those of the C library and NCCL.
+# `forbidden`: a pattern that must not occur.
 function(expect_installed_names include forbidden)
   file(GLOB_RECURSE headers RELATIVE ${include} ${include}/*.h)
   set(missing "")

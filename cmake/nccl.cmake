@@ -1,8 +1,8 @@
-# NCCL, which fairdraw/sharded_nccl.h and its test and benchmark need, and nothing else does.
+# Finds NCCL, which only fairdraw/sharded_nccl.h and its test and benchmark need.
 #
-# FAIRDRAW_NCCL is AUTO (where it is found), ON or OFF. It is looked for in NCCL_ROOT or NCCL_HOME, in
-# the system's paths (Debian: libnccl-dev), and in Python's packages (PyPI: nvidia-nccl-cu13, which has
-# headers and library). Sets FAIRDRAW_NCCL_ENABLED; where that is true, fairdraw::nccl can be linked.
+# FAIRDRAW_NCCL is AUTO (use it if found), ON or OFF. The search covers NCCL_ROOT, NCCL_HOME, the
+# system's paths (Debian: libnccl-dev), and Python's packages (PyPI: nvidia-nccl-cu13, with headers
+# and library). Sets FAIRDRAW_NCCL_ENABLED; if true, fairdraw::nccl can be linked.
 
 set(FAIRDRAW_NCCL AUTO CACHE STRING "NCCL, for sharded calls on GPUs: AUTO (where it is), ON, OFF")
 set_property(CACHE FAIRDRAW_NCCL PROPERTY STRINGS AUTO ON OFF)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What a call through Python costs, in microseconds: the median of many, with the smallest rows.
+"""Measures a call's overhead through Python, in microseconds: the median of many, on the smallest
+rows.
 
     python python/benchmarks/call_overhead.py
 
-On one row of two tokens the kernel's own work is well below a microsecond, so the time of an
-operation is the way there and back. The last lines are a batch of one row through the judge's
-adapter: what `verify` adds to the time of a callable.
+On one row of two tokens the kernel's own work is well below a microsecond, so that an operation's
+time is the overhead. The last lines time a batch of one row through the judge's adapter: what
+`verify` adds to the time of a callable.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 
     python python/benchmarks/gate_time.py [--case GLOB] [--jobs N]
 
-Two samplers: `everything` claims all that fairdraw.sample can do, which leaves few cases out;
-`tokens` claims nothing and returns tokens alone, so that draws from one row come as batches of
-copies of the row. Times are those of the processor, so that other programs do not count; OpenMP is
-held to one thread, so that a call's time is that of its thread.
+Two samplers are judged. `everything` claims all that fairdraw.sample can do, which skips few cases.
+`tokens` claims nothing and only returns tokens, so that draws from one row come as batches of
+copies of the row. Times are CPU times, so that other programs do not count; OpenMP uses one thread,
+so that a call's time is that of its thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from samplers import EXACT, exact  # noqa: E402
 
 
 class Timed:
-    """A callable that adds up the processor's time of its calls, and counts them."""
+    """A callable that adds up the CPU time of its calls, and counts them."""
 
     def __init__(self, function: Callable[[fairdraw.Batch], Any]) -> None:
         self._function = function

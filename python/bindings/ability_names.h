@@ -1,4 +1,4 @@
-// What is said of a sampler in Python, by the names of harness/contract/sampler.h.
+// Abilities and promises of a sampler, by the names of harness/contract/sampler.h.
 #pragma once
 
 #include <map>
@@ -12,16 +12,16 @@ namespace fairdraw::python {
 using Promise = bool harness::RandomnessContract::*;
 using Ability = bool harness::SamplerDescription::*;
 
-/// A callable gets no chains: it is called with batches. These have no processing, which is for
-/// running batches alone.
+/// Abilities that a callable can declare. A callable gets batches: it has no abilities of chains,
+/// and none of processing, which only running batches have.
 const std::map<std::string, Ability>& abilities();
-/// What every sampler has unless it says otherwise.
+/// Abilities that every sampler has unless it declares that it lacks them.
 const std::map<std::string, Ability>& filters();
-/// Promises that every sampler makes unless it says otherwise.
+/// Promises that every sampler makes unless it declines them.
 const std::map<std::string, Ability>& declinable();
 const std::map<std::string, Promise>& promises();
 
-/// The names of one of them.
+/// Returns the names in one of these maps.
 template <class Members>
 std::vector<std::string> names_of(const Members& members) {
   std::vector<std::string> names;

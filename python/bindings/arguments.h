@@ -1,6 +1,6 @@
-// Arguments that several operations take: filters, seeds, bits, lists, and the arrays of results.
+// Arguments that several operations share: filters, seeds, bits, lists and arrays of results.
 //
-// As in arrays.h the argument's name comes first, and errors name it.
+// As in arrays.h, the argument's name comes first, and errors name it.
 #pragma once
 
 #include <fmt/format.h>
@@ -21,19 +21,19 @@ namespace fairdraw::python {
 
 class Named;
 
-/// Where a call runs, by its arguments `stream` and `workspace`: the latter is an array as in
-/// arrays.h, or what bring_workspace calls for one.
+/// Returns the place where a call runs. Its argument `workspace` is an array as in arrays.h, or the
+/// function that bring_workspace calls for one.
 Place place_of(const Named& given, const InputArray& rows);
 
 Parameter<float> probability(const char* name, nb::handle object, const Place& place);
 Parameter<float> temperature_of(nb::handle object, const Place& place);
 Parameter<std::int32_t> top_k_of(nb::handle object, const Place& place);
 
-/// Seeds, offsets and, where the call has them, indices, and the arrays that they live in.
+/// Seeds, offsets and, if the call has them, indices, with the arrays that hold them.
 struct Options {
   Parameter<std::uint64_t> seed, offset;
   Indices indices;
-  /// Without a fresh seed, which takes as long as a draw.
+  /// Begins with a constant seed, because a fresh seed takes as long as a draw.
   DrawOptions draw{.seed = std::uint64_t{0}, .indices = {}};
 
   Options(const Named& given, std::int32_t num_samples, const Place& place,
@@ -47,7 +47,7 @@ struct Options {
   }
 };
 
-/// Whether an array is one run of memory, in the order of its axes.
+/// Returns whether an array is one run of memory, in the order of its axes.
 bool is_contiguous(const InputArray& array);
 
 /// A result array of T, or an empty view for None.
@@ -67,13 +67,14 @@ class Output {
 };
 using Statuses = Output<RowStatus, std::int32_t>;
 
-/// An array of T that is read as it is, or an empty view for None. fairdraw/_host_arrays.py and
-/// fairdraw/_device_arrays.py make such arrays of what users have; their lengths are the kernels'
-/// to check.
+/// An array of T that is read in place, or an empty view for None. fairdraw/_host_arrays.py and
+/// fairdraw/_device_arrays.py convert users' values to such arrays; the kernels check their
+/// lengths.
 template <class T, class Stored = T>
 class Input {
  public:
-  /// On any device: where the call runs, as place_of(array()) says.
+  /// Reads an array on any device, for the argument that decides where the call runs:
+  /// place_of(array()).
   Input(const char* name, nb::handle object) { read(name, object, nullptr); }
   Input(const char* name, nb::handle object, const Place& place) { read(name, object, &place); }
 
@@ -88,7 +89,7 @@ class Input {
       throw_type_error(fmt::format("{} holds {}; {} is needed, contiguous", name,
                                    dtype_name(array_.dtype()), dtype_name(nb::dtype<Stored>())));
     }
-    // A view without data means "not given": an empty array is given.
+    // A view without data means "not given", so that an empty array needs an address.
     view = {array_.size() == 0 ? &kNothing : static_cast<const T*>(array_.data()),
             static_cast<std::int64_t>(array_.size())};
   }
@@ -97,24 +98,25 @@ class Input {
   InputArray array_;
 };
 
-/// Arguments by name. TypeError for a name that is missing, and for one that nobody has read when
-/// the call begins. Copies are one thing, and keep the arrays alive that `input` and `output` give
-/// views of.
+/// Arguments by name. Raises TypeError for a name that is missing, and for a name that nobody has
+/// read when the call begins. Copies share one state, which keeps the arrays alive that `input` and
+/// `output` give views of.
 class Named {
  public:
-  /// `call`: whose arguments these are, which errors name.
+  /// `call`: the name of the function, for errors.
   Named(const char* call, nb::handle given);
 
   nb::handle operator[](const char* name) const;
   bool has(const char* name) const { return !(*this)[name].is_none(); }
-  /// A value that C++ converts: a number, an enum, a string, a list of them.
+  /// Returns a value that C++ converts: a number, an enum, a string or a list of these.
   template <class T>
   T as(const char* name) const {
     T value{};
     if (!nb::try_cast(nb::borrow((*this)[name]), value)) refuse(name);
     return value;
   }
-  /// As an Input and an Output; `label`: what errors call it, where that is another name.
+  /// Returns the view of an Input or of an Output. `label` is the name in errors, if it is not
+  /// `name`.
   template <class T, class Stored = T>
   View<const T> input(const char* name, const Place& place) const {
     const Input<T, Stored> read(name, (*this)[name], place);
@@ -134,7 +136,7 @@ class Named {
   void expect_all_read() const;
 
  private:
-  static constexpr std::size_t kMostNames = 512;  ///< of all operations together
+  static constexpr std::size_t kMostNames = 512;  ///< an upper bound for all operations together
   struct Key {
     PyObject* name;
     std::size_t number;
@@ -152,7 +154,7 @@ class Named {
   std::shared_ptr<State> state_;
 };
 
-/// Lists of token ids, or none for None: a tuple of ids (int32), begins (int64), lengths (int32).
+/// Lists of token ids, empty for None: a tuple of ids (int32), begins (int64) and lengths (int32).
 class Lists {
  public:
   Lists(const char* name, nb::handle object, const Place& place);
@@ -164,7 +166,8 @@ class Lists {
   Input<std::int32_t> lengths_;
 };
 
-/// Bits of a matrix of words: [rows, >= ceil(vocab / 32)] of uint32, or of int32 as torch has them.
+/// Returns the bits of a matrix of words: [rows, >= ceil(vocab / 32)] of uint32, or of int32,
+/// because torch uses int32 for words.
 template <class Word, class Array>
 BitRows<Word> bit_rows(const char* name, const Array& array, std::int64_t vocab) {
   const bool words =
@@ -190,10 +193,10 @@ BitRows<Word> bit_rows(const char* name, const Array& array, std::int64_t vocab)
   return {static_cast<Word*>(array.data()), count, count > 1 ? array.stride(0) : columns};
 }
 
-/// A flag a row or request: contiguous bool or uint8 along one axis.
+/// Returns a flag per row or request: contiguous bool or uint8 along one axis.
 View<const std::uint8_t> flags_of(const char* name, const InputArray& array);
 
-/// Calls without the interpreter's lock, and raises what comes back.
+/// Calls without the interpreter's lock, and raises the error that the call returns.
 template <class Call>
 void run_on_host(const Call& call) {
   Error error;
@@ -204,20 +207,21 @@ void run_on_host(const Call& call) {
   raise(error);
 }
 
-/// The same where the place is, once all arguments are read: the call gets the place's way to run.
+/// Runs the call on the device of `place`, after all arguments are read. The call gets the place's
+/// Execution.
 template <class OnCpu, class OnCuda>
 void run(const Named& given, const Place& place, OnCpu on_cpu, OnCuda on_cuda) {
   given.expect_all_read();
   run_on_host([&] { return place.on_cuda() ? on_cuda(place.cuda) : on_cpu(place.cpu); });
 }
 
-/// The same where the type of the way to run picks the backend's overload.
+/// Does the same for a call whose overloads for the two backends differ by the Execution's type.
 template <class Call>
 void run(const Named& given, const Place& place, const Call& call) {
   run(given, place, call, call);
 }
 
-/// A function of one mapping, in which its arguments have their names.
+/// Defines a Python function of one mapping, which holds the arguments by name.
 template <class Function>
 void define(nb::module_& module, const char* name, Function function) {
   module.def(name,

@@ -27,7 +27,7 @@ std::string class_of(nb::handle object) {
   return nb::cast<std::string>(nb::handle(object.type()).attr("__name__"));
 }
 
-// Values of T from integers: clamped, but seeds keep their 64 bits (torch has them as int64).
+// Converts integers to T by clamping; seeds keep their 64 bits, which torch stores as int64.
 template <class T, class Source>
 T converted_integer(Source value) {
   if constexpr (std::is_same_v<T, std::uint64_t>) {
@@ -105,12 +105,12 @@ void expect_place(const char* name, int device_type, int device_id, const Place&
                                 device_name(place.device_type, place.device_id)));
 }
 
-// No element lies further from the first than memory reaches. Strides are numbers that anybody may
-// set (numpy.lib.stride_tricks); with this none of them overflows, whatever is computed of it.
+// Refuses strides that reach beyond the address space. Anybody may set strides
+// (numpy.lib.stride_tricks); after this check no arithmetic with them overflows.
 template <class Array>
 void expect_extent(const char* name, const Array& array) {
   const std::int64_t bytes = std::max<std::int64_t>(1, array.dtype().bits / 8);
-  std::int64_t most = kMaxArrayBytes / bytes;  // elements that the axes so far leave
+  std::int64_t most = kMaxArrayBytes / bytes;  // elements that the axes so far allow
   std::int64_t room = most;
   for (std::size_t axis = 0; axis < array.ndim(); ++axis) {
     const auto length = static_cast<std::int64_t>(array.shape(axis));
@@ -135,7 +135,8 @@ void expect_extent(const char* name, const Array& array) {
   }
 }
 
-// A number of Python. NumPy's are arrays without axes here: arrays have __index__ too.
+// Reads a Python number. NumPy's scalars are read as arrays without axes, because arrays, too, have
+// __index__.
 template <class T>
 bool read_scalar(const char* name, nb::handle object, T& value) {
   const bool is_float = PyFloat_Check(object.ptr());
@@ -236,7 +237,7 @@ OutputArray output_array(const char* name, nb::handle object, nb::dlpack::dtype 
                          std::int64_t size, const Place& place) {
   OutputArray array;
   if (!nb::try_cast(object, array, false)) {
-    static_cast<void>(input_array(name, object, &place));  // names what else may be wrong
+    static_cast<void>(input_array(name, object, &place));  // raises for any other fault
     throw_value_error(fmt::format("{} is read-only; a writable array is needed", name));
   }
   expect_place(name, array.device_type(), array.device_id(), place);
@@ -331,7 +332,7 @@ void read_parameter(const char* name, nb::handle object, const Place& place, Par
   result.array = input_array(name, object, nullptr);
   const InputArray& array = result.array;
   const auto size = static_cast<std::int64_t>(array.size());
-  // A number in an array's clothes, as np.float32(0.9) is: it may come from here to a GPU.
+  // A CPU array of one value, such as np.float32(0.9), counts as a number, also in calls on a GPU.
   const bool number = size == 1 && array.device_type() == nb::device::cpu::value;
   if (!number) expect_place(name, array.device_type(), array.device_id(), place);
   if (array.ndim() > 1) {
@@ -355,7 +356,7 @@ void read_parameter(const char* name, nb::handle object, const Place& place, Par
     result.value = {static_cast<const T*>(array.data()), size};
     return;
   }
-  // A vector of one more, so that data() is a pointer where the array is empty, too.
+  // One element more, so that data() is not null if the array is empty.
   result.converted.resize(static_cast<std::size_t>(size));
   bool known = false;
   if constexpr (std::is_same_v<T, float>) {
@@ -367,7 +368,7 @@ void read_parameter(const char* name, nb::handle object, const Place& place, Par
     throw_type_error(
         fmt::format("{} holds {}; numbers are needed", name, dtype_name(array.dtype())));
   }
-  if (size == 1) {  // one value for all: what scalars mean, whatever they come in
+  if (size == 1) {  // one value for all requests: a scalar, whatever type held it
     result.value = result.converted.front();
     return;
   }
@@ -406,7 +407,7 @@ void read_indices(const char* name, nb::handle object, const Place& place, Indic
     throw_type_error(
         fmt::format("{} holds {}; int32 or int64 is needed", name, dtype_name(array.dtype())));
   }
-  result.converted.reserve(static_cast<std::size_t>(size) + 1);  // not null where it is empty
+  result.converted.reserve(static_cast<std::size_t>(size) + 1);  // not null if it is empty
   result.view = {result.converted.data(), size};
 }
 

@@ -1,8 +1,8 @@
-// From Python objects to the views of fairdraw/types.h, without copying what is large.
+// Converts Python objects to the views of fairdraw/types.h, without copying large arrays.
 //
-// Every function takes the argument's name first, and an error names it: TypeError where the kind
-// of object, dtype or rank is wrong, ValueError where a length, a stride or a value is. Rows come
-// through DLPack or the buffer protocol, whatever library they belong to.
+// Every function takes the argument's name first, for errors: TypeError for a wrong kind of object,
+// dtype or rank, ValueError for a wrong length, stride or value. Rows may come from any library
+// that supports DLPack or the buffer protocol.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -24,16 +24,16 @@ using OutputArray = nb::ndarray<>;
 
 [[noreturn]] void throw_type_error(const std::string& message);
 [[noreturn]] void throw_value_error(const std::string& message);
-/// Raises what a kernel's error means in Python: ValueError for arguments, RuntimeError for what
-/// this build or device cannot do. Nothing where there is no error.
+/// Raises a kernel's error as an exception: ValueError for arguments, RuntimeError for what this
+/// build or device cannot do. Does nothing without an error.
 void raise(const Error& error);
 
-/// "float32", "int64", "bfloat16": a dtype as Python's libraries name it.
+/// Returns the name that Python's libraries use for a dtype: "float32", "int64", "bfloat16".
 std::string dtype_name(nb::dlpack::dtype dtype);
-/// "cpu", "cuda:0": where an array lives.
+/// Returns the name of an array's device: "cpu", "cuda:0".
 std::string device_name(int device_type, int device_id);
 
-/// Where a call runs: the device of its rows. All other arrays must live there too.
+/// The device of a call's rows. All other arrays of the call must be there too.
 struct Place {
   int device_type = nb::device::cpu::value;
   int device_id = 0;
@@ -47,13 +47,13 @@ struct Place {
 /// `stream`: a cudaStream_t as an integer; `workspace`: an array of bytes on the device, or None.
 /// Both mean nothing on the CPU. TypeError for a device that is neither a CPU nor an NVIDIA GPU.
 Place place_of(const InputArray& rows, std::uint64_t stream, nb::handle workspace);
-/// For operations whose workspace depends on more than the rows: `allocate`, called with a number
-/// of bytes, gives an array of so many on the device. Not called on the CPU.
+/// Brings a workspace whose size depends on more than the rows: `allocate(bytes)` returns an array
+/// of that many bytes on the device. It is not called on the CPU.
 void bring_workspace(Place& place, nb::handle allocate, std::int64_t bytes);
 
-/// An array that is read; `expect_place` null: any device.
+/// Returns an array for reading. `expect_place` null: any device.
 InputArray input_array(const char* name, nb::handle object, const Place* expect_place);
-/// An array that is written: contiguous, of exactly this dtype and number of elements.
+/// Returns an array for writing: contiguous, with exactly this dtype and number of elements.
 OutputArray output_array(const char* name, nb::handle object, nb::dlpack::dtype dtype,
                          std::int64_t size, const Place& place);
 
@@ -67,15 +67,14 @@ struct Rows {
 Rows rows_of(const char* name, nb::handle object, std::size_t axes = 2,
              const Place* expect_place = nullptr);
 
-/// The matrix that a call writes: float32, or of `dtype` where it is a copy of the input.
+/// Returns the matrix that a call writes: float32, or `dtype` if it copies the input.
 FloatRows float_rows(const char* name, nb::handle object, const RowsView& like, const Place& place,
                      OutputArray& keep);
 
-/// A parameter: a Python number, or an array of one value each. Arrays on the CPU are converted to
-/// T, which costs what a copy of so few values costs; those on a GPU must be T already. An array of
-/// one value on the CPU is a number.
-/// Integers beyond T's range become its nearest values, whose meaning is the same (top_k) or an
-/// error of that row (indices).
+/// A parameter: one Python number, or an array with one value per request. Arrays on the CPU are
+/// converted to T, which is cheap for so few values; arrays on a GPU must already be T. A CPU array
+/// of one value counts as a number. Integers outside T's range become the nearest T, which means
+/// the same (top_k) or is an error of that row (indices).
 template <class T>
 struct Parameter {
   PerRequest<T> value;
@@ -85,7 +84,7 @@ struct Parameter {
 template <class T>
 void read_parameter(const char* name, nb::handle object, const Place& place, Parameter<T>& result);
 
-/// Optional array of `size` elements: empty View for None. Signed 32-bit, from int32 or int64.
+/// Optional array of `size` elements; None gives an empty view. Accepts int32 and int64.
 struct Indices {
   View<const std::int32_t> view;
   std::vector<std::int32_t> converted;

@@ -56,7 +56,7 @@ nb::object LentArrays::array(const void* data, std::size_t axes, const std::size
                              bool writable) const {
   if (data == nullptr) return nb::none();
   const int cpu = nb::device::cpu::value;
-  void* const memory = const_cast<void*>(data);  // NOLINT: handed out as read-only below
+  void* const memory = const_cast<void*>(data);  // NOLINT: read-only unless `writable`, below
   const auto made = [&]<class Framework>(Framework) {
     if (writable) {
       return nb::object(
@@ -66,7 +66,7 @@ nb::object LentArrays::array(const void* data, std::size_t axes, const std::size
         nb::ndarray<Framework, nb::ro>(data, axes, shape, loan_->owner(), strides, dtype, cpu)
             .cast());
   };
-  // torch has no read-only tensors: there the harness's guards see what is written where.
+  // torch has no read-only tensors; forbidden writes are found by the harness's guards.
   if (arrays_ == Arrays::torch) {
     writable = true;
     return made(nb::pytorch{});
@@ -114,7 +114,7 @@ nb::dlpack::dtype LentArrays::value_dtype(std::uint32_t dtype) const {
       return nb::dtype<float>();
     case 1:
       return {code(dtype_code::Float), 16, 1};
-    default:  // NumPy has no bfloat16: its bits then
+    default:  // NumPy has no bfloat16 and gets its bits
       return arrays_ == Arrays::torch ? nb::dlpack::dtype{code(dtype_code::Bfloat), 16, 1}
                                       : nb::dtype<std::uint16_t>();
   }

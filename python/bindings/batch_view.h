@@ -1,5 +1,5 @@
-// What a callable under test is given: a batch of the harness, as arrays of NumPy or torch that lie
-// where the harness has them. Nothing is copied, so nothing may outlive the call.
+// The batch that a callable under test gets: the harness's arrays as arrays of NumPy or torch.
+// Nothing is copied, so nothing may outlive the call.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -12,11 +12,11 @@ namespace fairdraw::python {
 
 enum class Arrays { numpy, torch };
 
-/// "numpy" or "torch"; throws harness::UsageError with the closest name.
+/// Converts "numpy" or "torch"; throws harness::UsageError with the closest name.
 Arrays arrays_from_name(const std::string& name);
 
-/// Knows whether an array that was lent is still held. Each array owns a reference to one capsule;
-/// the capsule's end is the end of the last of them.
+/// A loan of arrays, which knows whether one of them is still held. All arrays own references to
+/// one capsule, which is destroyed with the last array.
 class Loan {
  public:
   Loan();
@@ -25,33 +25,34 @@ class Loan {
   Loan& operator=(const Loan&) = delete;
 
   nanobind::handle owner() const { return owner_; }
-  /// Gives up this side's reference; true where an array holds another one.
+  /// Gives up this side's reference. Returns whether an array still holds one.
   bool still_held();
 
  private:
   struct State {
-    bool ended = false;      ///< the capsule is gone
-    bool abandoned = false;  ///< nothing will ask any more: the capsule's end frees the state
+    bool ended = false;      ///< the capsule is destroyed
+    bool abandoned = false;  ///< nobody will ask again: the capsule's destructor frees the state
   };
   State* state_;
   nanobind::object owner_;
 };
 
-/// Arrays of the harness as Python sees them, each lent from `loan`, which outlives this.
+/// Makes Python arrays of the harness's memory, each lent from `loan`, which must outlive this.
 class LentArrays {
  public:
   LentArrays(Arrays arrays, const Loan& loan) : arrays_(arrays), loan_(&loan) {}
 
   nanobind::object matrix(const void* data, std::int64_t rows, std::int64_t columns,
                           std::int64_t stride, nanobind::dlpack::dtype dtype, bool writable) const;
-  /// Without gaps, read-only.
+  /// Returns a contiguous, read-only array.
   nanobind::object cube(const void* data, std::int64_t first, std::int64_t second,
                         std::int64_t third, nanobind::dlpack::dtype dtype) const;
   nanobind::object vector(const void* data, std::int64_t size, nanobind::dlpack::dtype dtype,
                           bool writable) const;
-  /// Of the contract's 0 float32, 1 float16, 2 bfloat16, which in NumPy are uint16 bits.
+  /// Returns the dtype of the contract's number: 0 float32, 1 float16, 2 bfloat16 (in NumPy uint16
+  /// bits).
   nanobind::dlpack::dtype value_dtype(std::uint32_t dtype) const;
-  /// torch computes little with unsigned integers: there they come as the same bits, signed.
+  /// Returns the signed type of as many bits for torch, which computes little with unsigned ones.
   nanobind::dlpack::dtype unsigned_64() const;
   nanobind::dlpack::dtype unsigned_32() const;
 

@@ -1,4 +1,4 @@
-// The parts of the module fairdraw._core.
+// Functions that fill the module fairdraw._core.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -6,14 +6,15 @@
 namespace fairdraw::python {
 
 void bind_enums(nanobind::module_& module);       ///< the values of named arguments
-void bind_operations(nanobind::module_& module);  ///< the kernels, by fairdraw/sampling.py
-void bind_batch(nanobind::module_& module);       ///< what a callable under test is given
+void bind_operations(nanobind::module_& module);  ///< the kernels, for fairdraw/sampling.py
+void bind_batch(nanobind::module_& module);       ///< the batch for a callable under test
 void bind_draft_batch(
-    nanobind::module_& module);  ///< what a callable that verifies drafts is given
-/// All of those below, where there is serving (serving.cpp, or no_serving.cpp), and HAS_SERVING.
+    nanobind::module_& module);  ///< the batch for a callable that verifies drafts
+/// Sets HAS_SERVING, and calls the functions of serving below if the build has them (serving.cpp or
+/// no_serving.cpp).
 void bind_serving(nanobind::module_& module);
-void bind_batch_state(nanobind::module_& module);  ///< what fairdraw/serving.py is made of
-void bind_cuda_fused_sampling_processor(nanobind::module_& module);  ///< the same on a GPU
+void bind_batch_state(nanobind::module_& module);  ///< the base of fairdraw/serving.py
+void bind_cuda_fused_sampling_processor(nanobind::module_& module);  ///< its steps on a GPU
 void bind_beam_search(nanobind::module_& module);                    ///< fairdraw/beam_search.py
 /// fairdraw/stop_criteria.py and fairdraw/parallel_sampling.py
 void bind_outputs_of_requests(nanobind::module_& module);
@@ -23,7 +24,7 @@ void bind_speculative(nanobind::module_& module);  ///< fairdraw/speculative.py
 
 void bind_fuzz(nanobind::module_& module);          ///< fairdraw/fuzzing.py
 void bind_identify(nanobind::module_& module);      ///< fairdraw/identification.py
-void bind_expected_row(nanobind::module_& module);  ///< of verification.py
+void bind_expected_row(nanobind::module_& module);  ///< for fairdraw/verification.py
 void bind_verify(nanobind::module_& module);        ///< the gate, the command line, the model
 
 }  // namespace fairdraw::python

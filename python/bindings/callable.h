@@ -1,4 +1,4 @@
-// What people write in Python to be judged.
+// Users' Python code under test.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -14,8 +14,8 @@
 
 namespace fairdraw::python {
 
-/// A callable that is judged, shared by all cases of a run. One call at a time: what people write
-/// in Python is seldom made for several threads, while the harness's statistics run in all of them.
+/// A callable under test, shared by all cases of a run. It gets one call at a time, because users'
+/// Python code is seldom made for several threads, while the harness computes statistics in many.
 struct Callable {
   Callable(nanobind::object function_, nanobind::object running_batch_, Arrays arrays_)
       : function(std::move(function_)), running_batch(std::move(running_batch_)), arrays(arrays_) {}
@@ -23,16 +23,16 @@ struct Callable {
   Callable(const Callable&) = delete;
   Callable& operator=(const Callable&) = delete;
 
-  nanobind::object function;       ///< takes a batch; None: there is none
-  nanobind::object running_batch;  ///< called without arguments, makes one; None: keeps no requests
-  nanobind::object verifier;       ///< takes requests with drafts; not valid: there is none
-  std::map<harness::OperationKind, nanobind::object> operations;  ///< on rows, each a function
+  nanobind::object function;       ///< takes a batch; None: no callable
+  nanobind::object running_batch;  ///< makes one, without arguments; None: none
+  nanobind::object verifier;       ///< takes requests with drafts; invalid: none
+  std::map<harness::OperationKind, nanobind::object> operations;  ///< a function per kind
   Arrays arrays;
   harness::SamplerDescription description;       ///< of the function
   harness::SamplerDescription kept_description;  ///< of running batches
   std::mutex one_call;
-  std::atomic<bool> cancelled = false;  ///< the run is being given up: calls are refused
-  std::string retained;                 ///< why no further call is made; guarded by one_call
+  std::atomic<bool> cancelled = false;  ///< the run is being cancelled: refuse calls
+  std::string retained;  ///< why no further call is made, or empty; guarded by one_call
 };
 
 }  // namespace fairdraw::python

@@ -25,7 +25,8 @@ constexpr const char* kCallable = "the callable";
 constexpr auto kFloat = nb::dtype<float>();
 constexpr auto kInt = nb::dtype<std::int32_t>();
 
-// A row of tokens up to its first -1, without the target's own at the end.
+// Counts the accepted tokens of a row that ends at its first -1; the last token is the target's
+// own.
 std::int32_t accepted_by_tokens(const std::int32_t* tokens, std::int64_t max_draft) {
   const std::int32_t* const end = std::find(tokens, tokens + max_draft + 1, -1);
   return static_cast<std::int32_t>(std::max<std::ptrdiff_t>(end - tokens - 1, 0));
@@ -41,7 +42,7 @@ std::string take_tokens(nb::handle result, const DraftCall& call) {
                                          "written)"});
 }
 
-// Tokens say how many drafts were accepted, unless the callable says it itself.
+// The tokens give the number of accepted drafts, unless the callable returns it too.
 std::string take_answer(nb::handle result, const DraftCall& call) {
   std::vector<std::int32_t> accepted(static_cast<std::size_t>(call.requests));
   if (nb::isinstance<nb::tuple>(result)) {
@@ -87,7 +88,7 @@ std::string run_call(Callable& callable, const DraftCall& call) {
     }
     nb::inst_ptr<DraftBatchView>(view)->close();
   }
-  // Who tests no positions after a rejection has accepted what it emits.
+  // Without tests after a rejection, the positions that pass are the drafts that are emitted.
   if (call.passed != nullptr && call.accepted != nullptr &&
       !callable.description.drafts.counts_all) {
     std::copy_n(call.accepted, call.requests, call.passed);

@@ -1,4 +1,4 @@
-// What a callable that verifies drafts is given, as arrays of NumPy or torch, and its answer.
+// The batch for a callable that verifies drafts, as arrays of NumPy or torch, and its answer.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,7 +11,7 @@
 
 namespace fairdraw::python {
 
-/// Between the callable's return and the object's end every attribute raises RuntimeError.
+/// After the callable returns, and until this object ends, every attribute raises RuntimeError.
 class DraftBatchView : public LentArrays {
  public:
   DraftBatchView(const DraftCall& call, Arrays arrays, const Loan& loan)
@@ -24,9 +24,10 @@ class DraftBatchView : public LentArrays {
   const DraftCall* call_;
 };
 
-/// Calls callable.verifier with a DraftBatchView, and takes what it returns: tokens, a tuple of
-/// tokens and numbers of accepted drafts, or the batch, where its out_* arrays were written.
-/// Returns an empty string, or what came instead. With the interpreter's lock.
+/// Calls callable.verifier with a DraftBatchView and takes its result: tokens, a tuple of tokens
+/// and numbers of accepted drafts, or the batch itself, if its out_* arrays were written. Returns
+/// an empty string, or a message that says what else came. Precondition: holds the interpreter's
+/// lock.
 std::string call_verifier(Callable& callable, const fairdraw_chain& chain);
 std::string call_verifier(Callable& callable, const fairdraw_verification& call);
 

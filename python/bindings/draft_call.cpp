@@ -9,14 +9,14 @@
 namespace fairdraw::python {
 namespace {
 
-// For what is empty: an array of no values lies somewhere too.
+// Returns a valid address for an empty array as well.
 template <class T>
 const T* somewhere(const T* pointer) {
   static constexpr std::int64_t kNowhere = 0;
   return pointer != nullptr ? pointer : static_cast<const T*>(static_cast<const void*>(&kNowhere));
 }
 
-// Rows of `row_bytes` in a layout of `columns` rows a request; rows that no request has are NaN.
+// Copies rows of `row_bytes` to a layout with `columns` rows per request; unused rows are NaN.
 class RowsOfRequests {
  public:
   RowsOfRequests(std::int64_t requests, std::int64_t columns, std::int64_t row_bytes)
@@ -122,7 +122,7 @@ void DraftCall::unpack(const fairdraw_verification& call) {
       std::copy_n(call.allowed + begin * words, rows * words,
                   allowed_copy_.data() + b * (max_draft + 1) * words);
     }
-    // What does not fit the request's own rows fits no longer where all have as many.
+    // A length that exceeds the request's own rows must stay invalid when all have the same number.
     const std::int32_t length =
         call.draft_lengths != nullptr ? call.draft_lengths[b] : static_cast<std::int32_t>(room);
     const bool fits = length >= 0 && length <= room && rows > 0;

@@ -1,4 +1,4 @@
-// Requests with drafted tokens for a callable under test: both calls of the contract in one form.
+// Requests with drafted tokens for a callable under test: one form for both calls of the contract.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace fairdraw::python {
 
-/// What Python sees of a call: as many rows for each request. Arrays are the harness's, but where
-/// it has another form: those are copies, kept here, which the harness's guards do not cover.
+/// A call as Python sees it, with the same number of rows for each request. The arrays are the
+/// harness's own. Arrays that the harness has in another form are copied here, without its guards.
 class DraftCall {
  public:
   explicit DraftCall(const fairdraw_chain& chain);
@@ -18,7 +18,7 @@ class DraftCall {
   DraftCall(const DraftCall&) = delete;
   DraftCall& operator=(const DraftCall&) = delete;
 
-  bool from_probs = false;  ///< the target's rows, which are logits otherwise
+  bool from_probs = false;  ///< the target's rows are probabilities, not logits
   std::uint32_t dtype = 0;
   std::int64_t requests = 0, max_draft = 0, vocab = 0;
   const void* target = nullptr;  ///< [requests, max_draft + 1, vocab]
@@ -26,7 +26,7 @@ class DraftCall {
   std::uint32_t draft_law = 0;  ///< as fairdraw_verification has it
   const void* draft = nullptr;  ///< [requests, max_draft, vocab]; null: the law is 0
 
-  /// Of logits; null of probabilities.
+  /// Parameters of logits; null for probabilities.
   const float *temperature = nullptr, *top_p = nullptr, *min_p = nullptr;
   const std::int32_t* top_k = nullptr;
   const float *draft_temperature = nullptr, *draft_top_p = nullptr, *draft_min_p = nullptr;
@@ -40,7 +40,7 @@ class DraftCall {
 
   std::int32_t* tokens = nullptr;    ///< [requests, max_draft + 1]
   std::int32_t* accepted = nullptr;  ///< [requests], drafted tokens that are emitted; optional
-  std::int32_t* passed = nullptr;    ///< [requests], of chains: fairdraw_chain::accepted; optional
+  std::int32_t* passed = nullptr;  ///< [requests], chains only: fairdraw_chain::accepted; optional
   std::int32_t* statuses = nullptr;  ///< [requests]; optional
 
  private:

@@ -1,4 +1,4 @@
-// What a profile says of one row: fairdraw.verification.expected_row.
+// The definition of one row's result by a profile: fairdraw.verification.expected_row.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

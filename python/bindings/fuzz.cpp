@@ -1,4 +1,4 @@
-// The search for calls that break a Python callable, or a built-in sampler: fairdraw.fuzz.
+// Searches for calls that break a Python callable or a built-in sampler: fairdraw.fuzz.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>

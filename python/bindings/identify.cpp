@@ -1,4 +1,4 @@
-// Which definitions a Python callable, or a built-in sampler, follows: fairdraw.identify.
+// Finds the definitions that a Python callable or a built-in sampler follows: fairdraw.identify.
 #include "suites/gate/identify/identify.h"
 
 #include <nanobind/nanobind.h>
@@ -15,7 +15,7 @@ namespace {
 
 using suites::Identification;
 
-// What the command prints, and what its --json writes.
+// Returns the command's text and the content of its --json file.
 std::pair<std::string, std::string> identify(const Named& given) {
   using Text = std::optional<std::string>;
   const JudgedCallable judged(given);

@@ -1,4 +1,4 @@
-// What fairdraw.verify and fairdraw.fuzz judge, as Python gives it, and how Ctrl-C ends them.
+// The subject of fairdraw.verify and fairdraw.fuzz as Python passes it; Ctrl-C during a run.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -17,20 +17,21 @@
 
 namespace fairdraw::python {
 
-/// A callable, and what is said of it by the names of ability_names.h.
+/// A callable with its declarations, by the names of ability_names.h.
 struct JudgedCallable {
-  /// Reads what is said of every callable: all but a running batch, operations and drafts.
+  /// Reads the declarations of any callable: all but a running batch, operations and drafts.
   explicit JudgedCallable(const Named& given);
 
   nanobind::object function;  ///< a callable, or the name of a built-in sampler, or None
   /// Makes an object that keeps requests, or None.
   nanobind::object running_batch = nanobind::none();
   nanobind::dict
-      operations;           ///< functions of operations on rows, by name; then it has nothing else
-  bool keep_dtype = false;  ///< their results have the dtype of the rows
-  /// Of a callable that verifies drafts, which then has nothing else: "verifier", the callable;
-  /// "target", "logits" or "probs"; "drafts", what is known of their distribution; "acceptance",
-  /// the rule's name, or None; "faults" and "counts_all" of DraftContract. Empty: there is none.
+      operations;           ///< functions of operations on rows, by name; nothing else is set then
+  bool keep_dtype = false;  ///< the operations' results have the dtype of the rows
+  /// Declarations of a callable that verifies drafts; nothing else is set then. "verifier": the
+  /// callable; "target": "logits" or "probs"; "drafts": what is known of their distribution;
+  /// "acceptance": the rule's name, or None; "faults" and "counts_all" as in DraftContract. Empty:
+  /// none.
   nanobind::dict drafts;
   std::string name, version, semantics, arrays;
   std::vector<std::string> abilities, lacks, randomness;
@@ -39,14 +40,15 @@ struct JudgedCallable {
   bool is_builtin() const { return nanobind::isinstance<nanobind::str>(function); }
 };
 
-/// Throws harness::UsageError for a name that is none.
+/// Returns the callable. Throws harness::UsageError for an unknown name.
 std::shared_ptr<Callable> callable_of(const JudgedCallable& judged);
 
-/// The built-in sampler that it names; or one that calls the callable, which `callable` is then.
+/// Returns the named built-in sampler, or else a sampler that calls the callable, which it stores
+/// in `callable`.
 std::unique_ptr<harness::Sampler> sampler_of(const JudgedCallable& judged,
                                              std::shared_ptr<Callable>& callable);
 
-/// Python's signals while other threads work: Ctrl-C ends the run, not the interpreter.
+/// Handles Python's signals while other threads work: Ctrl-C ends the run, not the interpreter.
 class Interruptible {
  public:
   explicit Interruptible(std::atomic<bool>& cancelled) : cancelled_(cancelled) {}
@@ -63,7 +65,7 @@ class Interruptible {
       cancelled_ = true;
     }
   }
-  /// Another thread's exception; the first one counts.
+  /// Keeps another thread's exception; the first one counts.
   void keep(nanobind::python_error error) {
     if (!error_) error_.emplace(std::move(error));
     cancelled_ = true;
@@ -71,7 +73,8 @@ class Interruptible {
   void raise_what_came() {
     if (error_) throw nanobind::python_error(*error_);
   }
-  /// The same, but for Ctrl-C, of which a result says that it ended the run.
+  /// Raises the kept exception unless it came from Ctrl-C, which the result reports as the run's
+  /// end.
   void raise_what_came_but_interrupts() {
     if (!by_ctrl_c_) raise_what_came();
   }

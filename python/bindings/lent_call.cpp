@@ -13,7 +13,7 @@ namespace nb = nanobind;
 
 namespace {
 
-// "ValueError: ..." of a Python exception, without its traceback.
+// Returns "ValueError: ..." for a Python exception, without its traceback.
 std::string text_of(const char* who, const nb::python_error& error) {
   const std::string name = nb::cast<std::string>(error.type().attr("__name__"));
   try {
@@ -50,7 +50,7 @@ std::string guarded(const char* who, const std::function<std::string()>& work) {
 std::string given_back(const char* who, const char* what, Loan& loan, std::string& retained,
                        std::string refused) {
   bool held = loan.still_held();
-  if (held) {  // in a reference cycle, perhaps, that nothing can reach
+  if (held) {  // perhaps in an unreachable reference cycle
     nb::module_::import_("gc").attr("collect")();
     held = loan.still_held();
   }

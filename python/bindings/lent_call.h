@@ -1,4 +1,4 @@
-// Calls of Python code under test, with arrays that are lent for one call.
+// Calls of Python code under test, with arrays lent for one call.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,7 +10,7 @@
 
 namespace fairdraw::python {
 
-/// A batch as Python sees it, until this ends.
+/// A batch as Python sees it, valid until this is destroyed.
 class LentView {
  public:
   LentView(const fairdraw_batch& batch, Arrays arrays, const Loan& loan);
@@ -26,14 +26,14 @@ class LentView {
 
 std::string name_of_type(nanobind::handle object);
 
-/// Runs `work`, which calls what `who` names, and returns what `work` does. An exception of
-/// Python's becomes a message that has its name and text, and floating-point exceptions that the
-/// call leaves unmasked are masked again and named.
+/// Runs `work`, which calls `who`, and returns its result. A Python exception becomes a message
+/// with the exception's name and text. If the call leaves floating-point exceptions unmasked, they
+/// are masked again and reported.
 std::string guarded(const char* who, const std::function<std::string()>& work);
 
-/// After a call that `who` names, on what lent the arrays (a batch, a step), when nothing of this
-/// side holds its arrays: `refused`, or that an array is still held. Then `retained` says so too:
-/// no further call is to be made.
+/// Checks, after a call of `who`, that no lent array is still held; `what` names the lender (a
+/// batch, a step). Returns `refused`, or a message that an array is held, which is then also kept
+/// in `retained` to forbid further calls. Precondition: this side holds no arrays.
 std::string given_back(const char* who, const char* what, Loan& loan, std::string& retained,
                        std::string refused);
 

@@ -1,4 +1,4 @@
-// What stands for serving in a build without it (FAIRDRAW_SERVING=OFF).
+// Stands in for serving in a build without it (FAIRDRAW_SERVING=OFF).
 #include "python/bindings/bindings.h"
 #include "python/bindings/running_batch.h"
 

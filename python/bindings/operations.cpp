@@ -1,4 +1,4 @@
-// The operations of fairdraw/sample.h, fairdraw/sampling.h and fairdraw/cuda.h on arrays.
+// Operations of fairdraw/sample.h, fairdraw/sampling.h and fairdraw/cuda.h on arrays.
 #include <fmt/format.h>
 
 #include <utility>
@@ -23,7 +23,8 @@ void softmax_rows(const Named& named) {
   });
 }
 
-/// One token an output. A filter that is None is off; min_p comes alone, and with probabilities.
+/// Draws one token per output. A filter that is None is off; min_p only comes alone, with
+/// probabilities.
 void draw(const Named& given) {
   const bool from_probs = given.as<TileInput>("input") == TileInput::probs;
   const Rows rows = rows_of(from_probs ? "probs" : "logits", given["rows"]);
@@ -85,7 +86,8 @@ View<const std::int32_t> token_ids_of(nb::handle object, std::int64_t size, cons
   return {static_cast<const std::int32_t*>(keep.data()), size};
 }
 
-/// With as much workspace as the call takes, which depends on what is asked for.
+/// Returns the place with the workspace that the call needs, which depends on the outputs asked
+/// for.
 Place place_with_room(const Named& given, const SampleArguments& arguments) {
   Place place = arguments.place();
   bring_workspace(place, given["workspace"],

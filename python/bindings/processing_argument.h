@@ -9,9 +9,9 @@
 
 namespace fairdraw::python {
 
-/// Processing of rows: (repetition, frequency, presence penalty, prompt, output, bias ids, bias
-/// values, min_tokens, stop ids, bad words, lengths of bad words, allowed ids, top_n_sigma or
-/// None), or None.
+/// Logits processing of rows, from None or a tuple: (repetition, frequency, presence penalty,
+/// prompt, output, bias ids, bias values, min_tokens, stop ids, bad words, lengths of bad words,
+/// allowed ids, top_n_sigma or None).
 class Processing {
  public:
   Processing(nb::handle object, const Place& place) {

@@ -74,7 +74,8 @@ std::string PythonSampler::run(const fairdraw_batch& batch) {
   return with_lock([&] {
     const bool processed = batch.processing.repetition_penalty != nullptr;
     if (!callable_->function.is_none() && !processed) return call(*callable_, batch);
-    // A batch has no processing. What the call says is given to a running batch of its own then.
+    // Batches for callables have no processing: a call with processing goes to a running batch of
+    // its own.
     return RunningBatch(*callable_).sample(batch);
   });
 }

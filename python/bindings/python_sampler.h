@@ -1,4 +1,4 @@
-// Python code behind the contract of a sampler under test: a callable, a running batch, or both.
+// Python code as a sampler under test: a callable, a running batch, or both.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -13,20 +13,18 @@ namespace fairdraw::python {
 
 class RunningBatch;  // running_batch.h
 
-/// Operations on rows go to the functions of theirs (row_operation.h), drafts to the one that
-/// verifies them (draft_batch.h).
-///
 /// Calls fn(batch) with views of the harness's memory and takes the token ids that it returns: an
-/// array of integers or a list, [outputs] or [outputs, num_samples]; or the batch itself where the
-/// callable wrote into out_tokens. Everything else that comes back, and every exception, refuses
-/// the call with a message that says what it was: the case fails, and the run goes on. Events go to
-/// a running batch, made for this sampler when the first one comes.
+/// array of integers or a list, [outputs] or [outputs, num_samples]; or the batch itself if the
+/// callable wrote into out_tokens. Any other result, and every exception, refuses the call with a
+/// message: the case fails, and the run goes on. Events go to a running batch, made at this
+/// sampler's first event. Operations on rows go to their functions (row_operation.h), drafts to the
+/// verifier (draft_batch.h).
 ///
-/// Python code runs in the default float environment whatever the caller's is: Python's own
-/// conversions are not made for another one.
+/// Python code runs in the default float environment, because Python's own conversions are made for
+/// no other.
 class PythonSampler final : public harness::Sampler {
  public:
-  /// Whether it is what is said of the callable, or of the running batch.
+  /// Selects the description: that of the callable or that of the running batch.
   enum class Keeps { nothing, requests };
   PythonSampler(std::shared_ptr<Callable> callable, Keeps keeps);
   ~PythonSampler() override;

@@ -1,4 +1,4 @@
-// Operations on rows that are functions of Python: fn(rows, parameter), fn(rows) for log-softmax.
+// Operations on rows as Python functions: fn(rows, parameter), or fn(rows) for log-softmax.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 namespace fairdraw::python {
 
 /// Calls the function of the operation's kind with a view of the rows, lent for the call, and the
-/// parameter: a number where the call has one for all rows, else an array [rows]. Takes what it
-/// returns, [rows, vocab] of any floats at least as wide as the result; returns why not, where that
-/// is something else. With the interpreter's lock.
+/// parameter: a number if one holds for all rows, otherwise an array [rows]. Takes its result,
+/// [rows, vocab] of any float type at least as wide as the operation's. Returns an empty string, or
+/// a message that says what else came. Precondition: holds the interpreter's lock.
 std::string call_row_operation(Callable& callable, const fairdraw_operation& call);
 
 }  // namespace fairdraw::python

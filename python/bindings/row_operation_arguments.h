@@ -1,5 +1,5 @@
-// The arguments of operations from rows to rows, as fairdraw/row_operations.py gives them. Each of
-// them keeps its arrays alive, and raises what is wrong with them.
+// The arguments of operations from rows to rows, as fairdraw/row_operations.py gives them. Each
+// struct keeps its arrays alive and raises an error for a wrong argument.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace fairdraw::python {
 
-/// Rows, where they lie, and an array for their statuses, or None.
+/// Rows, their place, and an optional array for their statuses.
 struct RowArguments {
   RowArguments(const char* name, const Named& given)
       : rows(rows_of(name, given[name])),
@@ -29,7 +29,7 @@ struct SoftmaxArguments : RowArguments {
   FloatRows probs;
 };
 
-/// `masked`: as the logits are, without space between rows.
+/// `masked`: same dtype as the logits, without gaps between rows.
 struct TopKMaskArguments : RowArguments {
   explicit TopKMaskArguments(const Named& given)
       : RowArguments("logits", given),
@@ -40,7 +40,7 @@ struct TopKMaskArguments : RowArguments {
   OutputArray masked;
 };
 
-/// By one of the two parameters; the other one is off.
+/// Arguments for top-k or top-p; the other filter is off.
 struct RenormArguments : RowArguments {
   explicit RenormArguments(const Named& given)
       : RowArguments("probs", given),

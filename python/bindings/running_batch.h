@@ -1,4 +1,4 @@
-// An object of Python's that keeps the requests of a running batch, told of events by the contract.
+// A Python object that keeps the requests of a running batch and gets the contract's events.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,15 +11,16 @@
 namespace fairdraw::python {
 
 /// Calls the methods begin, add, step, evict, restore and end, whose arguments
-/// fairdraw/running_batch.py documents. A request and its history are values; the arrays of a step
-/// are lent for that call. With the interpreter's lock.
+/// fairdraw/running_batch.py documents. Requests and their histories are passed by value; the
+/// arrays of a step are lent for that call. Precondition: holds the interpreter's lock.
 class RunningBatch {
  public:
   explicit RunningBatch(Callable& callable) : callable_(callable) {}
 
   /// Returns an empty string, or why the event was refused.
   std::string run(const fairdraw_event& event);
-  /// Draws a batch's tokens by one step of requests that are restored as the batch says.
+  /// Draws a batch's tokens in one step, after restoring a request per row as the batch describes
+  /// it.
   std::string sample(const fairdraw_batch& batch);
 
  private:

@@ -1,4 +1,4 @@
-// The arguments of `sample` and of its relatives: a request and a result over arrays of Python's.
+// The arguments of `sample` and related operations: a request and a result over Python's arrays.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace fairdraw::python {
 
-/// Keeps the arrays alive that `request` and `result` are views of. Raises what is wrong with them.
-/// All of them may be None where they are optional; `tokens` of log_probabilities alone.
+/// Keeps the arrays alive that `request` and `result` are views of, and raises an error for a wrong
+/// argument. Optional arguments may be None; `tokens` may be None only in log_probabilities.
 class SampleArguments {
  public:
   explicit SampleArguments(const Named& given);
@@ -38,7 +38,7 @@ class SampleArguments {
   std::optional<Named> reports_;
 
  public:
-  SampleRequest request;  // after what it is made of, because a seed of its own takes long
+  SampleRequest request;  // after the members that it views, because a seed of its own takes long
   SampleResult result;
 };
 

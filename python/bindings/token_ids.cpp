@@ -74,7 +74,7 @@ std::string take_array(const InputArray& array, const WantedIds& wanted) {
                      wanted.kind);
 }
 
-// A list of integers, or of lists of num_samples integers.
+// Takes a list of integers, or of lists of num_samples integers.
 std::string take_sequence(nb::handle sequence, const WantedIds& wanted) {
   const auto wrong_length = [&wanted](std::size_t got, std::int64_t needed, const char* what) {
     return fmt::format("{} returned {} {}; {} are needed", wanted.who, got, what, needed);

@@ -1,4 +1,4 @@
-// Integers that Python code under test returns, one or several an output: tokens, statuses.
+// Integers returned by Python code under test, one or several per output: tokens, statuses.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,20 +8,20 @@
 
 namespace fairdraw::python {
 
-/// What is asked for, where it goes, and by which names a message calls it.
+/// The expected integers, their destination, and the names that messages use for them.
 struct WantedIds {
   std::int64_t outputs;
-  std::int64_t samples;  ///< of each output
+  std::int64_t samples;  ///< per output
   std::int32_t* ids;     ///< [outputs, samples]
-  const char* who;       ///< that returned them
+  const char* who;       ///< the code that returned them
   const char* all = "tokens";
   const char* kind = "token ids";
   const char* one = "id";
-  const char* or_instead = "";  ///< what could be returned too
+  const char* or_instead = "";  ///< what else could be returned
 };
 
 /// Takes an array of integers or a list, [outputs] or [outputs, samples]. Returns an empty string,
-/// or what came instead.
+/// or a message that says what came instead.
 std::string take_ids(nanobind::handle result, const WantedIds& wanted);
 
 }  // namespace fairdraw::python

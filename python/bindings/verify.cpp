@@ -1,4 +1,4 @@
-// The gate for Python: cases, runs, reports; the command line; what the integer model expects.
+// The gate for Python: cases, runs and reports; the command line; the integer model's tokens.
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -72,16 +72,16 @@ struct RunArguments : JudgedCallable {
   }
 
   std::string suite;
-  Files logits;  ///< file, dtype ("": what it says)
+  Files logits;  ///< file, and dtype or "" for the file's own
   Text case_glob, seed, seed_from;
   std::string shard;                           ///< "I/N"
   std::vector<std::string> required;           ///< features
   std::optional<double> max_skipped;           ///< percent
-  unsigned jobs;                               ///< 0: one a core
-  std::pair<std::string, std::string> replay;  ///< a call in front of case and seed, and behind
+  unsigned jobs;                               ///< 0: one per core
+  std::pair<std::string, std::string> replay;  ///< a call's text before and after case and seed
 };
 
-// Read once a process: a test item a case would read them a hundred times over.
+// Reads each file once per process: pytest items, one per case, would read it hundreds of times.
 std::shared_ptr<const harness::CapturedLogits> captured(const std::string& path,
                                                         const std::string& dtype) {
   static std::mutex mutex;
@@ -92,12 +92,12 @@ std::shared_ptr<const harness::CapturedLogits> captured(const std::string& path,
   return entry;
 }
 
-// Whether the case is one of the operations that are given.
+// Returns whether the case tests one of the given operations.
 bool is_of_operations(const RunArguments& arguments, const harness::Job& job) {
   return arguments.operations.contains(job.record.check.c_str());
 }
 
-// Whether the case is one of drafts over what the verifier takes. Trees are not for it.
+// Returns whether the case tests drafts for the verifier's kind of target. Trees are not for it.
 bool is_of_verifier(const RunArguments& arguments, const harness::Job& job) {
   const bool of_probs = nb::cast<std::string>(arguments.drafts["target"]) == "probs";
   const std::string& check = job.record.check;
@@ -105,7 +105,7 @@ bool is_of_verifier(const RunArguments& arguments, const harness::Job& job) {
                   : check == "verify" || check == "verify_law";
 }
 
-// Leaves the cases that `is_wanted`, which are cases `of` something.
+// Keeps the cases that `is_wanted`. `of` completes the error message if none is left.
 template <class IsWanted>
 void keep_jobs(const RunArguments& arguments, const char* of, suites::Plan& plan,
                const IsWanted& is_wanted) {
@@ -115,7 +115,7 @@ void keep_jobs(const RunArguments& arguments, const char* of, suites::Plan& plan
   }
 }
 
-// Cases that a running batch is for, and the only ones where there is no callable.
+// Returns whether the case is for running batches. Without a callable no other case runs.
 bool is_of_running_batches(const harness::Job& job) { return job.record.check == "sequences"; }
 
 suites::PlanOptions plan_options(const RunArguments& arguments) {
@@ -136,7 +136,7 @@ suites::PlanOptions plan_options(const RunArguments& arguments) {
   return options;
 }
 
-// Only the cases of what is given are its: of operations, of drafts, of running batches.
+// Keeps only the cases of the given subject: operations, drafts or running batches.
 void keep_own_jobs(const RunArguments& arguments, const Callable& callable, std::uint32_t shards,
                    suites::Plan& plan) {
   const bool of_operations = !arguments.operations.empty();
@@ -162,7 +162,7 @@ void keep_own_jobs(const RunArguments& arguments, const Callable& callable, std:
   }
 }
 
-// The plan's record. Ctrl-C ends it: of the cases that ended before, which may be all.
+// Returns the plan's record. Ctrl-C ends the run: the record then has the cases that had ended.
 harness::RunRecord run_interruptibly(const suites::Plan& plan, suites::PlanOptions options,
                                      unsigned jobs, const nb::object& progress,
                                      std::atomic<bool>& cancelled) {
@@ -171,7 +171,7 @@ harness::RunRecord run_interruptibly(const suites::Plan& plan, suites::PlanOptio
   const auto start = std::chrono::steady_clock::now();
   harness::RunRecord begun = suites::begin_record(plan, options);
   Interruptible interruptible(cancelled);
-  std::set<std::pair<std::string, std::string>> ended;  // the harness calls one at a time
+  std::set<std::pair<std::string, std::string>> ended;  // the harness reports one at a time
   const auto report = [&](const harness::CaseRecord& record, std::size_t done, std::size_t all) {
     if (cancelled) return;  // a call of this case may have been refused
     ended.emplace(record.id, record.sampler);
@@ -185,7 +185,7 @@ harness::RunRecord run_interruptibly(const suites::Plan& plan, suites::PlanOptio
   };
   std::future<harness::RunRecord> future = std::async(std::launch::async, [&] {
     harness::RunRecord run = suites::run_plan(plan, options, harness::threads_of(jobs), report);
-    // Not of one case alone: each item of pytest is one, and would wait for seconds.
+    // Skipped for a single case: each pytest item is one and would wait for seconds.
     if (plan.jobs.size() > 1 && !cancelled) {
       suites::ask_failed_samplers(plan.jobs, options.make_sampler, run);
     }
@@ -224,7 +224,7 @@ harness::RunRecord judge(const Named& given) {
   suites::Plan plan = suites::make_plan(options);
   if (callable) keep_own_jobs(arguments, *callable, options.shards, plan);
   for (harness::Job& job : plan.jobs) {
-    // No command line knows the callable: what repeats a case is a call.
+    // No command line can name the callable, so that a case is repeated by a Python call.
     const auto& [head, tail] = arguments.replay;
     job.record.replay =
         fmt::format("{}, case=\"{}\", seed={}{}", head, job.record.id, options.seed, tail);
@@ -242,7 +242,7 @@ harness::RunRecord judge(const Named& given) {
   return record;
 }
 
-// One record of the cases of several: items of pytest, each of which has one.
+// Merges the records of several runs, such as pytest items, of which each has its own.
 harness::RunRecord merged(const std::vector<std::string>& texts,
                           const std::vector<std::string>& required,
                           std::optional<double> max_skipped) {
@@ -259,7 +259,7 @@ harness::RunRecord merged(const std::vector<std::string>& texts,
   return record;
 }
 
-// As a terminal prints it, in the words of who calls from Python.
+// Formats as a terminal prints it, with Python's name of the command.
 const reports::TerminalStyle kStyle = {.command = "python -m fairdraw"};
 
 std::string text_of(const harness::RunRecord& record) {
@@ -279,7 +279,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> groups_of(
   return groups;
 }
 
-// Ids of the cases, with what each draws, in the order of the table.
+// Returns the ids of the cases, in the order of the table.
 std::vector<std::string> case_ids(const std::string& suite,
                                   const std::vector<std::pair<std::string, std::string>>& logits) {
   std::vector<std::shared_ptr<const harness::CapturedLogits>> files;
@@ -291,7 +291,7 @@ std::vector<std::string> case_ids(const std::string& suite,
   return ids;
 }
 
-// The token that the integer model draws from one row of float32 logits, sample 0 of its output.
+// Returns the token that the integer model draws from a row of float32 logits, for sample 0.
 std::int32_t expected_token(nb::handle logits, const std::array<float, 3>& floats,
                             std::int32_t top_k, std::uint64_t seed, std::uint64_t offset) {
   const InputArray array = input_array("logits", logits, nullptr);
@@ -316,8 +316,8 @@ int command_line(const std::vector<std::string>& words) {
   return cli::command_line(static_cast<int>(words.size()), arguments.data());
 }
 
-// What the adapter adds to a callable: the median time of a batch of one row of two tokens, called
-// from a thread of the harness's kind.
+// Measures what the adapter adds to a callable: the median time in microseconds of a batch of one
+// row of two tokens, called from a thread like the harness's.
 double batch_microseconds(nb::object function, std::size_t repeats) {
   const auto callable = std::make_shared<Callable>(std::move(function), nb::none(), Arrays::numpy);
   PythonSampler sampler(callable, PythonSampler::Keeps::nothing);

@@ -1,18 +1,18 @@
-"""LLM token samplers in exact integer arithmetic, and a gate that proves a sampler right.
+"""LLM token samplers in exact integer arithmetic, and a statistical gate that judges samplers.
 
 >>> tokens = fairdraw.sample(logits, temperature=0.7, top_p=0.9, seed=7)
 >>> fairdraw.verify(my_sampler, semantics="vllm_torch").raise_for_failures()
 
-The operations have the names and arguments of flashinfer.sampling (fairdraw/sampling.py); `verify`
-judges a callable (fairdraw/verification.py), or a `RunningBatch` (fairdraw/running_batch.py); `BatchState` keeps a running batch
-(fairdraw/serving.py), and `FusedSamplingProcessor` steps over it (fairdraw/fused_sampling_processor.py);
-`verify_chain` and `verify_tree` are speculation (fairdraw/speculative.py),
-`BeamSearch` is beams (fairdraw/beam_search.py); `check_stop` says when requests end, `best_of` which
-outputs are returned, `from_vllm` and its like what an engine's request means; `python -m fairdraw`
-is the command line.
+The operations have the names and arguments of flashinfer.sampling (fairdraw/sampling.py). `verify`
+judges a callable (fairdraw/verification.py) or a `RunningBatch` (fairdraw/running_batch.py).
+`BatchState` keeps a running batch (fairdraw/serving.py), and `FusedSamplingProcessor` steps over it
+(fairdraw/fused_sampling_processor.py). `verify_chain` and `verify_tree` verify drafted tokens
+(fairdraw/speculative.py); `BeamSearch` searches by beams (fairdraw/beam_search.py). `check_stop`
+finds requests that end, `best_of` picks the outputs to return, and `from_vllm` and similar
+functions translate an engine's request. `python -m fairdraw` is the command line.
 
-All of it is imported when the first name is used: pytest imports this package for its plugin, in
-folders of tests that have nothing to do with it.
+Everything is imported when the first name is used, because pytest imports this package for its
+plugin even in test folders that do not use it.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        # What Python itself asks modules for, and the parts of the package: nothing of that is here.
+        # Python itself asks for private names and submodules; none of them is defined here.
         if name.startswith("_") and name not in ("__all__", "__version__"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from . import _public
 
         for each in ("__all__", *_public.__all__):
-            globals().setdefault(each, getattr(_public, each))  # what a user has replaced stays
-        if name not in globals():  # a part of the package is there by now
+            globals().setdefault(each, getattr(_public, each))  # keeps what a user has replaced
+        if name not in globals():  # else the name is a submodule that the import loaded
             reason = f"module {__name__!r} has no attribute {name!r}"
             if not _public._core.HAS_SERVING:
                 reason += "; this build is without serving (CMake's FAIRDRAW_SERVING=OFF)"
@@ -38,5 +38,5 @@ else:
         return globals()[name]
 
     def __dir__() -> list[str]:
-        __getattr__("__all__")  # now all names are here
+        __getattr__("__all__")  # after which all names are here
         return sorted(globals())

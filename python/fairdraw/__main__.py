@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from . import _core
 from .verification import data_folder
 
-#: Verbs that distributions of their own bring, `main` of fairdraw_VERB.__main__, and what they do.
+#: Verbs of separate distributions (`main` of fairdraw_VERB.__main__), and what each verb does.
 SEPARATE = {
     "audit": "Judge a served model over HTTP, without its logits",
     "engines": "Judge samplers of other engines by their own definitions",
     "ray": "Run the gate on a Ray cluster",
 }
 
-#: Where it is not of the verb's name.
+#: Source folders that are not named after their verb.
 FOLDERS = {"ray": "cluster"}
 
 
@@ -31,7 +31,7 @@ def main(words: Sequence[str] | None = None) -> int:
             )
             return 2
         return int(importlib.import_module(f"fairdraw_{verb}.__main__").main(words[1:]))
-    # The command line looks for its captured logits there.
+    # The command line looks there for captured logits.
     os.environ["FAIRDRAW_DATA"] = str(data_folder())
     sys.stdout.flush()
     code = _core.command_line(["fairdraw", *words])

@@ -1,4 +1,4 @@
-"""Reads what arguments of several operations have in common: names, seeds, axes in front of the vocabulary."""
+"""Reads argument kinds that several operations share: names, seeds, axes before the vocabulary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TieRule = Literal["keep_all", "lowest_id"]
 Purpose = Literal["draw", "draft"]
 RowsHold = Literal["logits", "probs"]
 
-# Kept, because an enum takes three times as long to find a member as its mapping does.
+# Stored, because finding a member through an enum takes three times as long.
 _TIE_RULES = _core.TieRule.__members__
 _FILTER_ORDERS = _core.FilterOrder.__members__
 
@@ -22,20 +22,20 @@ _Member = TypeVar("_Member")
 
 
 def _member(name: str, value: str, members: Mapping[str, _Member]) -> _Member:
-    """The member of one of _core's enums that an argument names."""
+    """Returns the member of one of _core's enums that an argument names."""
     try:
         return members[value]
-    except (KeyError, TypeError):  # TypeError: what no mapping takes as a key
+    except (KeyError, TypeError):  # TypeError: an unhashable value
         raise unknown_name(name, value, members) from None
 
 
-#: Letters of a value that an error shows.
+#: Length in letters up to which an error shows a value.
 LONGEST_SHOWN = 200
 
 
 def unknown_name(name: str, value: Any, allowed: Iterable[str]) -> ValueError:
-    """The error of an argument that is none of the allowed names, with those that may be meant."""
-    import difflib  # of errors alone
+    """Returns the error for a name that is not allowed, with the allowed names that are closest."""
+    import difflib  # imported for errors only
 
     names = list(allowed)
     meant = difflib.get_close_matches(value, names, n=1) if isinstance(value, str) else []
@@ -63,19 +63,19 @@ def _raise_on_nan(name: str, statuses: Any) -> None:
 
 
 def _leading(name: str, rows: Any, indices: Any = None) -> tuple[int, ...]:
-    """The axes in front of the vocabulary, where they are several; else none."""
+    """Returns the axes before the vocabulary if there are several, otherwise none."""
     shape = tuple(getattr(rows, "shape", ()))
     if len(shape) < 3:
         return ()
-    if hasattr(rows, "stride"):  # torch; NumPy's are in bytes
+    if hasattr(rows, "stride"):  # torch; NumPy's strides are in bytes
         steps = rows.stride()
     elif hasattr(rows, "strides"):
         steps = rows.strides
-    else:  # the kernels say what is wrong with others
+    else:  # the kernels report what is wrong with other objects
         return ()
     if indices is not None:
         raise ValueError(f"indices: are given with {len(shape)} axes of {name}; allowed: 2")
-    # Steps along axes of one value, or of nothing, mean nothing.
+    # Strides along axes of length 1, or in empty arrays, mean nothing.
     long = [axis for axis in range(len(shape) - 1) if shape[axis] > 1 and 0 not in shape]
     for outer, inner in zip(long, long[1:], strict=False):
         if steps[outer] != steps[inner] * shape[inner]:
@@ -87,18 +87,18 @@ def _leading(name: str, rows: Any, indices: Any = None) -> tuple[int, ...]:
 
 
 def _joined(rows: Any, leading: tuple[int, ...]) -> Any:
-    """[rows, vocab], the same memory."""
+    """Returns [rows, vocab] in the same memory."""
     return rows.reshape((math.prod(leading), rows.shape[-1])) if leading else rows
 
 
 def _one_each(value: Any, leading: tuple[int, ...]) -> Any:
-    """A parameter or seeds of such rows, along one axis."""
+    """Flattens a parameter or seeds with the leading axes of the rows to one axis."""
     alike = leading and tuple(getattr(value, "shape", ())) == leading
     return value.reshape(-1) if alike else value
 
 
 def _parted(result: Any, leading: tuple[int, ...]) -> Any:
-    """Results of such rows, with their axes."""
+    """Returns results with the axes of the rows."""
     if not leading:
         return result
     if isinstance(result, tuple):

@@ -1,6 +1,6 @@
 """Differences between NumPy and torch: new arrays, devices, streams, fresh seeds.
 
-torch is never imported here: whoever passes a tensor has done so.
+torch is never imported here, because a caller who passes a tensor has imported it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from . import _core
 
 
 def length(array: Any) -> int:
-    """Values along the first axis. 0 where there is none: the kernels then say what is wrong."""
+    """Returns the length of the first axis; 0 without axes: the kernels then report the fault."""
     shape: tuple[int, ...] = tuple(getattr(array, "shape", ()))
     return shape[0] if shape else 0
 
 
 def width(array: Any) -> int:
-    """Values along the last axis; 0 as for `length`."""
+    """Returns the length of the last axis; 0 as for `length`."""
     shape: tuple[int, ...] = tuple(getattr(array, "shape", ()))
     return shape[-1] if shape else 0
 
@@ -39,12 +39,12 @@ def torch_seed(generator: Any) -> int:
 
 
 def torch_words(generators: Iterable[Any], on_gpu: bool) -> list[int]:
-    """64 bits of each generator, as int64, which is all that torch draws; None: the default one.
-    Generators on a GPU are looked for where `on_gpu` says that there may be some. (To look takes a
-    fifth of the time of a draw, and a batch has one for each row.)"""
+    """Draws 64 bits of each generator, as int64, the only type that torch draws; None is the
+    default one. Generators on a GPU are looked for only if `on_gpu` says that there may be some,
+    because a batch has one per row, and the search takes a fifth of the time of a draw."""
     torch = sys.modules["torch"]
     words = []
-    with torch.inference_mode():  # a sixth of a draw's time is what this leaves out
+    with torch.inference_mode():  # saves a sixth of a draw's time
         word = torch.empty((), dtype=torch.int64)
         for generator in generators:
             if on_gpu and generator is not None and generator.device.type == "cuda":
@@ -56,18 +56,18 @@ def torch_words(generators: Iterable[Any], on_gpu: bool) -> list[int]:
 
 
 def cuda_generator_place(generator: Any) -> tuple[int, int]:
-    """Seed and offset of the next draw by a generator on a GPU, as int64, which moves on by it.
-    torch's own kernels use the same function of both for their bits, at offsets below 2^63: this
-    one is above, so that no bits are shared, and nothing is to be hashed."""
+    """Returns seed and offset of a GPU generator's next draw, as int64, and advances its offset.
+    torch's own kernels derive their bits from the same function of both, at offsets below 2^63. The
+    returned offset is above that, so that no bits are shared and no hash is needed."""
     seed, offset = generator.initial_seed(), generator.get_offset()
     generator.set_offset(offset + 4)
     return (seed - 2**64 if seed >= 2**63 else seed), offset - 2**63
 
 
 def _cuda_generator_seed(generator: Any) -> int:
-    # Numbers drawn on the GPU would have to be waited for. The generator's state lives on the host:
-    # its seed and its offset, which moves on by 4, the step of all who draw from it. A hash of both,
-    # because torch's own kernels use the same function of them for their bits.
+    # Drawing on the GPU would make the host wait. The generator's seed and offset are on the host;
+    # the offset advances by 4, like in all other draws. Both are hashed, because torch's own
+    # kernels derive their bits from the same function of both.
     seed, offset = generator.initial_seed(), generator.get_offset()
     generator.set_offset(offset + 4)
     state = b"%d %d" % (seed, offset)
@@ -75,7 +75,7 @@ def _cuda_generator_seed(generator: Any) -> int:
 
 
 class NumpyBackend:
-    """Arrays of NumPy, and of every other library whose arrays live on the CPU."""
+    """NumPy arrays, and arrays of all other libraries in CPU memory."""
 
     stream = 0
 
@@ -91,7 +91,7 @@ class NumpyBackend:
         return value
 
     def call(self, operation: Any, named: dict[str, Any]) -> Any:
-        """Calls one of the compiled module's operations, which read arguments by name."""
+        """Calls an operation of the compiled module, which reads its arguments by name."""
         named["stream"] = self.stream
         named.setdefault("workspace", None)
         return operation(named)
@@ -121,7 +121,7 @@ class NumpyBackend:
         return array.astype(dtype)
 
     def masked(self, rows: Any, words: Any) -> Any:
-        """A copy of the rows with -inf where a bit of the packed words is 0."""
+        """Returns a copy of the rows with -inf for every 0 bit of the packed words."""
         bits = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little")
         masked = np.array(rows)
         masked[bits[:, : masked.shape[1]] == 0] = -np.inf
@@ -141,12 +141,12 @@ class NumpyBackend:
 
 
 class TorchBackend:
-    """Tensors of torch on one device: new ones are made there, work goes to its current stream.
+    """torch tensors on one device: new ones are made there, and work goes to its current stream.
 
-    On a GPU tensors are lent without synchronisation (stream -1 of DLPack): the work goes to the
-    stream that is current anyway, and other streams' events have no place in a graph capture.
-    Parameters are converted there to the types that the kernels read from device memory, so that a
-    replay of a graph reads what they hold by then.
+    On a GPU tensors are lent without synchronisation (stream -1 of DLPack), because the work goes
+    to the current stream anyway, and events of other streams are not allowed in a graph capture.
+    Parameters are converted on the GPU to the types that the kernels read from device memory, so
+    that a graph's replay reads their contents at that time.
     """
 
     stream: int
@@ -170,14 +170,14 @@ class TorchBackend:
 
     @property
     def index(self) -> int:
-        """The number of the GPU."""
+        """Returns the number of the GPU."""
         return int(self._device.index)
 
     def is_captured(self) -> bool:
         """Says whether the current stream is captured into a CUDA graph."""
         if not self._cuda:
             return False
-        with self._torch.cuda.device(self._device):  # whose current stream is asked for
+        with self._torch.cuda.device(self._device):  # the device whose current stream is meant
             return bool(self._torch.cuda.is_current_stream_capturing())
 
     def lend(self, tensor: Any) -> Any:
@@ -187,13 +187,13 @@ class TorchBackend:
             if isinstance(tensor, dict):
                 return {name: self.lend(part) for name, part in tensor.items()}
             return tensor
-        if tensor.requires_grad:  # DLPack takes no graph of gradients along
+        if tensor.requires_grad:  # DLPack cannot carry a gradient graph
             tensor = tensor.detach()
         if not tensor.is_cuda:
             return tensor
         try:
             return tensor.__dlpack__(stream=-1)
-        except BufferError:  # torch lends those of the current device alone
+        except BufferError:  # torch lends tensors of the current device only
             with self._torch.cuda.device(tensor.device):
                 return tensor.__dlpack__(stream=-1)
 
@@ -204,7 +204,7 @@ class TorchBackend:
         return self.lend(tensor.to(getattr(self._torch, dtype)).contiguous())
 
     def parameter(self, value: Any, dtype: str, rows: int | None = None) -> Any:
-        """`rows`: how many values an array has, where that is not the length of the rows."""
+        """`rows`: the number of values of an array, if it differs from the number of rows."""
         if not self._on_gpu(value) or not self._becomes(value, dtype):
             return self.lend(value)
         if value.numel() == 1:  # one value for all rows
@@ -212,12 +212,12 @@ class TorchBackend:
         return self._converted(self.in_int32(value) if dtype == "int32" else value, dtype)
 
     def seed(self, name: str, value: Any, outputs: int) -> Any:
-        """Seeds or offsets of a call, as `name` says."""
+        """Returns the seeds or offsets of a call; `name` says which they are."""
         if not self._on_gpu(value) or not self._becomes(value, "int64"):
             return self.lend(value)
         if value.numel() == 1 and outputs != 1:
-            # One seed for the call is an argument of the kernels: this waits for the GPU. (Of one
-            # output both kinds mean the same bits.)
+            # The kernels take one seed per call as an argument: reading it waits for the GPU. With
+            # one output a seed per call and a seed per output give the same bits.
             if self.is_captured():
                 raise RuntimeError(
                     f"{name} is a tensor of one value on {self.device}, which would be waited for "
@@ -233,13 +233,13 @@ class TorchBackend:
         return self._converted(self.in_int32(value, least=-1), "int32")
 
     def in_int32(self, value: Any, least: int = -(2**31)) -> Any:
-        """Integers beyond int32 as its nearest values, of a tensor that holds no uint64."""
-        if str(value.dtype) == "torch.uint32":  # torch knows no clamp of it
+        """Clamps integers to int32; the tensor must not hold uint64."""
+        if str(value.dtype) == "torch.uint32":  # torch has no clamp for it
             value = value.to(self._torch.int64)
         return value.clamp(least, 2**31 - 1) if value.dtype == self._torch.int64 else value
 
     def _becomes(self, value: Any, dtype: str) -> bool:
-        # What does not is lent as it is, and refused by name.
+        # A tensor that cannot become `dtype` is lent unchanged and refused by name.
         if value.dtype == self._torch.bool or value.is_complex():
             return False
         if dtype == "int32" and str(value.dtype) == "torch.uint64":
@@ -247,7 +247,7 @@ class TorchBackend:
         return dtype == "float32" or not value.is_floating_point()
 
     def call(self, operation: Any, named: dict[str, Any]) -> Any:
-        """As that of NumPy's, with all tensors lent."""
+        """Does as NumpyBackend.call, with all tensors lent."""
         lent = self.lend({"workspace": None, **named, "stream": self.stream})
         return self.on_device(operation, lent)
 
@@ -262,12 +262,12 @@ class TorchBackend:
         return self.allocate(_core.cuda_workspace_bytes(rows)) if self._cuda else None
 
     def allocate(self, size: int) -> Any:
-        """Bytes on the device, lent: a workspace. The caching allocator hands them on only to later
-        work of the same stream."""
+        """Returns bytes on the device, lent, as a workspace. The caching allocator reuses them only
+        for later work of the same stream."""
         return self.lend(self.empty((max(size, 1),), "uint8"))
 
     def upload(self, name: str, array: Any) -> Any:
-        """A small array of NumPy on the device, by a copy that nothing waits for."""
+        """Copies a small NumPy array to the device; nothing waits for the copy."""
         if self.is_captured():
             raise RuntimeError(
                 f"{name}: is needed as a tensor on {self.device} while a CUDA graph is captured; a "
@@ -316,7 +316,7 @@ Backend = NumpyBackend | TorchBackend
 
 
 def backend_of(rows: Any, name: str) -> Backend:
-    """The backend of an array of rows. TypeError where it is no array at all."""
+    """Returns the backend of an array of rows. TypeError if it is no array."""
     if isinstance(rows, np.ndarray):
         return _NUMPY
     if _is_torch(rows, "Tensor"):

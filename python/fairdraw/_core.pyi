@@ -66,15 +66,15 @@ class _Lent:
     top_p: Final[Any]
     min_p: Final[Any]
     active: Final[Any]  #: [rows] or [requests] uint8, 0 for padding, or None.
-    #: [outputs] or [requests] uint64 (torch: the same bits as int64), [1] where seed_is_scalar.
+    #: [outputs] or [requests] uint64 (torch: the same bits as int64), or [1] if seed_is_scalar.
     seed: Final[Any]
-    offset: Final[Any]  #: As seed; position i of a draft has offset + i.
+    offset: Final[Any]  #: Like seed; position i of a draft has offset + i.
     out_statuses: Final[Any]
 
 class Batch(_Lent):
     """What a callable under test is given."""
 
-    #: "logits", or "probs": then `logits` holds probabilities and temperature means nothing.
+    #: "logits", or "probs" if `logits` holds probabilities; then temperature means nothing.
     input: Final[str]
     rows: Final[int]
     outputs: Final[int]
@@ -95,10 +95,10 @@ class Batch(_Lent):
     #: "position", or "at_least": how many values are at least the token's own.
     rank_rule: Final[str]
     top_n: Final[int]
-    #: [outputs, num_samples] float32: of the tokens, in `report_mode`; None: not asked for.
+    #: [outputs, num_samples] float32, the tokens' values in `report_mode`; None: not asked for.
     out_report_values: Final[Any]
     out_report_ranks: Final[Any]
-    out_report_top_ids: Final[Any]  #: [outputs, top_n] int32, -1 where there are less.
+    out_report_top_ids: Final[Any]  #: [outputs, top_n] int32, -1 after the last.
     out_report_top_values: Final[Any]
     out_report_all: Final[Any]  #: [rows, vocab] float32.
 
@@ -110,30 +110,30 @@ class DraftBatch(_Lent):
     to be read.
     """
 
-    #: "logits", or "probs": then target holds probabilities, and there are no parameters.
+    #: "logits", or "probs" if target holds probabilities; then there are no parameters.
     input: Final[str]
     requests: Final[int]
     max_draft: Final[int]
     target: Final[Any]  #: [requests, max_draft + 1, vocab] of `dtype`; logits are unfiltered.
     draft_tokens: Final[Any]  #: [requests, max_draft] int32.
     draft_lengths: Final[Any]  #: [requests] int32: how many drafts there are.
-    #: [requests, max_draft, vocab], what the drafts were drawn from; None: not known, or logits.
+    #: [requests, max_draft, vocab], the draft's distribution; None: unknown, or given as logits.
     draft_probs: Final[Any]
-    draft_logits: Final[Any]  #: The same in logits, which the draft's own parameters filter.
-    #: [requests] of draft_logits, and None without them, as are the next three.
+    draft_logits: Final[Any]  #: The same as logits, for the draft's own filters.
+    #: [requests], parameters of draft_logits, None without them; so are the next three.
     draft_temperature: Final[Any]
     draft_top_k: Final[Any]
     draft_top_p: Final[Any]
     draft_min_p: Final[Any]
     allowed: Final[Any]  #: [requests, max_draft + 1, ceil(vocab / 32)] packed words, or None.
-    #: [requests, max_draft] random words to test with, or None; so are the next two.
+    #: [requests, max_draft] given random words for tests, or None; so are the next two.
     accept_words: Final[Any]
     recover_words: Final[Any]
     bonus_words: Final[Any]  #: [requests].
     out_tokens: Final[Any]  #: [requests, max_draft + 1] int32, -1 after the last.
-    #: [requests] int32: drafted tokens that are emitted; None: not asked for, as are others.
+    #: [requests] int32: emitted drafted tokens; None: not asked for; so are other outputs.
     out_accepted: Final[Any]
-    #: Of probabilities: positions that pass their own test, those after a rejection too.
+    #: Target "probs" only: positions that pass their own test, including those after a rejection.
     out_passed: Final[Any]
 
 class BatchRequest:

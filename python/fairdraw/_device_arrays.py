@@ -1,10 +1,10 @@
-"""Small arguments (ids, lengths, flags, lists) where the rows are on a GPU: tensors there.
+"""Converts small arguments (ids, lengths, flags, lists) to tensors if the rows are on a GPU.
 
-The functions and errors of _host_arrays.py. Tensors on the device of the rows are converted there,
-and nothing waits. Numbers and Python's sequences are brought there; while a CUDA graph is captured
-sequences are refused. Arrays in host memory are refused by name, as `sample` refuses them. Sequences
-hold numbers and arrays in host memory, but a list of lists of ids may have tensors on the device,
-which are joined there.
+Has the functions and errors of _host_arrays.py. Tensors on the device of the rows are converted
+there, and nothing waits. Numbers and Python sequences are copied there; during a CUDA graph capture
+sequences are refused. Arrays in host memory are refused by name, as in `sample`. Sequences hold
+numbers and arrays in host memory. Only a list of lists of ids may hold tensors on the device, which
+are joined there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ._host_arrays import TokenLists, expect_axes, expect_kind, expect_one_each,
 
 
 class SmallArrays(Protocol):
-    """Functions that _host_arrays.py and DeviceArrays have alike."""
+    """The functions that _host_arrays.py and DeviceArrays share."""
 
     def array(
         self, name: str, value: Any, dtype: str, axes: Sequence[int] | None = None
@@ -47,21 +47,22 @@ class SmallArrays(Protocol):
 
 
 def small_arrays(backend: Backend) -> SmallArrays:
-    """The functions for small arguments of rows that are where the backend's are."""
+    """Returns the functions for small arguments on the backend's device."""
     if isinstance(backend, TorchBackend) and backend.on_gpu:
         return DeviceArrays(backend)
     return _host_arrays
 
 
 def _is_array(value: Any) -> bool:
-    """Says whether something is memory that lies somewhere; a NumPy array of one number is that number."""
+    """Says whether something is an array in memory; a NumPy array without axes counts as a
+    number."""
     return hasattr(value, "__dlpack__") and not (
         isinstance(value, np.ndarray | np.generic) and value.ndim == 0
     )
 
 
 def _kind_of(tensor: Any) -> str:
-    """numpy.dtype.kind of a tensor."""
+    """Returns numpy.dtype.kind for a tensor."""
     if tensor.is_floating_point():
         return "f"
     if tensor.is_complex():
@@ -70,7 +71,7 @@ def _kind_of(tensor: Any) -> str:
 
 
 def _holds_gpu_tensors(value: Any) -> bool:
-    """Says whether a sequence has tensors with an axis on a GPU: lists of ids."""
+    """Says whether a sequence holds GPU tensors with axes, which are lists of ids."""
     return any(getattr(part, "is_cuda", False) and part.dim() > 0 for part in value)
 
 
@@ -88,7 +89,7 @@ class DeviceArrays:
         held = str(value.dtype).removeprefix("torch.")
         if value.numel():
             expect_kind(name, held, _kind_of(value), dtype)
-        if held == "uint64":  # int64 would hold other numbers
+        if held == "uint64":  # int64 would wrap large values
             raise TypeError(f"{name} holds uint64; on a GPU int64, int32 or uint32 is needed")
         expect_axes(name, value.dim(), axes)
         if dtype == "uint8":  # flags
@@ -132,7 +133,7 @@ class DeviceArrays:
                 return self._joined(name, value, count)
             return self.uploaded(name, _host_arrays.token_lists(name, value, count))  # type: ignore[no-any-return]
         rows = self.array(name, value, "int32", axes=(1, 2))
-        if rows.dim() == 1:  # one list that all share
+        if rows.dim() == 1:  # one list for all
             return rows, self._full(count, 0, "int64"), self._full(count, len(rows), "int32")
         if rows.shape[0] != count:
             raise ValueError(f"{name} has {rows.shape[0]} rows; {count} are needed")
@@ -140,12 +141,12 @@ class DeviceArrays:
         begins = self._torch.arange(count, dtype=self._torch.int64, device=rows.device) * columns
         if lengths is None:
             return rows, begins, self._full(count, columns, "int32")
-        # A list that begins nowhere fails its request: nothing waits here to look.
+        # A begin of -1 fails its request: looking at the lengths here would wait for the GPU.
         fits = (lengths >= 0) & (lengths <= columns)
         return rows, begins.where(fits, -1), lengths
 
     def _joined(self, name: str, value: Sequence[Any], count: int) -> TokenLists:
-        """Lists of ids of which some are on the device, one after the other there."""
+        """Joins lists of ids, some of which are on the device, into one array there."""
         if len(value) != count:
             raise ValueError(f"{name} has {len(value)} lists; {count} are needed")
         lists = [self.array(f"{name}[{i}]", ids, "int32", axes=(1,)) for i, ids in enumerate(value)]
@@ -160,7 +161,7 @@ class DeviceArrays:
         return self.uploaded(name, found)  # type: ignore[no-any-return]
 
     def uploaded(self, name: str, value: Any) -> Any:
-        """NumPy's arrays, and tuples of them, by name too, on the device."""
+        """Copies NumPy arrays, also in tuples and mappings, to the device."""
         if value is None:
             return None
         if isinstance(value, tuple):
@@ -170,7 +171,8 @@ class DeviceArrays:
         return self._backend.upload(name, value)
 
     def on_host(self, name: str, value: Any, instead: str) -> Any:
-        """As NumPy has it: this waits for the GPU. `instead`: what needs no waiting."""
+        """Returns it as a NumPy array, which waits for the GPU. `instead`: an alternative without
+        waiting."""
         if self._backend.is_captured():
             raise RuntimeError(
                 f"{name} would be waited for while a CUDA graph is captured; {instead}"

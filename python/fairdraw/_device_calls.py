@@ -1,6 +1,7 @@
-"""Calls of what is judged with tensors on a GPU: copies of the judge's arrays, and results from there.
+"""Calls of a judged callable with tensors on a GPU: copies the judge's arrays there and results
+back.
 
-torch is never imported here: `verify` has done so where a device is asked for.
+torch is never imported here, because `verify` has imported it if a device was asked for.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ def _is_tensor(value: Any) -> bool:
 class DeviceBatch:
     """A `fairdraw.Batch` whose tensors are copies on a device, made when they are first read.
 
-    The out_* tensors begin with what the judge's arrays hold, and come back with `give_back`.
+    The out_* tensors start as copies of the judge's arrays; `give_back` copies them back.
     """
 
     def __init__(self, batch: Any, device: Any) -> None:
@@ -26,7 +27,7 @@ class DeviceBatch:
         self._device = device
         self._read: dict[str, Any] = {}
 
-    def __getattr__(self, name: str) -> Any:  # of what has no other attribute here
+    def __getattr__(self, name: str) -> Any:  # for names without another attribute here
         if name.startswith("_"):
             raise AttributeError(name)
         if self._batch is None:
@@ -37,7 +38,8 @@ class DeviceBatch:
         return self._read[name]
 
     def give_back(self) -> Any:
-        """The judge's batch, into which the out_* tensors were copied that were read here."""
+        """Returns the judge's batch, after copying into it the out_* tensors that were read
+        here."""
         for name, value in self._read.items():
             if name.startswith("out_") and _is_tensor(value):
                 getattr(self._batch, name).copy_(value)
@@ -48,7 +50,7 @@ class DeviceBatch:
 
 
 class _OnDevice:
-    """The current device of calls, and the way back of what they return."""
+    """Makes its device current during calls, and brings results back."""
 
     def __init__(self, device: Any) -> None:
         self.device = device
@@ -60,7 +62,7 @@ class _OnDevice:
         return current
 
     def brought_back(self, result: Any) -> Any:
-        """Tensors on this device in host memory; all else is the judge's to look at."""
+        """Brings tensors on this device to host memory; the judge checks everything else."""
         if isinstance(result, tuple | list):
             parts = [self.brought_back(part) for part in result]
             return parts if isinstance(result, list) else tuple(parts)
@@ -117,13 +119,13 @@ class _DeviceRunningBatch(_OnDevice):
 
 
 def device_running_batch(make: Callable[[], Any], device: Any) -> Callable[[], Any]:
-    """Returns what makes running batches, for a device."""
+    """Returns a function that makes running batches for a device."""
 
     def made() -> Any:
         found = make()
         if not callable(getattr(found, "step", None)):
-            return found  # the judge says what it has not
-        # Messages about the object name its type.
+            return found  # the judge reports what is missing
+        # Keeps the type's name, because messages about the object name it.
         named = type(type(found).__name__, (_DeviceRunningBatch,), {})
         return named(found, device)
 

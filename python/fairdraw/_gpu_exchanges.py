@@ -1,8 +1,8 @@
-"""Exchanges of sharded calls on GPUs (fairdraw/cuda_sharded.h): which of them a call makes, and how
+"""Exchanges of sharded calls on GPUs (fairdraw/cuda_sharded.h): which ones a call makes, and how
 their blocks travel.
 
-A call decides its rows in a summary, tokens and sums; ranks follow, where they are wanted. Rows that are left
-are gathered, and their number is read for that, which waits for the GPU.
+A call decides its rows by exchanging a summary, tokens and sums, and ranks if wanted. Undecided
+rows are gathered. To learn their number, the call waits for the GPU.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from ._core import ShardedCudaCall, ShardedExchange
 
 
 class Exchanges:
-    """Those of one call. Bytes of a call are from the beginning of its workspace on."""
+    """The exchanges of one call. Positions in bytes count from the beginning of its workspace."""
 
     def __init__(self, call: ShardedCudaCall, workspace: Any) -> None:
         self._call = call
         self._workspace = workspace
         self._stream = torch.cuda.current_stream() if workspace.is_cuda else None
         self._go_on: Callable[[int], None] = call.go_on
-        #: An int32 on the GPU: rows that are not decided; -1: ranks disagree.
+        #: An int32 on the GPU: the number of undecided rows; -1: ranks disagree.
         self.undecided = workspace[call.undecided_at :][:4].view(torch.int32)
         self.count = 0
         self.bytes = 0
 
     def through_group(self, group: Any, ranks: int) -> None:
-        """Blocks lie in the workspace, and a process group moves them there."""
+        """Exchanges blocks in the workspace, which a process group moves."""
         call, what = self._call, ShardedExchange
 
         def exchange(kind: ShardedExchange) -> None:
@@ -40,7 +40,7 @@ class Exchanges:
                 call.received_at(kind),
             )
             if size == 0:
-                return  # there is no such exchange
+                return  # the call has no such exchange
             call.send(kind)
             torch.distributed.all_gather_into_tensor(
                 self._workspace[received : received + ranks * size],
@@ -63,8 +63,8 @@ class Exchanges:
         exchange(what.ranks)
 
     def through_peers(self, addresses: list[int], size: int, most_rows: int) -> None:
-        """Through memory of all ranks. Tokens and sums that a row asks for are exchanged as it is
-        merged, in no exchange of their own."""
+        """Exchanges blocks through memory of all ranks. Tokens and sums are exchanged while a row
+        is merged, not in exchanges of their own."""
         call = self._call
 
         def go_on(undecided: int) -> None:
@@ -78,14 +78,14 @@ class Exchanges:
         self.count = 1
 
     def gather(self) -> int:
-        """Gathers the rows that are not decided; how many those were, -1: ranks disagree."""
+        """Gathers the undecided rows and returns how many there were; -1: ranks disagree."""
         undecided = int(self.undecided)
         if undecided <= 0:
             return undecided
         if self._stream is None:
             self._go_on(undecided)
             return undecided
-        # A graph was captured on another stream than the one that waits.
+        # A graph is captured on another stream than the one that waits here.
         with torch.cuda.stream(self._stream):
             self._go_on(undecided)
         torch.cuda.current_stream().wait_stream(self._stream)

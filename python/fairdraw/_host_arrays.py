@@ -1,8 +1,8 @@
 """Small arguments (ids, lengths, seeds, flags) as the compiled module takes them: NumPy's arrays.
 
-Whatever holds numbers will do: sequences, NumPy arrays, torch tensors in host memory. Integers
-beyond int32 become its nearest values, which are an error of the request that they belong to. Every
-function takes the argument's name first, and an error names it.
+Accepts whatever holds numbers: sequences, NumPy arrays, torch tensors in host memory. Integers
+outside int32 become the nearest int32, which is an error of their request. Every function takes the
+argument's name first, for errors.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 
 from ._arrays import Backend, NumpyBackend, backend_of
 
-#: Lists of ids, as TokenLists of fairdraw/token_lists.h: ids, begins, lengths.
+#: Lists of ids like TokenLists of fairdraw/token_lists.h: ids, begins, lengths.
 TokenLists = tuple[Any, Any, Any]
 
 _INT32 = np.iinfo(np.int32)
-#: Most bytes that an array may span, as kMaxArrayBytes of fairdraw/limits.h.
+#: Maximum bytes that an array may span, as kMaxArrayBytes of fairdraw/limits.h.
 _MOST_BYTES = 2**48
-#: Kinds of dtypes (numpy.dtype.kind) that become a dtype, and what errors call them.
+#: Kinds (numpy.dtype.kind) that convert to a dtype, and their name in errors.
 _KINDS = {
     **dict.fromkeys(("int32", "int64", "uint64"), ("iu", "integers")),
     **dict.fromkeys(("float32", "float64"), ("iuf", "numbers")),
@@ -29,7 +29,7 @@ _KINDS = {
 
 
 def like(value: Any, name: str) -> Backend:
-    """The backend of results: the library of `value`, NumPy where it is no array."""
+    """Returns the backend for results: the library of `value`, or NumPy if it is no array."""
     return backend_of(value, name) if hasattr(value, "__dlpack__") else NumpyBackend()
 
 
@@ -42,9 +42,9 @@ def _as_numpy(name: str, value: Any) -> Any:
         return value.numpy()
     try:
         return np.asarray(value)
-    except ValueError as error:  # sequences of unlike lengths
+    except ValueError as error:  # sequences of different lengths
         raise TypeError(f"{name}: an array is needed, not rows of unlike lengths") from error
-    except TypeError as error:  # tensors on a GPU in a sequence
+    except TypeError as error:  # GPU tensors in a sequence
         for place, part in enumerate(value if isinstance(value, Sequence) else ()):
             if getattr(part, "is_cuda", False):
                 message = f"{name}[{place}] is on {part.device}; allowed: host memory"
@@ -53,7 +53,7 @@ def _as_numpy(name: str, value: Any) -> Any:
 
 
 def _expect_extent(name: str, found: Any) -> None:
-    """ValueError where elements lie further apart than memory reaches: NumPy itself would crash."""
+    """Raises ValueError for strides beyond the address space, on which NumPy itself would crash."""
     if found.flags.c_contiguous:
         return
     span = sum(
@@ -69,7 +69,7 @@ def _expect_extent(name: str, found: Any) -> None:
 
 
 def expect_kind(name: str, held: str, kind: str, dtype: str) -> None:
-    """TypeError where values of a kind (numpy.dtype.kind) do not become `dtype`."""
+    """Raises TypeError for a kind (numpy.dtype.kind) that does not convert to `dtype`."""
     kinds, needed = _KINDS[dtype]
     if kind not in kinds:
         raise TypeError(f"{name} holds {held}; {needed} are needed")
@@ -87,7 +87,7 @@ def expect_shape(name: str, found: Any, shape: tuple[int, ...]) -> None:
 
 
 def array(name: str, value: Any, dtype: str, axes: Sequence[int] | None = None) -> Any:
-    """`value` as a contiguous array of `dtype`; TypeError where it holds something else."""
+    """Returns `value` as a contiguous array of `dtype`. TypeError if it holds something else."""
     found = _as_numpy(name, value)
     _expect_extent(name, found)
     if found.size:
@@ -102,7 +102,7 @@ def array(name: str, value: Any, dtype: str, axes: Sequence[int] | None = None) 
 
 
 def shaped(name: str, value: Any, dtype: str, shape: tuple[int, ...]) -> Any:
-    """As `array`, of exactly this shape."""
+    """Does as `array`, and requires exactly this shape."""
     found = array(name, value, dtype)
     expect_shape(name, found, shape)
     return found
@@ -123,8 +123,8 @@ def each(
     allowed: tuple[float, float] | None = None,
     meaning: str = "one a request",
 ) -> Any:
-    """[count] of `dtype`, from one value for all or one each. `allowed`: the range of one value for
-    all; entries of an array fail their own request."""
+    """Returns [count] of `dtype`, from one value for all or one per request. `allowed` is the range
+    of one value for all; entries of an array fail their own request."""
     found = array(name, value, dtype)
     if found.ndim == 0:
         if allowed is not None and not allowed[0] <= found <= allowed[1]:
@@ -136,7 +136,7 @@ def each(
 
 
 def ids_of(name: str, values: Iterable[Any]) -> list[int]:
-    """A list of ids out of whatever holds integers. ValueError beyond int32."""
+    """Returns a list of ids from any iterable of integers. ValueError outside int32."""
     ids = [int(value) for value in values]
     for place, value in enumerate(ids):
         if not _INT32.min <= value <= _INT32.max:
@@ -145,13 +145,13 @@ def ids_of(name: str, values: Iterable[Any]) -> list[int]:
 
 
 def _is_flat(value: Any) -> bool:
-    """Says whether a sequence holds numbers, or nothing, and not sequences."""
+    """Says whether a sequence is empty or holds numbers rather than sequences."""
     return len(value) == 0 or np.ndim(value[0]) == 0
 
 
 def token_lists(name: str, value: Any, count: int, lengths: Any = None) -> TokenLists | None:
-    """`count` lists: a sequence of lists, or one list that all share. An array [count, m] holds
-    rows, of which the first `lengths` ids count where these are given."""
+    """Returns `count` lists, from a sequence of lists or from one list for all. An array [count, m]
+    holds one list per row; with `lengths` only that many ids of each row count."""
     if value is None:
         return None
     if len(getattr(value, "shape", ())) == 2:
@@ -177,7 +177,7 @@ def token_lists(name: str, value: Any, count: int, lengths: Any = None) -> Token
 
 
 def joined(lists: Sequence[Any]) -> TokenLists:
-    """Lists of ids, one after the other."""
+    """Joins lists of ids."""
     sizes = np.array([len(ids) for ids in lists], np.int32)
     ends = np.cumsum(sizes, dtype=np.int64)
     ids = np.concatenate([np.empty(0, np.int32), *lists]).astype(np.int32, copy=False)
@@ -187,7 +187,8 @@ def joined(lists: Sequence[Any]) -> TokenLists:
 def sequence_lists(
     name: str, value: Any, count: int
 ) -> tuple[TokenLists | None, TokenLists | None]:
-    """Sequences of ids, several a request: (their ids, the length of each)."""
+    """Joins several sequences of ids per request: returns (ids per request, length of each
+    sequence)."""
     if value is None:
         return None, None
     if len(value) != count:
@@ -204,10 +205,10 @@ def sequence_lists(
 
 
 def uploaded(name: str, value: Any) -> Any:
-    """Arrays that were put together on the host, where the rows are: here."""
+    """Returns the arrays, which are in host memory like the rows."""
     return value
 
 
 def on_host(name: str, value: Any, instead: str) -> Any:
-    """An array of this file, as NumPy has it."""
+    """Returns an array of this file as a NumPy array."""
     return value

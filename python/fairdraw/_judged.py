@@ -1,5 +1,5 @@
-"""Arguments that `verify` and `fuzz` share, their checks, and the calls as text: what a report
-says to repeat a case, which runs where it is pasted into Python."""
+"""Arguments that `verify` and `fuzz` share, their checks, and the calls as text: the text that a
+report gives to repeat a case runs when it is pasted into Python."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ._arguments import unknown_name
 from ._device_calls import DeviceFunction, device_running_batch
 
 Arrays = Literal["numpy", "torch"]
-#: What a sampler can do beyond float32 logits with temperature, top_k, top_p and min_p: the fields of
-#: SamplerDescription in harness/contract/sampler.h, which says what each claims. "processing" is one
-#: of running batches alone.
+#: Abilities of a sampler beyond float32 logits with temperature, top_k, top_p and min_p: fields of
+#: SamplerDescription in harness/contract/sampler.h, which defines what each claims. Only running
+#: batches have "processing".
 Ability = Literal[
     "active_rows",
     "allowed_mask",
@@ -43,14 +43,14 @@ Ability = Literal[
     "scripted_words",
 ]
 Filter = Literal["min_p", "top_k", "top_p"]
-#: What a sampler promises unless it declines it: answers to bad rows (NaN, parameters outside of
-#: their range, nothing allowed, indices of no row), which a caller may refuse before the sampler sees
-#: them; and that its caller's FTZ and DAZ reach no result.
+#: Promises that a sampler makes unless it declines them. "bad_rows": it answers bad rows (NaN,
+#: parameters out of range, nothing allowed, indices of no row), which otherwise the caller may
+#: refuse before the sampler sees them. "flush_modes": the caller's FTZ and DAZ change no result.
 Declinable = Literal["bad_rows", "flush_modes"]
 Promise = Literal["offsets", "outputs", "replays", "samples", "seeds"]
 
-#: What a sampler that draws fresh random numbers keeps without doing anything for it. "replays" (the
-#: same seeds and offsets give the same tokens) is a promise that one must mean.
+#: Promises that a sampler keeps without effort if it draws fresh random numbers. "replays" (the
+#: same seeds and offsets give the same tokens) needs an effort.
 INDEPENDENCE: tuple[Promise, ...] = ("seeds", "offsets", "outputs", "samples")
 
 
@@ -77,7 +77,7 @@ def expect_names(name: str, values: Any, allowed: Sequence[str]) -> list[str]:
 
 
 def expect_integer(name: str, value: Any, least: int, most: int, range_as_text: str) -> int:
-    """An integer of any library."""
+    """Returns an integer from an integer type of any library."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -88,7 +88,7 @@ def expect_integer(name: str, value: Any, least: int, most: int, range_as_text: 
 
 
 def gpu_of(device: Any) -> Any:
-    """The torch.device of a GPU that is here, or None for the CPU."""
+    """Returns the torch.device of a GPU of this machine, or None for the CPU."""
     if str(device) == "cpu":
         return None
     names: list[str] = []
@@ -108,7 +108,7 @@ def gpu_of(device: Any) -> Any:
 
 
 def expect_arrays(arrays: Any, gpu: Any, device: Any) -> Any:
-    """Returns the kind of arrays: torch's on a GPU, which `device` names in an error."""
+    """Returns the kind of arrays, which is torch's on a GPU; errors name `device`."""
     if arrays is None:
         arrays = "numpy" if gpu is None else "torch"
     expect_name("arrays", arrays, ["numpy", "torch"])
@@ -118,7 +118,7 @@ def expect_arrays(arrays: Any, gpu: Any, device: Any) -> Any:
 
 
 def expect_seed(seed: Any, seed_from: Any) -> str | None:
-    """A run's seed as `_core` takes it; None where it comes from elsewhere."""
+    """Returns a run's seed as `_core` takes it; None if it comes from elsewhere."""
     if seed is None:
         return None
     if seed_from is not None:
@@ -127,7 +127,7 @@ def expect_seed(seed: Any, seed_from: Any) -> str | None:
 
 
 def expect_semantics(semantics: Any) -> None:
-    """A profile, and where it differs: "hf,top_k_ties=any_k"."""
+    """Checks a profile with its changes, such as "hf,top_k_ties=any_k"."""
     profile = semantics.partition(",")[0] if isinstance(semantics, str) else semantics
     expect_name("semantics", profile, _core.profile_names())
     _core.expect_semantics(semantics)
@@ -136,7 +136,7 @@ def expect_semantics(semantics: Any) -> None:
 def expect_means(
     semantics: Any, arrays: Any, device: Any, version: Any, name: Any, seed: Any, seed_from: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """The GPU, and arguments of all that is judged as `_core` takes them."""
+    """Returns the GPU, and the arguments that all judged callables share, as `_core` takes them."""
     expect_semantics(semantics)
     gpu = gpu_of(device)
     arrays = expect_arrays(arrays, gpu, device)
@@ -145,7 +145,7 @@ def expect_means(
         if text is not None:
             expect_text(field, text, "a string, or None")
     for field, text in (("name", name), ("version", version)):
-        if text is not None and len(text) > LONGEST_NAME:  # each case of a report has it
+        if text is not None and len(text) > LONGEST_NAME:  # every case of a report repeats it
             raise ValueError(f"{field} has {len(text)} letters; allowed: up to {LONGEST_NAME}")
     run_seed = expect_seed(seed, seed_from)
     return gpu, {
@@ -172,7 +172,8 @@ def expect_judged(
     seed_from: Any,
     running_batch: Any = None,
 ) -> dict[str, Any]:
-    """The arguments as `_core` takes them, those of a GPU behind what brings arrays there and back."""
+    """Returns the arguments as `_core` takes them. On a GPU callables are wrapped to move arrays
+    there and back."""
     builtin = isinstance(sampler, str)
     if (
         not builtin
@@ -218,13 +219,13 @@ def expect_judged(
 
 
 def literal(value: Any) -> str:
-    """A value of an argument as Python writes it, texts in double quotes where that is the same."""
+    """Returns a value as Python source; texts have double quotes unless that changes them."""
     if isinstance(value, str):
         plain = value.isascii() and value.isprintable() and not set(value) & {'"', "\\"}
         return f'"{value}"' if plain else repr(value)
     if isinstance(value, os.PathLike):
         return literal(os.fspath(value))
-    if isinstance(value, tuple) and len(value) == 2:  # a file of logits, and its dtype
+    if isinstance(value, tuple) and len(value) == 2:  # a file of logits with its dtype
         return f"({literal(value[0])}, {literal(value[1])})"
     if isinstance(value, bool | int | float):
         return repr(value)
@@ -240,14 +241,15 @@ def _is_reached(module: Any, name: str, thing: Any) -> bool:
 
 
 def _global_name(thing: Any) -> str | None:
-    """The name that a session gave it: what is pasted there finds it."""
+    """Returns the name that the session gave it, which works where the call is pasted."""
     here = vars(sys.modules["__main__"])
     return next((n for n, v in list(here.items()) if v is thing and not n.startswith("_")), None)
 
 
 def expression(thing: Any, name: str | None, modules: list[str]) -> str:
-    """Writes what gives `thing` where it is evaluated: a name of the session, or of a module, which joins
-    `modules`. What has neither (a lambda, something local) goes by a name that the reader knows."""
+    """Returns an expression for `thing`: a name of the session, or of a module, which is added to
+    `modules`. Anything else (a lambda, a local name) gets a placeholder that the reader
+    understands."""
     if isinstance(thing, str):
         return literal(thing)
     found = _global_name(thing)
@@ -266,16 +268,15 @@ def expression(thing: Any, name: str | None, modules: list[str]) -> str:
 def replay_call(
     verb: str, judged: str, modules: list[str], common: Mapping[str, Any], more: Mapping[str, Any]
 ) -> tuple[str, str]:
-    """The call in front of the case and the seed, and behind them. `more`: what was given and differs
-    from what the verb has by itself."""
+    """Returns the call's text before the case and the seed, and after them. `more`: arguments that
+    differ from the verb's defaults."""
     names = ", ".join(["fairdraw", *dict.fromkeys(modules)])
     arguments = [judged, *(f"{key}={literal(value)}" for key, value in common.items())]
     tail = "".join(f", {key}={literal(value)}" for key, value in more.items())
     return f"import {names}; fairdraw.{verb}({', '.join(arguments)}", tail + ")"
 
 
-#: Values that arguments of the verbs have where nothing is said;
-#: None for all others.
+#: Defaults of the verbs' arguments; all others default to None.
 _USUAL = {
     "abilities": [],
     "device": "cpu",
@@ -290,5 +291,5 @@ _USUAL = {
 
 
 def given(**arguments: Any) -> dict[str, Any]:
-    """Picks the arguments that say something else than _USUAL."""
+    """Picks the arguments that differ from _USUAL."""
     return {key: value for key, value in arguments.items() if value != _USUAL.get(key)}

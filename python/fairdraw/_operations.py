@@ -1,13 +1,14 @@
-"""The table of operations, and those whose rows lie whole on one device or split over ranks.
+"""The table of operations, whose rows lie whole on one device or are split over ranks.
 
 A row of the table is the declaration of a function: its name, its arguments with their kinds (the
-annotations, below) and defaults, its docstring, and what the results of its operators are. From a
-row follow the public signature; what the compiled module is called with and its stub (_core.pyi);
-and in torch_operators.py and torch_compile.py the operators of torch, their fakes, and what
-torch.compile calls in place of the function.
+annotations below) and defaults, its docstring, and the results of its operators. From a row derive
+the public signature, the call of the compiled module with its stub (_core.pyi), and, in
+torch_operators.py and torch_compile.py, torch's operators, their fakes and the substitutes for
+torch.compile.
 
-Operations over columns, too, are written once, as a function that is told first how to find the
-backend of its rows. The public function is that of whole rows; sharded.py makes methods of the others.
+An operation that also works over columns is written once, as a function whose first parameter finds
+the backend of its rows. The public function works on whole rows; sharded.py makes methods of the
+others.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from . import _core
 from ._arguments import _member
 from ._arrays import Backend, NumpyBackend, backend_of
 
-#: Arrays, in one of the libraries' types: rows of logits or probabilities and others that are read as
-#: they are; parameters, which are also numbers; indices of rows; 64 bits each.
+#: Annotations of arrays, in the type of any library: rows of logits or probabilities and other
+#: arrays that are read in place; parameters, which may also be numbers; indices of rows; 64-bit
+#: words.
 Array: TypeAlias = Any
 Float: TypeAlias = Any
 Int: TypeAlias = Any
 Indices: TypeAlias = Any
 Bits: TypeAlias = Any
-#: Values that are no arrays.
+#: Annotations of values that are no arrays.
 Samples: TypeAlias = int
 CheckNan: TypeAlias = bool
 
@@ -36,14 +38,14 @@ _Lend = Callable[[Backend, str, Any, "int | None"], Any]
 
 
 class Kind(NamedTuple):
-    """Meaning of an argument's annotation."""
+    """The meaning of an argument's annotation."""
 
-    schema: str  #: its type in the schema of an operator of torch
-    lend: _Lend | None = None  #: makes what the compiled module takes; None: it takes no such thing
+    schema: str  #: its type in the schema of a torch operator
+    lend: _Lend | None = None  #: converts it for the compiled module; None: not passed
 
 
 def _named(enum: Any) -> _Lend:
-    members = enum.__members__  # kept, because an enum takes three times as long to find one
+    members = enum.__members__  # stored: enums find a member slowly
     return lambda backend, name, value, rows: _member(name, value, members)
 
 
@@ -55,7 +57,7 @@ def _as_it_is(backend: Backend, name: str, value: Any, rows: int | None) -> Any:
     return value
 
 
-#: By annotation. Arguments with others are Python's alone, but for filters of a draft.
+#: Kinds by annotation. Other arguments stay in Python, except the filters of a draft.
 KINDS = {
     "Array": Kind("Tensor", _as_it_is),
     "Float": Kind("Tensor", _parameter("float32")),
@@ -75,7 +77,7 @@ KINDS = {
 }
 
 
-#: Results of `sample`, by the names that SampleDetails and the compiled module have.
+#: Results of `sample`, by their names in SampleDetails and in the compiled module.
 DETAILS = {
     "tokens": ("ids", "outputs", "samples"),
     "statuses": ("int32", "outputs"),
@@ -85,7 +87,7 @@ DETAILS = {
     "mask": ("words", "rows", "words"),
     "probs": ("float32", "rows", "vocab"),
 }
-#: Likewise of Logprobs; rows of `all` are there where they are asked for.
+#: Results of Logprobs, in the same form; `all` has rows only if they are asked for.
 REPORTS = {
     "values": ("float32", "outputs", "samples"),
     "ranks": ("int32", "outputs", "samples"),
@@ -93,9 +95,9 @@ REPORTS = {
     "top_values": ("float32", "outputs", "top_n"),
     "all": ("float32", "reported", "vocab"),
 }
-#: The dtype and the axes by name. "like" is the dtype of the rows, "ids" that of token ids.
+#: Dtype and axes by the result's name. "like": the dtype of the rows; "ids": that of token ids.
 Results: TypeAlias = Mapping[str, tuple[str, ...]]
-#: The lengths of axes by name: of none, one or more.
+#: Lengths by the axis's name; a name may stand for no axis, for one or for several.
 Sizes: TypeAlias = Mapping[str, tuple[Any, ...]]
 
 
@@ -103,12 +105,12 @@ class Operator(NamedTuple):
     """An operator of torch that calls a function of the table."""
 
     name: str
-    #: In order; the axes are names of `sizes`.
+    #: In order; their axes are names in `sizes`.
     results: Results
-    given: Mapping[str, Any] = {}  #: what the function gets besides the operator's arguments
-    #: Arguments that come before all others that have a default. None is none for them.
+    given: Mapping[str, Any] = {}  #: fixed arguments of the function
+    #: Arguments placed before all others that have a default. For them None means none.
     first: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()  #: arguments that the operator has not
+    without: tuple[str, ...] = ()  #: arguments that the operator does not have
 
 
 class Operand(NamedTuple):
@@ -117,8 +119,8 @@ class Operand(NamedTuple):
     name: str
     kind: str
     schema: str
-    default: Any  #: inspect.Parameter.empty: there is none
-    group: str = ""  #: an argument of the function whose field it is
+    default: Any  #: inspect.Parameter.empty: none
+    group: str = ""  #: the function's argument of which this is a field
     field: str = ""
 
     def __str__(self) -> str:
@@ -133,11 +135,11 @@ class Operation(NamedTuple):
 
     public: Callable[..., Any]
     operators: tuple[Operator, ...] = ()
-    #: Of the results, from the arguments by name.
+    #: Computes the sizes of the results from the arguments by name.
     sizes: Callable[..., Sizes] = lambda **_: {}
-    #: By name, arguments that are dataclasses, whose fields are arguments of operators.
+    #: By name, arguments that are dataclasses; their fields are the operators' arguments.
     groups: Mapping[str, Any] = {}
-    core: str = ""  #: the compiled module's function, where it has another name
+    core: str = ""  #: the compiled module's function, if its name differs
 
     @property
     def name(self) -> str:
@@ -148,7 +150,8 @@ class Operation(NamedTuple):
         return inspect.signature(self.public)
 
     def operands(self, operator: Operator) -> list[Operand]:
-        """Rows and seeds, what has no default, then the others, in the order of the function."""
+        """Returns rows and seeds, arguments without default, then the others in the function's
+        order."""
         found = [
             operand
             for parameter in self.signature.parameters.values()
@@ -187,8 +190,8 @@ class Operation(NamedTuple):
         return f"({', '.join(map(str, self.operands(operator)))}) -> {what}"
 
     def substitute(self, call: str) -> str:
-        """The source of a function with the same signature, which makes a call: there {} is a
-        dictionary of the arguments."""
+        """Returns the source of a function with the same signature that makes a call, in which {}
+        becomes a dictionary of the arguments."""
         plain = self.signature.replace(
             parameters=[
                 parameter.replace(annotation=inspect.Parameter.empty)
@@ -212,8 +215,8 @@ def _operand(parameter: inspect.Parameter, name: str) -> Operand:
 
 @functools.cache
 def _lends(declared: Any, numpy: bool) -> tuple[list[str], list[tuple[str, _Lend]]]:
-    """Names of arguments that NumPy's backend or torch's takes as they are, and of others, with what
-    is done to them."""
+    """Returns the names of arguments that NumPy's or torch's backend passes unchanged, and of the
+    others, with their conversions."""
     as_they_are, others = [], []
     for name, annotation in declared.__annotations__.items():
         kind = KINDS.get(annotation)
@@ -229,9 +232,9 @@ def _lends(declared: Any, numpy: bool) -> tuple[list[str], list[tuple[str, _Lend
 def lent(
     declared: Any, backend: Backend, given: Mapping[str, Any], rows: int | None = None
 ) -> dict[str, Any]:
-    """Those of the given arguments that the compiled module takes, as the annotations of a function
-    or a dataclass say; without bits, which `_seed_and_offset` makes. `rows`: how many values a
-    parameter has, where not as many as the rows."""
+    """Converts the given arguments that the compiled module takes, by the annotations of a
+    function or dataclass. Excludes seed and offset, which `_seed_and_offset` makes. `rows`: the
+    number of values of a parameter, if it differs from the number of rows."""
     as_they_are, others = _lends(declared, isinstance(backend, NumpyBackend))
     found = {name: given[name] for name in as_they_are}
     for name, lend in others:
@@ -247,7 +250,7 @@ def shape_of(axes: Iterable[str], sizes: Sizes) -> tuple[Any, ...]:
 
 
 def empty(backend: Backend, results: Results, sizes: Sizes) -> dict[str, Any]:
-    """New arrays for results."""
+    """Makes new arrays for results."""
     found = {}
     for name, (dtype, *axes) in results.items():
         shape = shape_of(axes, sizes)
@@ -264,7 +267,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Table(dict[str, Operation]):
-    """Operations by name."""
+    """The operations by name."""
 
     def declare(self, *operators: Operator, **others: Any) -> Callable[[_Function], _Function]:
         def declared(public: _Function) -> _Function:
@@ -274,21 +277,21 @@ class Table(dict[str, Operation]):
         return declared
 
     def stub(self) -> str:
-        """The part of _core.pyi that is these operations: their arguments are read by name."""
+        """Returns the part of _core.pyi for these operations, which read arguments by name."""
         names = sorted({row.core or name for name, row in self.items()})
         return "".join(f"def {name}(arguments: dict[str, Any], /) -> None: ...\n" for name in names)
 
 
 TABLE = Table()
 
-#: From an array of rows and its name.
+#: Finds the backend from an array of rows and its name.
 BackendFor = Callable[[Any, str], Backend]
 
 
 def operation(
     function: Callable[Concatenate[BackendFor, _Arguments], _Result],
 ) -> Callable[_Arguments, _Result]:
-    """The public function, over whole rows."""
+    """Makes the public function, which works on whole rows."""
 
     @functools.wraps(function)
     def of_whole_rows(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
@@ -303,5 +306,5 @@ def operation(
 def over(
     backend_for: BackendFor, public: Callable[_Arguments, _Result]
 ) -> Callable[_Arguments, _Result]:
-    """The same operation over rows of other backends."""
+    """Returns the same operation for rows of other backends."""
     return functools.partial(vars(public)["__wrapped__"], backend_for)

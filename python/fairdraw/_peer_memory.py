@@ -1,5 +1,6 @@
 """Memory of all ranks of a machine, through which their kernels exchange blocks (ShardedPeers of
-fairdraw/cuda_sharded.h): torch's symmetric memory, which maps each rank's piece into all processes.
+fairdraw/cuda_sharded.h). It is torch's symmetric memory, which maps each rank's piece into all
+processes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _NO_MULTICAST = "TORCH_SYMM_MEM_DISABLE_MULTICAST"
 
 @dataclass(frozen=True)
 class PeerLimits:
-    """The largest calls that go through memory of the ranks. What is larger is a ValueError."""
+    """The largest calls that go through memory of the ranks. A larger call is a ValueError."""
 
     rows: int  #: and outputs, of calls with indices
     num_samples: int = 1
@@ -39,7 +40,7 @@ class PeerLimits:
             raise ValueError(f"{name} is {value}; allowed: {least} to {most}")
 
     def expect(self, rows: int, outputs: int, num_samples: int, logprobs: int | None) -> None:
-        """ValueError for a call beyond these limits, the same on all ranks."""
+        """Raises ValueError for a call beyond these limits, on all ranks alike."""
         through = "through peers (PeerLimits)"
         if rows > self.rows:
             raise ValueError(f"logits has {rows} rows; allowed: 0 to {self.rows} {through}")
@@ -56,8 +57,8 @@ class PeerLimits:
 
 @contextmanager
 def _without_multicast() -> Iterator[None]:
-    """torch maps a piece of multicast memory beside each one, where the machine has that. Nothing
-    here uses it, and machines that say so but may not give it fail."""
+    """Turns multicast memory off while a piece is made. torch maps it if the machine reports it;
+    nothing here uses it, and mapping fails on machines that report it but do not grant it."""
     before = os.environ.get(_NO_MULTICAST)
     os.environ[_NO_MULTICAST] = "1"
     try:
@@ -70,7 +71,7 @@ def _without_multicast() -> Iterator[None]:
 
 
 class PeerMemory:
-    """A piece on the current GPU of each rank. All ranks make it together."""
+    """A piece of memory on the current GPU of each rank. All ranks make it together."""
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class PeerMemory:
         limits: PeerLimits,
         gathered: Callable[[Any], Any],
     ) -> None:
-        """`gathered`: a tensor of all ranks, one after the other, in host memory."""
+        """`gathered`: joins a tensor of all ranks, in host memory."""
         try:
             from torch.distributed import _symmetric_memory as symmetric
         except ImportError:
@@ -112,14 +113,14 @@ class PeerMemory:
             self._handle = symmetric.rendezvous(
                 self._piece, torch.distributed.group.WORLD if group is None else group
             )
-        #: Of each rank's piece, as this process has it.
+        #: Addresses of the ranks' pieces in this process.
         self.addresses = [
             self._handle.get_buffer(each, (self.bytes,), torch.uint8).data_ptr()
             for each in range(len(sizes))
         ]
         self._piece.zero_()
         torch.cuda.synchronize(self.device)
-        gathered(torch.zeros(1))  # a barrier: no rank begins a call before all pieces are zeros
+        gathered(torch.zeros(1))  # a barrier: all pieces are zero before any rank begins a call
 
     def expect_device(self, name: str, device: Any) -> None:
         if device != self.device:

@@ -1,4 +1,4 @@
-"""All that `import fairdraw` offers, by name."""
+"""All names that `import fairdraw` offers."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
-"""Fields of requests by the types that their classes declare, and in ranges.
+"""Checks of requests: their fields' types, as their classes declare them, and their ranges.
 
-An error names the field, its value and the allowed range: TypeError for another type, ValueError for
-a value out of its range, RuntimeError for a feature that fairdraw has not.
+An error names the field, its value and the allowed range: TypeError for a wrong type, ValueError
+for a value out of range, RuntimeError for a feature that fairdraw does not have.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from . import _core
 
 Request = TypeVar("Request")
 
-#: The least value, the greatest, and both in words. NaN is in no range.
+#: Minimum, maximum, and both in words. No range contains NaN.
 Range = tuple[float, float, str]
 
 UNIT: Range = (0, 1, "0 to 1")
@@ -34,7 +34,7 @@ AT_LEAST_1: Range = (1, math.inf, ">= 1")
 COUNT: Range = (1, _core.NO_MAX_TOKENS, "1 to 2^31 - 1")
 PENALTY: Range = (-(2.0**64), 2.0**64, "-2^64 to 2^64")
 FACTOR: Range = (2.0**-64, 2.0**64, "2^-64 to 2^64")
-#: Of a feature that fairdraw has not, in a field whose neutral value is None.
+#: For a feature that fairdraw does not have, in a field whose neutral value is None.
 UNSET: Range = (1, 0, "unset")
 
 INT32 = (-(2**31), 2**31 - 1)
@@ -44,7 +44,7 @@ UINT64 = (0, 2**64 - 1)
 
 
 class Widths(NamedTuple):
-    """How many values the numbers of a request have."""
+    """The ranges of a request's numbers."""
 
     integers: tuple[int, int]
     seed: tuple[int, int]
@@ -57,7 +57,7 @@ OWN = Widths(INT32, UINT64, single=True)
 
 
 def single(value: float) -> float:
-    """The nearest float32; infinite beyond its range."""
+    """Returns the nearest float32, or infinity outside its range."""
     with np.errstate(over="ignore", under="ignore"):
         return float(np.float32(value))
 
@@ -75,7 +75,8 @@ def unsupported(field: str, value: str, allowed: str) -> RuntimeError:
 
 
 def typed(request: Request, widths: Widths) -> Request:
-    """The request with its fields as the types that its class declares: lists are tuples."""
+    """Returns the request with its fields in the types that its class declares; lists become
+    tuples."""
     kind: Any = type(request)
     hints = _hints_of(kind)
     values = {
@@ -96,7 +97,7 @@ def _hints_of(kind: Any) -> dict[str, Any]:
 
 
 def typed_value(name: str, kind: Any, value: Any, widths: Widths = OWN) -> Any:
-    """The value of a field or an argument as its declared type."""
+    """Returns the value of a field or an argument in its declared type."""
     if kind is Any:
         return value
     if kind is bool:
@@ -133,7 +134,7 @@ def typed_value(name: str, kind: Any, value: Any, widths: Widths = OWN) -> Any:
 
 
 def _named(name: str, kind: Any, value: Any) -> Any:
-    """One of the values of a Literal, or of True, False and those of a Literal."""
+    """Returns one of the values of a Literal, or of a union of bool and a Literal."""
     parts = (kind,) if get_origin(kind) is Literal else get_args(kind)
     allowed = [one for part in parts for one in ((False, True) if part is bool else get_args(part))]
     for one in allowed:
@@ -176,7 +177,7 @@ def _elements(name: str, value: Any) -> list[Any]:
 
 
 def check(request: Any, ranges: Mapping[str, Range]) -> None:
-    """Fields that are set are in their ranges."""
+    """Checks that the fields that are set are in their ranges."""
     for field, allowed in ranges.items():
         check_value(field, getattr(request, field), allowed)
 
@@ -188,7 +189,7 @@ def check_value(field: str, value: float | None, allowed: Range) -> None:
 
 
 def check_features(request: Any, neutral: Mapping[str, Range]) -> None:
-    """Fields of features that fairdraw has not are unset or neutral."""
+    """Checks that fields of features that fairdraw does not have are unset or neutral."""
     for field, allowed in neutral.items():
         value = getattr(request, field)
         least, most, words = allowed
@@ -213,7 +214,7 @@ def _check_id(name: str, token: int, vocab: int) -> None:
 
 
 def check_words(field: str, words: Sequence[Sequence[int]], vocab: int) -> None:
-    """Words have an id at least."""
+    """Checks that every word has at least one id."""
     for i, word in enumerate(words):
         if not word:
             raise out_of_range(f"{field}[{i}]", "empty", "at least one id")
@@ -221,7 +222,7 @@ def check_words(field: str, words: Sequence[Sequence[int]], vocab: int) -> None:
 
 
 def biases_of(field: str, biases: Mapping[int, float], vocab: int) -> dict[int, float]:
-    """Biases as float32: no NaN, no +inf, within 2^64; -inf bans."""
+    """Returns biases as float32: no NaN, no +inf, within 2^64; -inf bans."""
     found = {}
     for i, (token, bias) in enumerate(biases.items()):
         _check_id(f"{field}[{i}]", token, vocab)
@@ -234,7 +235,7 @@ def biases_of(field: str, biases: Mapping[int, float], vocab: int) -> dict[int, 
 def lengths_of(
     least_field: str, least: int | None, most_field: str, most: int | None
 ) -> dict[str, int | None]:
-    """min_tokens and max_tokens, None if it is absent or beyond int32."""
+    """Returns min_tokens, and max_tokens or None if it is absent or outside int32."""
     limit = _core.NO_MAX_TOKENS
     least, most = min(least or 0, limit), limit if most is None else min(most, limit)
     check_value(least_field, least, (0, most, f"0 to {most_field} ({most})"))

@@ -24,51 +24,51 @@ _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
 class BeamStep(NamedTuple):
-    """The live beams after a step. Places after the last one have -1 and -inf."""
+    """The live beams after a step. Slots after the last one have -1 and -inf."""
 
-    parents: Any  #: [requests, max_width] int32: which live beam it grew from
-    tokens: Any  #: [requests, max_width] int32: its last token
+    parents: Any  #: [requests, max_width] int32: the live beam that each grew from
+    tokens: Any  #: [requests, max_width] int32: last token of each
     scores: Any  #: [requests, max_width] float32: cumulative log-probability
-    live_beams: Any  #: [requests] int32: how many there are
-    states: Any  #: [requests] int32: 0 goes on, 1 and 2 is done (by its pool, by length)
-    statuses: Any  #: [requests] int32: 0; 1: was done before; else what is wrong with it
+    live_beams: Any  #: [requests] int32: number of live beams
+    states: Any  #: [requests] int32: 0 live, 1 done by its pool, 2 done by length
+    statuses: Any  #: [requests] int32: 0; 1: was done before; otherwise an error
 
 
 class BeamResult(NamedTuple):
     """The best sequences of each request, best first."""
 
     tokens: Any  #: [requests, best, max_tokens] int32; -1 after the last
-    lengths: Any  #: [requests, best] int32; 0 where there is none
-    scores: Any  #: [requests, best] float32, normalised; -inf where there is none
+    lengths: Any  #: [requests, best] int32; 0: no sequence
+    scores: Any  #: [requests, best] float32, normalised; -inf: no sequence
     cumulative: Any  #: [requests, best] float32
     statuses: Any  #: [requests] int32
 
 
 class _Memory(NamedTuple):
-    """Arrays that a search works on, by name: in host memory, or all of it on a GPU."""
+    """Arrays of a search by name, in host memory or all of them on a GPU."""
 
     parameters: dict[str, Any]
     live: dict[str, Any]
     pool: dict[str, Any]
-    history: dict[str, Any]  # and how many steps it has places for
+    history: dict[str, Any]  # and the number of steps that it has room for
 
 
 class BeamSearch:
-    """Beams of a batch of requests, their pools of finished sequences, and what they grew from.
+    """Beams of a batch of requests, their pools of finished sequences, and their histories.
 
     width (1 to 1024), max_tokens (generated tokens, the end id included), length_penalty and
-    early_stopping (0, 1 or 2): one value, or [requests]. `end_ids`: a list of ids a request, or one
-    list for all. Scores are divided by length^length_penalty (TensorRT-LLM's default is 0,
+    early_stopping (0, 1 or 2): one value, or [requests]. `end_ids`: a list of ids per request, or
+    one list for all. Scores are divided by length^length_penalty (TensorRT-LLM's default is 0,
     transformers' is 1). early_stopping: 1 ends with a full pool, 0 when no live beam seems to get
     better, 2 when none can.
 
     Rows are logits or log-probabilities after all processing (penalties, bans), on the CPU or an
-    NVIDIA GPU. The first step that is not refused decides where the search is: its beams, pools and
-    histories then live there, at addresses that do not change; results are new arrays there, and
-    parameters are given in host memory. On a GPU nothing waits but `done` and `rows`, and steps
-    after the first can be captured in a CUDA graph: each replay is a step.
-    There scores may differ in the last unit of a logarithm and a power, and a request counts at most
-    256 candidates, (1 + end ids) * width: more is a status.
+    NVIDIA GPU. The first step that is not refused fixes the device of the search: its beams, pools
+    and histories then stay there, at constant addresses, and results are new arrays there.
+    Parameters are given in host memory. On a GPU only `done` and `rows` wait, and steps after the
+    first can be captured in a CUDA graph: each replay is a step. On a GPU scores may differ in the
+    last unit of a logarithm and a power, and a request may have at most 256 candidates, (1 + end
+    ids) * width; with more it gets a status.
     """
 
     def __init__(
@@ -87,7 +87,8 @@ class BeamSearch:
         widths = each("width", width, "int32", requests, (1, widest))
         lengths = each("max_tokens", max_tokens, "int32", requests, (1, _core.NO_MAX_TOKENS))
         self._requests = requests
-        # Out of its range a width or a length fails its request; the others have their places.
+        # A width or length out of range fails its request; it must not change the size for the
+        # others.
         self._max_width = int(np.clip(widths, 1, widest).max(initial=1))
         self._max_steps = int(np.clip(lengths, 1, None).max(initial=1))
         parameters = {
@@ -120,8 +121,8 @@ class BeamSearch:
         self._is_placed = False
 
     def _memory_of(self, name: str, backend: Backend) -> _Memory:
-        """Returns what a step over rows of this backend works on: of the first one, a copy that is there.
-        Later rows elsewhere are refused."""
+        """Returns the memory of a step over rows of this backend; the first step gets a copy on its
+        device. Later rows on another device are refused."""
         where, here = (
             b.device if isinstance(b, TorchBackend) else "cpu" for b in (backend, self._backend)
         )
@@ -147,22 +148,22 @@ class BeamSearch:
 
     @property
     def done(self) -> bool:
-        """Says whether no request has a live beam that goes on."""
+        """Says whether all requests are done."""
         return not bool((_rows_each(self._memory) > 0).any())
 
     @property
     def rows(self) -> int:
-        """How many rows the next step takes: the live beams of requests that go on."""
+        """Returns the number of rows of the next step: one per live beam of requests that go on."""
         return int(_rows_each(self._memory).sum())
 
     def step(self, rows: Any, *, logprobs: bool = False, row_begins: Any = None) -> BeamStep:
-        """One step of all requests that go on.
+        """Makes one step of all requests that go on.
 
         rows [n, vocab] float32, float16 or bfloat16: logits, or with `logprobs` log-probabilities.
-        One row a live beam, in order, request after request without those that are done; in the
-        first step one row a request. With `row_begins` [requests], request r's rows begin there.
-        (On a GPU nothing waits to count them: rows that are missing fail their request.)
-        A request that fails (`statuses`) has no live beams any more, and keeps its pool.
+        There is one row per live beam, in order, request after request, without requests that are
+        done; in the first step one row per request. With `row_begins` [requests], request r's rows
+        begin there. (On a GPU the rows are not counted, because that would wait: missing rows fail
+        their request.) A request that fails (`statuses`) loses its live beams and keeps its pool.
         """
         name = "logprobs" if logprobs else "logits"
         backend = backend_of(rows, name)
@@ -193,22 +194,24 @@ class BeamSearch:
                 workspace=backend.allocate,
             ),
         )
-        # A step that was refused has left the search where it was.
+        # Only here, so that a refused step leaves the search as it was.
         self._memory, self._backend, self._is_placed = memory, backend, True
-        # In place: a step that is captured reads, at each replay, what the one before has left.
+        # Written in place, so that each replay of a captured step reads the results of the step
+        # before.
         for name, mine in memory.live.items():
             mine[...] = after[name]
         return BeamStep(*(after[name] for name in BeamStep._fields))
 
     def result(self, best: int = 1) -> BeamResult:
-        """The `best` sequences of each request (1 to the largest width): of its pool and, unless
-        that alone is what it returns, of its live beams. Arrays of the library of the last rows."""
+        """Returns the `best` sequences of each request (1 to the largest width), from its pool and,
+        unless the pool alone decides, from its live beams. Arrays are of the library of the last
+        rows."""
         if not 1 <= best <= self._max_width:
             raise ValueError(f"best is {best}; allowed: 1 to {self._max_width} (the largest width)")
         shape = (self._requests, best)
         backend = self._backend
         if isinstance(backend, TorchBackend) and backend.on_gpu:
-            # The current stream, not that of the last step.
+            # Uses the current stream, not that of the last step.
             backend = TorchBackend(self._memory.live["live_beams"])
         result = BeamResult(
             backend.empty((*shape, self._max_steps), "int32"),
@@ -234,7 +237,7 @@ class BeamSearch:
 
 
 def _rows_each(memory: _Memory) -> Any:
-    """How many rows the next step takes of each request."""
+    """Returns the number of rows of each request in the next step."""
     return memory.live["live_beams"] * (memory.live["states"] == _core.BEAMS_LIVE)
 
 

@@ -6,21 +6,21 @@ fairdraw/cuda_fused_sampling_processor.h).
 >>> processor.new_tokens()
 array([3124], dtype=int32)
 
-On a GPU the processor has a copy of the batch there, and nothing waits but what says so:
+On a GPU the processor keeps a copy of the batch there, and only calls that say so wait:
 
 >>> processor = fairdraw.FusedSamplingProcessor(state, "cuda")
 >>> processor.step(logits)  # [slots, vocab], on that GPU
 >>> embedding(processor.new_tokens())  # the next forward pass needs no host
 >>> processor.start_async_token_copy()
->>> processor.step(next_logits)  # one ahead of what the host has seen
+>>> processor.step(next_logits)  # runs one step ahead of the host
 >>> tokens = processor.wait_for_tokens()  # of the first step; now the state has them
 
-The state knows the tokens that were waited for: until then `output`, `offset` and `evict` end with
-the last one of those. The rest (requests that move or leave with tokens on their way) is in the C++
-header.
+The state knows only tokens that were waited for: until then `output`, `offset` and `evict` end with
+the last of them. The C++ header describes the rest (requests that move or leave while tokens are on
+their way).
 
-In a CUDA graph the batch is whatever it is at a replay. The processor belongs to the stream that is
-current when it is made, and every call is made with that stream current:
+A CUDA graph reads the batch as it is at the replay. The processor belongs to the stream that is
+current when it is made, and every call must be made with that stream current:
 
 >>> stream = torch.cuda.Stream()
 >>> with torch.cuda.stream(stream):
@@ -50,26 +50,26 @@ _ROWS = _core.StepRows.__members__
 
 
 class CopiedStep(NamedTuple):
-    """A step as the host has it: [n] int32 each, in slot order."""
+    """A step's results on the host: [n] int32 each, in slot order."""
 
     tokens: Any  #: the last token of the step; -1: none
-    counts: Any  #: tokens that each request got
+    counts: Any  #: number of tokens that each request got
     statuses: Any  #: 0, or why there is no token
 
 
 class FusedSamplingProcessor:
-    """Steps over a BatchState, in the verbs of MAX: draws a token for each request and appends it.
+    """Steps over a BatchState, with MAX's names of methods: draws a token per request and appends
+    it.
 
-    Results are in slot order. On the CPU they are arrays of the library whose logits the last step
-    was given. On a GPU (`device`: "cuda", "cuda:1", a torch.device) they are tensors there, the
-    processor's own memory: each step and each replay overwrites it, so copy what you keep;
-    they are as many as the last step that was not a replay had slots. A state has one processor on
-    a GPU at a time.
+    Results are in slot order. On the CPU they are arrays of the library of the last step's logits.
+    On a GPU (`device`: "cuda", "cuda:1", a torch.device) they are tensors in the processor's own
+    memory, as many as the last step that was not a replay had slots. Each step and each replay
+    overwrites them: copy what you keep. A state has at most one processor on a GPU at a time.
 
-    Of a GPU alone: without `processing` no request may have penalties, biases or bans, without
-    `bitmask` there is no update_bitmask, without `logit_offsets` a row belongs to a slot; steps that
-    are captured pay for each of these. The device remembers `most_unread_calls` calls (steps, or rows
-    of one request with rows="all") until they are copied, and `most_copies` copies may be on their way.
+    On a GPU only: without `processing` no request may have penalties, biases or bans, without
+    `bitmask` there is no update_bitmask, without `logit_offsets` row i belongs to slot i; captured
+    steps pay for each of these. The device remembers `most_unread_calls` calls (steps, or rows of
+    one request with rows="all") until they are copied, and `most_copies` copies may be in flight.
     """
 
     def __init__(
@@ -86,9 +86,9 @@ class FusedSamplingProcessor:
         self._core: _core.FusedSamplingProcessor | _core.CudaFusedSamplingProcessor
         self._gpu: _Gpu | None = None
         self._copied: CopiedStep | None = None
-        #: Copies that were started and not waited for.
+        #: Copies that were started and not yet waited for.
         self._on_their_way = 0
-        #: Of results in host memory.
+        #: Backend of results in host memory.
         self._backend: Backend = NumpyBackend()
         if device is None or str(device) == "cpu":
             self._core = _core.FusedSamplingProcessor(state._core)
@@ -111,16 +111,17 @@ class FusedSamplingProcessor:
         rows: Literal["last", "all"] = "last",
         most_rows: int = 1,
     ) -> None:
-        """One step. logits [rows, vocab]: float32, float16 or bfloat16, where the processor is.
+        """Makes one step. logits [rows, vocab]: float32, float16 or bfloat16, on the processor's
+        device.
 
         `logit_offsets` [n + 1] (int64 or uint32): the request of slot i has the rows from
-        logit_offsets[i] to logit_offsets[i + 1]; none: it sits the step out. Without it row i
-        belongs to slot i. `rows`: the last row of each request is sampled, or all, in order, each
-        with the token of the row before in its history.
+        logit_offsets[i] to logit_offsets[i + 1]; without rows it sits the step out. Without offsets
+        row i belongs to slot i. `rows`: the last row of each request is sampled, or all of its
+        rows, in order, each with the token of the row before in its history.
 
-        On a GPU the offsets are in host memory, or on the device: then they are read when the step
-        runs, a request whose offsets are no rows has a status, and of rows="all" `most_rows` of each
-        request are sampled. While a stream is captured they are on the device.
+        On a GPU the offsets are in host memory or on the device. On the device they are read when
+        the step runs, a request with invalid offsets gets a status, and rows="all" samples
+        `most_rows` rows of each request. While a stream is captured they must be on the device.
 
         A row that fails (`statuses`) leaves its request as it was.
         """
@@ -140,9 +141,9 @@ class FusedSamplingProcessor:
     __call__ = step
 
     def logits_for_sampling(self, logits: Any) -> Any:
-        """The rows that a step draws from, [slots, vocab] float32, before temperature and filters: row i
-        of `logits` with the processing and the bitmask of slot i; -inf where that is banned, and in rows
-        of empty slots. Draws nothing. On the CPU."""
+        """Returns the rows that a step draws from, [slots, vocab] float32, before temperature and
+        filters: row i of `logits` with the processing and the bitmask of slot i. Banned tokens and
+        rows of empty slots are -inf. Draws nothing. On the CPU only."""
         backend = backend_of(logits, "logits")
         processed = backend.empty(tuple(logits.shape), "float32")
         processed[...] = -float("inf")
@@ -152,14 +153,16 @@ class FusedSamplingProcessor:
         return processed
 
     def step_processed(self, logits: Any) -> None:
-        """A step over rows of logits_for_sampling, changed or not, which are not processed again: the
-        caller's hook between processing and draw. Row i belongs to slot i. On the CPU."""
+        """Makes a step over rows of logits_for_sampling, changed or not, without processing them
+        again: the caller's hook between processing and draw. Row i belongs to slot i. On the CPU
+        only."""
         backend = backend_of(logits, "logits")
         self._on_host("step_processed").step_processed(backend.lend(logits))
         self._backend = backend
 
     def check_stop(self, **criteria: Any) -> StopStep:
-        """`check_stop` of the last step's tokens, slot by slot, with the outputs before it. On the CPU."""
+        """Applies `check_stop` to the last step's tokens, per slot, with the outputs before it. On
+        the CPU."""
         core = self._on_host("check_stop")
         counts, outputs = core.new_token_counts(), core.generated_tokens()
         step = np.full((len(counts), max([1, *counts])), -1, np.int32)
@@ -175,33 +178,34 @@ class FusedSamplingProcessor:
         return self._core
 
     def bring_changes(self) -> None:
-        """Brings changes of the batch to the GPU, as every step does that is not captured: before a
-        capture, and after a change before the next replay. On the CPU there is nothing to do."""
+        """Brings changes of the batch to the GPU. Every step that is not captured does so; call it
+        before a capture, and between a change and the next replay. On the CPU it does nothing."""
         if isinstance(self._core, _core.CudaFusedSamplingProcessor):
             self._call(self._core.bring_changes)
 
     def new_tokens(self) -> Any:
-        """[n] int32: the last token of the last step; -1: none."""
+        """Returns [n] int32: the last token of the last step; -1: none."""
         return self._result(self._core.new_tokens())
 
     def new_token_counts(self) -> Any:
-        """[n] int32: how many tokens each request got in the last step."""
+        """Returns [n] int32: the number of tokens that each request got in the last step."""
         return self._result(self._core.new_token_counts())
 
     def statuses(self) -> Any:
-        """[n] int32: 0, or why there is no token (RowStatus in fairdraw/types.h)."""
+        """Returns [n] int32: 0, or why there is no token (RowStatus in fairdraw/types.h)."""
         return self._result(self._core.statuses())
 
     def generated_tokens(self) -> list[Any]:
-        """All tokens that the request of each slot has drawn, as the host has them."""
+        """Returns all tokens that the request of each slot has drawn, as far as the host has
+        them."""
         return [self._backend.from_ints(tokens) for tokens in self._core.generated_tokens()]
 
     def update_bitmask(self, packed: Any) -> None:
-        """Row i: the tokens that the request of slot i may draw, until they are updated.
+        """Sets in row i the tokens that the request of slot i may draw, until the next update.
 
         uint32 or int32 [n, ceil(vocab / 32)], token t at bit t % 32 of word t // 32, 1: allowed.
-        On a GPU: a tensor there or in page-locked memory (`pin_memory`), to be left as it is until
-        the stream has passed; a replay reads it again.
+        On a GPU: a tensor there or in page-locked memory (`pin_memory`), which must stay unchanged
+        until the stream has passed this call; a replay reads it again.
         """
         lent = backend_of(packed, "packed").lend(packed)
         self._call(self._core.update_bitmask, lent)
@@ -209,22 +213,23 @@ class FusedSamplingProcessor:
             self._gpu.keep(packed)
 
     def clear_bitmask(self) -> None:
-        """All tokens are allowed again."""
+        """Allows all tokens again."""
         self._call(self._core.clear_bitmask)
 
     def start_async_token_copy(self) -> None:
-        """Copies new_tokens() to the host; later steps leave the copy alone. On a GPU: the tokens of
-        all steps that were not copied yet, on a stream of its own."""
+        """Copies new_tokens() to the host; later steps do not change the copy. On a GPU it copies
+        the tokens of all steps not copied yet, on a stream of its own."""
         self._call(self._core.start_async_token_copy)
         self._copied = CopiedStep(None, None, None)
         self._on_their_way += 1
         if self._gpu is None:
             self._copied = CopiedStep(None, self.new_token_counts(), self.statuses())
-            self._on_their_way = 1  # the last one alone
+            self._on_their_way = 1  # only the last copy counts
 
     def wait_for_tokens(self, return_details: bool = False) -> Any:
-        """Tokens of the copy that was started last, and on a GPU of the oldest one that was not waited
-        for, in host memory; waits for that copy and nothing else. `return_details`: CopiedStep."""
+        """Returns the tokens of the copy that was started last, or on a GPU of the oldest copy that
+        was not waited for, in host memory; waits for that copy only. `return_details`:
+        CopiedStep."""
         if self._copied is None:
             raise RuntimeError("no copy was started: call start_async_token_copy() after a step")
         if isinstance(self._core, _core.CudaFusedSamplingProcessor):
@@ -237,13 +242,13 @@ class FusedSamplingProcessor:
         return self._copied if return_details else self._copied.tokens
 
     def get_new_tokens(self, return_details: bool = False) -> Any:
-        """As wait_for_tokens; where no copy is on its way, of one that is made now."""
+        """Does as wait_for_tokens, but first starts a copy if none is in flight."""
         if self._on_their_way == 0:
             self.start_async_token_copy()
         return self.wait_for_tokens(return_details)
 
     def get_new_tokens_numpy(self) -> Any:
-        """As get_new_tokens, as MAX has them: NumPy's int64, in host memory."""
+        """Does as get_new_tokens, in MAX's form: NumPy int64, in host memory."""
         return np.asarray(self.get_new_tokens()).astype(np.int64)
 
     def catch_up(self) -> None:
@@ -258,7 +263,7 @@ class FusedSamplingProcessor:
             self._gpu.call(operation, *arguments)
 
     def _result(self, values: Any) -> Any:
-        """Lists of the CPU's processor as arrays; the GPU's has tensors."""
+        """Returns the CPU processor's lists as arrays; the GPU's results are tensors."""
         return self._backend.from_ints(values) if self._gpu is None else values
 
 
@@ -297,7 +302,8 @@ class _Gpu:
         self._backend.on_device(operation, *arguments)
 
     def keep(self, memory: Any) -> None:
-        """The device reads what was lent when the stream gets there, and a graph at each replay."""
+        """Keeps memory alive until the stream has read it; for a captured graph forever, because
+        each replay reads it."""
         if self._backend.is_captured():
             self._kept.append((None, memory))
             return

@@ -20,16 +20,16 @@ from ._judged import (
 )
 from .verification import VerificationFailed
 
-#: How long a search takes where neither `seconds` nor `cases` says so.
+#: Length of a search if neither `seconds` nor `cases` is given.
 SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A call that breaks a property. `case` is its number in the search: first_case=case, cases=1 and
-    the same seed find it again, unshrunk. `python_call` has the shrunk rows and calls sampler(batch)
-    with them; it needs NumPy alone. `c_call` is the same as a C program, for the source of a plugin.
-    Both are empty for calls of more than 4096 logits."""
+    """A call that breaks a property. `case` is its number in the search: first_case=case, cases=1
+    and the same seed find it again, unshrunk. `python_call` has the shrunk rows and calls
+    sampler(batch) with them; it needs only NumPy. `c_call` is the same as a C program, for the
+    source of a plugin. Both are empty for calls of more than 4096 logits."""
 
     property: str
     message: str
@@ -42,9 +42,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class FuzzReport:
-    """Result of a search. `judged` properties held or failed, `skipped` ones said nothing about their
-    case; `unconfirmed` distributions looked wrong once, and not on fresh draws. `incomplete`: what
-    ended the search early, Ctrl-C; else empty."""
+    """Result of a search. `judged`: properties that held or failed; `skipped`: properties that said
+    nothing about their case; `unconfirmed`: distributions that looked wrong once, but not on fresh
+    draws. `incomplete`: why the search ended early (Ctrl-C), otherwise empty."""
 
     findings: list[Finding]
     cases: int
@@ -58,13 +58,14 @@ class FuzzReport:
 
     @property
     def verdict(self) -> str:
-        """ "passed", "failed", or "underpowered" where nothing was judged or the search is incomplete."""
+        """Returns "passed", "failed", or "underpowered" if nothing was judged or the search is
+        incomplete."""
         if self.findings:
             return "failed"
         return "passed" if self.judged and not self.incomplete else "underpowered"
 
     def raise_for_failures(self) -> None:
-        """VerificationFailed unless the verdict is "passed"."""
+        """Raises VerificationFailed unless the verdict is "passed"."""
         if self.verdict == "passed":
             return
         lines = [
@@ -102,15 +103,15 @@ def fuzz(
     seed: int | None = None,
     seed_from: str | None = None,
 ) -> FuzzReport:
-    """Makes calls that are likely to break a sampler and judges each by every property that applies;
-    the first failure ends the search and is shrunk. Raises only for bad arguments.
+    """Makes calls that are likely to break a sampler and judges each by every property that
+    applies. The first failure ends the search and is shrunk. Raises only for bad arguments.
 
-    seconds, cases: when the search ends (60 seconds where neither is given). With `cases` it is the
+    seconds, cases: when the search ends (60 seconds if neither is given). With `cases` it is the
         same search on every machine.
     first_case: number of the first case.
     property: only properties of these names; * and ? match any characters
         (`python -m fairdraw fuzz --list`).
-    statistical: judges the distribution of draws by evidence, in place of single calls.
+    statistical: judges the distribution of draws by evidence, instead of single calls.
     keep_going: finds the first failure of every property.
     All others: as for `verify`.
     """
@@ -134,7 +135,7 @@ def fuzz(
         seed=seed,
         seed_from=seed_from,
     )
-    del judged["running_batch"]  # a search makes batches alone
+    del judged["running_batch"]  # a search makes only batches
     found = _core.fuzz(
         dict(
             **judged,

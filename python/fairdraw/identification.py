@@ -1,4 +1,4 @@
-"""`identify`: which definitions a sampler follows where engines differ."""
+"""`identify`: finds which definitions a sampler follows where engines differ."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ from ._judged import (
 
 @dataclass(frozen=True)
 class Identification:
-    """Result of an identification; `str` of it is what `python -m fairdraw identify` prints.
-
-    profiles: names of profiles, the closest first. choices: of each choice on which engines differ,
-    by its name, the value that the sampler follows; None where none explains what it did, or none can
-    be told. unanswered: why nothing can be said; empty: it can. raw: everything that was asked and
-    seen."""
+    """Result of an identification; its `str` is what `python -m fairdraw identify` prints.
+    profiles: names of profiles, the closest first. choices: by the name of each choice on which
+    engines differ, the value that the sampler follows; None if no value explains its answers, or if
+    no value can be determined. unanswered: why nothing can be said, otherwise empty. raw:
+    everything that was asked and seen."""
 
     profiles: list[str]
     choices: dict[str, str | None]
@@ -53,10 +52,10 @@ def identify(
     seed: int | None = None,
     seed_from: str | None = None,
 ) -> Identification:
-    """Asks a sampler for rows on which the definitions of engines differ, and says which it follows.
+    """Asks a sampler for rows on which engines' definitions differ, and finds which it follows.
 
-    semantics: the profile that it declares; the text says where it does otherwise, and what to change.
-    evidence: the text has what was asked and seen for each choice.
+    semantics: the declared profile; the text says where the sampler deviates, and what to change.
+    evidence: adds what was asked and seen for each choice to the text.
     All others: as for `verify`.
     """
     judged = expect_judged(
@@ -72,7 +71,7 @@ def identify(
         seed=seed,
         seed_from=seed_from,
     )
-    del judged["running_batch"]  # rows alone are asked
+    del judged["running_batch"]  # only rows are asked
     text, found = _core.identify({**judged, "evidence": bool(evidence)})
     raw: dict[str, Any] = json.loads(found)
     return Identification(

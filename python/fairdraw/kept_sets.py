@@ -5,8 +5,9 @@
 >>> drawn.kept.of(0)                      # ids of output 0, ascending
 >>> drawn.kept.to_sampling_mask()         # lists of ids and of offsets: vLLM's SamplingMask
 
-On a GPU nothing waits, so that the call can be captured in a graph: there token_ids has all of the
-room, and offsets[-1] says how much of it is sets. `of`, `trimmed` and to_sampling_mask wait for it.
+On a GPU nothing waits, so that the call can be captured in a graph. There token_ids has all of the
+room, of which the sets take offsets[-1] ids; `of`, `trimmed` and to_sampling_mask wait for that
+number.
 A trainer computes the same distribution from its own logits: fairdraw.torch.replay_logprobs.
 """
 
@@ -26,38 +27,36 @@ from .request_processing import RequestProcessing
 from .sampling import drawing, sampled_sizes
 from .speculative import VerifiedChains, VerifiedTrees, verify_chain, verify_tree
 
-#: Ids that there is room for, an output, where the caller does not say.
+#: Default room per output, in ids.
 _ROOM_AN_OUTPUT = 4096
 
 
 class KeptSets(NamedTuple):
-    """Sets of ids, one after the other; the layout of vLLM's SamplingMask."""
+    """Sets of ids, one after the other, in the layout of vLLM's SamplingMask."""
 
-    token_ids: (
-        Any  #: [offsets[-1]] int32, ascending within a set; as a call on a GPU leaves it, more
-    )
+    token_ids: Any  #: [offsets[-1]] int32, ascending within a set; untrimmed on a GPU
     offsets: Any  #: [outputs + 1] int64: output i has token_ids[offsets[i]:offsets[i + 1]]
-    overflow: Any  #: [outputs] bool: there was no room for the set, and none of it is there
+    overflow: Any  #: [outputs] bool: the set did not fit into the room and is empty here
 
     def of(self, output: int) -> Any:
-        """The ids of an output."""
+        """Returns the ids of an output."""
         return self.token_ids[int(self.offsets[output]) : int(self.offsets[output + 1])]
 
     def trimmed(self) -> KeptSets:
-        """The same with no id behind the last set."""
+        """Returns the same sets without the unused room after the last one."""
         return self._replace(token_ids=self.token_ids[: int(self.offsets[-1])])
 
     def to_sampling_mask(self) -> tuple[list[int], list[int]]:
-        """token_ids and offsets, the lists that a SamplingMask of vLLM has."""
+        """Returns token_ids and offsets as the lists of a vLLM SamplingMask."""
         return self.trimmed().token_ids.tolist(), self.offsets.tolist()
 
     @classmethod
     def from_sampling_mask(
         cls, token_ids: Sequence[int], offsets: Sequence[int], device: Any = None
     ) -> KeptSets:
-        """Makes sets of the lists that a SamplingMask of vLLM has. ValueError where they are no sets.
+        """Makes sets from the lists of a vLLM SamplingMask. ValueError if they are no sets.
 
-        NumPy's arrays, or tensors on a `device` of torch.
+        The arrays are NumPy's, or tensors on a `device` of torch.
         """
         ids = np.asarray(token_ids, np.int32).reshape(-1)
         begins = np.asarray(offsets, np.int64).reshape(-1)
@@ -68,19 +67,19 @@ class KeptSets(NamedTuple):
         overflow = np.zeros(len(begins) - 1, bool)
         if device is None:
             return cls(ids, begins, overflow)
-        import torch  # only who has a device of it needs it
+        import torch  # needed only by callers with a torch device
 
         return cls(*(torch.tensor(array, device=device) for array in (ids, begins, overflow)))
 
 
 class KeptSample(NamedTuple):
-    """Tokens, and what they were drawn from."""
+    """Tokens, and the sets that they were drawn from."""
 
-    tokens: Any  #: [outputs] int32; -1 where the status is not 0
+    tokens: Any  #: [outputs] int32; -1 if the status is not 0
     logprobs: Any  #: [outputs] float32, of the token among the survivors
     kept: KeptSets
     statuses: Any  #: [outputs] int32, RowStatus of fairdraw/types.h
-    seed: Any  #: what the tokens were drawn with: as it was given, or the fresh one
+    seed: Any  #: the seed that the tokens were drawn with, given or fresh
 
 
 @TABLE.declare()
@@ -91,10 +90,10 @@ def sample_with_kept_sets(
     generator: Any = None, seed: Any = None, offset: Any = None, purpose: Purpose = "draw",
     top_n_sigma: Any = 0.0, processing: Sequence[RequestProcessing] | None = None,
 ) -> KeptSample:  # fmt: skip
-    """As `fairdraw.sample`, one token an output, with each output's kept set.
+    """Draws as `fairdraw.sample`, one token per output, and returns each output's kept set.
 
-    `room`: ids of all outputs together that there is room for (4096 an output); sets that do not fit
-    are left out, and `overflow` says which.
+    `room`: ids that the sets of all outputs together may take (default: 4096 per output). Sets that
+    do not fit are left out, and `overflow` tells which.
     """
     given = {**locals(), "num_samples": 1}
     backend = backend_of(logits, "logits")
@@ -120,17 +119,18 @@ def kept_sets_of_mask(
     statuses: Any = None,
     room: int | None = None,
 ) -> KeptSets:
-    """Kept sets of a call that gave a mask: packed words [rows, ceil(vocab / 32)].
+    """Returns the kept sets of a call that gave a mask: packed words [rows, ceil(vocab / 32)].
 
-    `first_id`: of the rows' first column. A rank of a ShardedSampler has the ids of its own columns
-    so, and an output's sets of all ranks, one after the other, are its set:
+    `first_id`: the id of the first column. With it a rank of a ShardedSampler gets the ids of its
+    own columns, and an output's set is the concatenation of its sets on all ranks:
 
     >>> found = sampler(local_logits, top_p=0.95, seed=seeds, return_details=True)
     >>> kept = fairdraw.kept_sets_of_mask(found.mask, local_logits.shape[1], first_column,
     ...                                   statuses=found.statuses)
 
-    Output i is of row indices[i], else of row i. `statuses` [outputs] int32: an output whose status
-    is not 0 has no set; the mask of a row that is padding holds anything. `room` as above.
+    Output i belongs to row indices[i], without indices to row i. `statuses` [outputs] int32: an
+    output whose status is not 0 has no set, because the mask of a padding row is undefined. `room`
+    as above.
     """
     backend = backend_of(mask, "mask")
     outputs = length(mask) if indices is None else length(indices)
@@ -151,29 +151,29 @@ def kept_sets_of_mask(
 
 
 class KeptChains(NamedTuple):
-    """Verified chains, and what their tokens were drawn from."""
+    """Verified chains, and the sets that their tokens were drawn from."""
 
     verified: VerifiedChains
-    kept: KeptSets  #: a set for each place of verified.tokens, one row after the other
+    kept: KeptSets  #: a set for each slot of verified.tokens, row after row
 
 
 class KeptTrees(NamedTuple):
-    """Verified trees, and what their tokens were drawn from."""
+    """Verified trees, and the sets that their tokens were drawn from."""
 
     verified: VerifiedTrees
-    kept: KeptSets  #: a set for each place of verified.tokens, one row after the other
+    kept: KeptSets  #: a set for each slot of verified.tokens, row after row
 
 
 @TABLE.declare(core="verify_drafts")
 def verify_chain_with_kept_sets(*args: Any, room: int | None = None, **kwargs: Any) -> KeptChains:
-    """As `fairdraw.verify_chain`, with a kept set for each token that is emitted: the survivors of the
-    target's row there. Places behind a request's last token have none. `room` as above."""
+    """Verifies as `fairdraw.verify_chain`, and returns a kept set for each emitted token: the
+    survivors of its target row. Slots after a request's last token have none. `room` as above."""
     return KeptChains(*_with_sets(verify_chain, args, kwargs, room))
 
 
 @TABLE.declare(core="verify_drafts")
 def verify_tree_with_kept_sets(*args: Any, room: int | None = None, **kwargs: Any) -> KeptTrees:
-    """The same of `fairdraw.verify_tree`."""
+    """Does the same for `fairdraw.verify_tree`."""
     return KeptTrees(*_with_sets(verify_tree, args, kwargs, room))
 
 
@@ -203,7 +203,7 @@ def _with_sets(
 
 
 def _sets(backend: Backend, outputs: int, vocab: int, room: int | None) -> dict[str, Any]:
-    """Arrays for sets, as the compiled module takes them."""
+    """Makes arrays for sets, as the compiled module takes them."""
     if room is None:
         room = outputs * min(_ROOM_AN_OUTPUT, vocab)
     if room < 0:

@@ -26,24 +26,25 @@ from .request_processing import RequestProcessing, processing_of_rows
 LogprobsMode = Literal["raw_logits", "raw_logprobs", "processed_logits", "processed_logprobs"]
 RankRule = Literal["position", "at_least"]
 
-#: Most log-probabilities besides the token's own, except in whole rows (fairdraw/log_probabilities.h).
+#: Maximum number of log-probabilities besides the token's own, except in whole rows
+#: (fairdraw/log_probabilities.h).
 MOST_LOGPROBS = 128
 
 
 class Logprobs(NamedTuple):
     """Log-probabilities as engines report them; fairdraw/log_probabilities.h defines each value."""
 
-    values: Any  #: [outputs, num_samples] float32, of the tokens; -inf where there is none
-    ranks: Any  #: [outputs, num_samples] int32, from 1 on; 0 where the value is -inf
+    values: Any  #: [outputs, num_samples] float32, of the tokens; -inf: no value
+    ranks: Any  #: [outputs, num_samples] int32, from 1 on; 0 if the value is -inf
     top_ids: Any  #: [outputs, n] int32, value descending, then id; -1: fewer tokens have a value
     top_values: Any  #: [outputs, n] float32
-    all: Any  #: [rows, vocab] float32 where n is -1, else None
+    all: Any  #: [rows, vocab] float32 if n is -1, otherwise None
 
 
 def reported(
     backend: Backend, sizes: Sizes, n: int, mode: str, rank_rule: str
 ) -> tuple[Logprobs, dict[str, Any]]:
-    """The arrays of the results, and what the compiled module takes."""
+    """Makes the result arrays, and the arguments of the compiled module."""
     if not -1 <= n <= MOST_LOGPROBS:
         raise ValueError(f"logprobs is {n}; allowed: 0 to {MOST_LOGPROBS}, or -1 (whole rows)")
     names = {
@@ -52,7 +53,7 @@ def reported(
     }
     arrays = empty(backend, REPORTS, sizes)
     if n == -1:
-        arrays["all"][...] = -float("inf")  # of inactive rows, too
+        arrays["all"][...] = -float("inf")  # also in inactive rows
     else:
         arrays["all"] = None
     return Logprobs(**arrays), {**names, "top_n": max(n, 0), **arrays}
@@ -80,11 +81,11 @@ def log_probabilities(
     tie_rule: TieRule = "keep_all", filter_apply_order: FilterOrder = "top_k_first",
     top_n_sigma: Float = 0.0, processing: Sequence[RequestProcessing] | None = None,
 ) -> Logprobs:  # fmt: skip
-    """Logprobs of given tokens, [outputs] or [outputs, m] of them; nothing is drawn.
+    """Returns Logprobs of given tokens, [outputs] or [outputs, m]; nothing is drawn.
 
-    Output i is of row indices[i]. What follows `indices` matters to the processed modes alone;
-    `processing` is as that of `sample`.
-    Outputs with an id outside the vocabulary, and rows that cannot be sampled, get -inf, -1 and 0.
+    Output i belongs to row indices[i]. The parameters after `indices` matter only to the processed
+    modes; `processing` as in `sample`. Outputs with an id outside the vocabulary, and rows that
+    cannot be sampled, get -inf, -1 and 0.
     """
     given = locals()
     backend = backend_of(logits, "logits")
@@ -96,7 +97,7 @@ def log_probabilities(
         )
     call = lent(log_probabilities, backend, given)
     report, reports = reported(backend, sizes, logprobs, logprobs_mode, rank_rule)
-    if str(token_ids.dtype).endswith("int64"):  # what int32 cannot hold is no token either
+    if str(token_ids.dtype).endswith("int64"):  # values outside int32 are no tokens either
         call["token_ids"] = backend.cast(token_ids.clip(-1, 2**31 - 1), "int32")
     backend.call(
         _core.log_probabilities,

@@ -1,4 +1,4 @@
-"""`verify_operations`: the gate on operations on rows that are Python callables."""
+"""`verify_operations`: the gate for row operations that are Python callables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ._judged import (
 )
 from .verification import Report, Suite, run
 
-#: harness/contract/operation.h defines each.
+#: Names of operations, which harness/contract/operation.h defines.
 OperationName = Literal[
     "log_softmax",
     "min_p_mask_logits",
@@ -50,29 +50,30 @@ def verify_operations(
     jobs: int = 0,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Report:
-    """Judges operations on rows, each by itself, and returns the report. Raises only for bad arguments.
+    """Judges row operations, each by itself, and returns the report. Raises only for bad arguments.
 
-    operations: functions by name, called as flashinfer.sampling has them, with rows [rows, vocab]
-        that are lent for the call:
+    operations: functions by name, called as in flashinfer.sampling, with rows [rows, vocab] that
+        are lent for the call:
 
             softmax(logits, temperature)          top_k_renorm_probs(probs, top_k)
             log_softmax(logits)                   top_p_renorm_probs(probs, top_p)
             top_k_mask_logits(logits, top_k)      min_p_mask_logits(logits, min_p)
 
-        The parameter is a number, or an array [rows] of float32 (top_k: int32). Probabilities sum to
-        anything, unless the profile asks for 1. They return an array [rows, vocab] of their own, of
+        The parameter is a number, or an array [rows] of float32 (top_k: int32). Probabilities have
+        any sum, unless the profile asks for 1. A function returns a new array [rows, vocab] of
         float32 or wider; masks may have the dtype of the logits. An exception or a bad result fails
-        the case, and the run goes on, except on calls with rows that are not valid (NaN, +inf,
-        nothing allowed, a parameter out of range), which may be refused: there only the other rows
-        are judged.
+        the case, and the run goes on. Calls with invalid rows (NaN, +inf, nothing allowed, a
+        parameter out of range) may be refused; if they are not, only the other rows are judged.
     semantics, suite, name, version, arrays, device, case, seed, seed_from, jobs, progress: as for
-        `verify`. On a GPU rows and parameters in arrays are copies there, and results come back.
-    dtypes: of the rows that they take. bfloat16 is uint16 bits in NumPy.
-    keep_dtype: results have the dtype of the rows, and its rounding; else float32 is asked for.
-    exact_integer: softmax and renormalised probabilities are those of this package's integer
-        arithmetic, bit for bit, instead of within what float32 may do.
+        `verify`. On a GPU rows and parameter arrays are copies there, and results are copied back.
+    dtypes: of the rows that the functions take. bfloat16 is uint16 bits in NumPy.
+    keep_dtype: results have the dtype of the rows, with its rounding; otherwise float32 is
+        required.
+    exact_integer: softmax and renormalised probabilities must equal this package's integer
+        arithmetic bit for bit; otherwise they may err by what float32 allows.
 
-    What each must give, with what error: harness/contract/operation.h, reference/operation_bound.h.
+    Each operation's result and error bound: harness/contract/operation.h,
+    reference/operation_bound.h.
     """
     if not isinstance(operations, Mapping) or not operations:
         raise TypeError(

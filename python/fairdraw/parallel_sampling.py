@@ -1,4 +1,4 @@
-"""Several outputs of one prompt: a seed for each, cumulative log-probabilities, the best n
+"""Several outputs of one prompt: a seed for each, cumulative log-probabilities, and the best n
 (fairdraw/parallel_sampling.h).
 
 >>> seeds = fairdraw.child_seeds([7], n=4)[0]          # of the four outputs of a prompt
@@ -21,7 +21,7 @@ ChildSeedRule = Literal["threefry", "seed_plus_index"]
 
 
 class BestOf(NamedTuple):
-    """The best candidates of each prompt; -1 and -inf where it has fewer."""
+    """The best candidates of each prompt; -1 and -inf after the last."""
 
     chosen: Any  #: [prompts, n] int32, numbers of candidates, best first
     scores: Any  #: [prompts, n] float64
@@ -29,12 +29,12 @@ class BestOf(NamedTuple):
 
 
 def child_seeds(seeds: Any, n: int, rule: ChildSeedRule = "threefry") -> Any:
-    """Seeds of the first n outputs of each prompt: [prompts, n] from seeds [prompts], uint64 (torch:
-    int64, the same bits).
+    """Returns the seeds of the first n outputs of each prompt: [prompts, n] from seeds [prompts],
+    uint64 (torch: int64, the same bits).
 
-    A child's seed depends on the prompt's and its number alone. "threefry": child 0 has the
-    prompt's seed, the others are far from every prompt's. "seed_plus_index": vLLM's seed + i, so
-    that prompts with consecutive seeds share outputs.
+    A child's seed depends only on its prompt's seed and its number. "threefry": child 0 has the
+    prompt's seed, and the others are far from every prompt's seed. "seed_plus_index": seed + i as
+    in vLLM, so that prompts with consecutive seeds share outputs.
     """
     if rule not in ("threefry", "seed_plus_index"):
         raise ValueError(f"rule is {rule!r}; allowed: 'threefry', 'seed_plus_index'")
@@ -48,10 +48,10 @@ def child_seeds(seeds: Any, n: int, rule: ChildSeedRule = "threefry") -> Any:
 def add_logprobs(cumulative: Any, logprobs: Any, kept: Any = None) -> Any:
     """Adds a step's log-probabilities to `cumulative` [outputs] float64, in place.
 
-    logprobs [outputs] or [outputs, m], float32; `kept` [outputs]: how many of the m count (that of
-    check_stop). They are added one by one from the left, so that one token a step and several give
-    the same bits. Returns statuses [outputs] int32: not 0 where a value is NaN or +inf, or `kept`
-    not in 0 to m; that sum stays as it was.
+    logprobs [outputs] or [outputs, m], float32; `kept` [outputs]: how many of the m count, as from
+    check_stop. They are added one by one from the left, so that steps of one token and of several
+    give the same bits. Returns statuses [outputs] int32: not 0 if a value is NaN or +inf, or `kept`
+    is not in 0 to m; then the sum stays unchanged.
     """
     backend = like(cumulative, "cumulative")
     values = array("logprobs", logprobs, "float32", axes=(1, 2))
@@ -76,12 +76,12 @@ def best_of(
     length_penalty: Any = 0.0,
     statuses: Any = None,
 ) -> BestOf:
-    """The n best candidates of each prompt, of equal scores the lower number first.
+    """Picks the n best candidates of each prompt; of equal scores the lower number comes first.
 
     cumulative [prompts, candidates]: float64, sums of log-probabilities. A score is cumulative /
-    length^length_penalty in float64: 0 takes the sum alone, 1 is the mean. length_penalty: one
-    value, or [prompts]; `lengths` [prompts, candidates] is needed where it is not 0. `statuses`
-    [prompts, candidates]: candidates whose status is not 0 are out.
+    length^length_penalty in float64: penalty 0 takes the sum itself, 1 the mean. length_penalty:
+    one value, or [prompts]; if it is not 0, `lengths` [prompts, candidates] is needed. `statuses`
+    [prompts, candidates]: candidates whose status is not 0 are excluded.
     """
     backend = like(cumulative, "cumulative")
     sums = array("cumulative", cumulative, "float64", axes=(2,))

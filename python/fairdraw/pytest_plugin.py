@@ -1,19 +1,21 @@
-"""pytest: one test item a case of the gate.
+"""pytest: one test item per case of the gate.
 
     @pytest.mark.fairdraw(semantics="vllm_torch", suite="smoke")
     def test_sampler(fairdraw_case):
         fairdraw_case(my_sampler)
 
-The mark takes the arguments of fairdraw.verify but `sampler`; without `case` the test has an item
-for each case of the suite, with it one for each that matches. A failed case fails its item; at the
-end failures are told by cause, one for all items of a test that have it, with what to change and the
-call that repeats a case. A case that the sampler has no ability for is skipped with the reason. `require` and `max_skipped` of the mark are about all items of the test together: where they
-are not met the session fails at its end, and says why. The test of all p-values of a run together (the report's case "global") needs the whole run:
-fairdraw.verify makes it, items do not. Without --fairdraw-seed all items have the seed of verify.
---fairdraw-report DIR writes the report of each test with such items into a folder there.
+The mark takes the arguments of fairdraw.verify except `sampler`. The test has an item for each case
+of the suite, or for each case that matches `case`. A failed case fails its item. At the end
+failures are grouped by cause over all items of a test, with what to change and the call that
+repeats a case. A case is skipped, with the reason, if the sampler lacks an ability for it. The
+mark's `require` and `max_skipped` apply to all items of the test together; if they are not met, the
+session fails at its end and says why. The test of all p-values of a run together (the report's case
+"global") needs the whole run: fairdraw.verify makes it, items do not. Without --fairdraw-seed all
+items have the seed of verify. --fairdraw-report DIR writes one report per such test into a folder
+there.
 
-pytest imports this wherever the package is installed: what is heavy (NumPy, the compiled module) is
-imported when a test asks for cases.
+pytest imports this file wherever the package is installed, so that large imports (NumPy, the
+compiled module) wait until a test asks for cases.
 """
 
 from __future__ import annotations
@@ -31,13 +33,13 @@ if TYPE_CHECKING:
     from .verification import Report
 
 
-#: Features that all items of a test together have to judge, and the percentage that they may skip.
+#: Features that all items of a test together must judge, and the percentage that they may skip.
 Required = tuple[list[str], "float | None"]
 
 
 class FairdrawCase:
-    """Judges samplers in one case: call it with a sampler, as fairdraw.verify's first argument, or
-    with running_batch=, or both."""
+    """Judges samplers in one case: call it with a sampler, like fairdraw.verify, or with
+    running_batch=, or with both."""
 
     def __init__(self, case: str, arguments: dict[str, Any], required: Required) -> None:
         self.case = case
@@ -64,8 +66,8 @@ class FairdrawCase:
 
 
 class ReportWriter:
-    """Gathers the records of items. When all have run it tells their failures by cause, writes the
-    reports into a folder if there is one, and fails the session where a test has not judged what its
+    """Gathers the records of items. When all have run, it groups their failures by cause, writes
+    reports if there is a folder for them, and fails the session if a test has not judged what its
     mark requires."""
 
     def __init__(self, folder: Path | None, config: pytest.Config) -> None:
@@ -83,7 +85,7 @@ class ReportWriter:
             if report.failed and report not in self._failed.setdefault(test, []):
                 self._failed[test].append(report)
 
-    @pytest.hookimpl(tryfirst=True)  # before the terminal says how the session ended
+    @pytest.hookimpl(tryfirst=True)  # before the terminal reports how the session ended
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if not self._records:
             return
@@ -108,7 +110,8 @@ class ReportWriter:
                     self._lines.append(f"fairdraw: {page}")
 
     def _tell_by_cause(self, failed: list[Any], report: Report) -> None:
-        """Leaves the terminal one failure for each group of the report; the others are counted."""
+        """Reduces the terminal's failures to one for each group of the report, which counts the
+        others."""
         terminal: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         shown = [] if terminal is None else terminal.stats.get("failed", [])
         by_case = {item.fairdraw_case: item for item in failed if item in shown}
@@ -126,8 +129,8 @@ class ReportWriter:
 
 
 def _runs(records: list[str]) -> list[list[str]]:
-    """Records that one report can hold: of one sampler, seed and suite. Of a case that was judged
-    twice the last counts."""
+    """Returns groups of records that fit into one report, of one sampler, seed and suite. If a case
+    was judged twice the last record counts."""
     runs: dict[str, dict[str, str]] = {}
     for text in records:
         record = json.loads(text)
@@ -156,7 +159,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "fairdraw.verify",
     )
     chosen = config.getoption("--fairdraw-report")
-    if hasattr(config, "workerinput"):  # a worker of xdist hands its records on
+    if hasattr(config, "workerinput"):  # a worker of xdist passes its records on
         return
     folder = None
     if chosen is not None:
@@ -191,7 +194,7 @@ def _arguments_of(marker: pytest.Mark, seed: int | None) -> dict[str, Any]:
 
 
 def _required_by(arguments: dict[str, Any]) -> Required:
-    """Takes `require` and `max_skipped` out of the arguments, which are about all items together."""
+    """Removes `require` and `max_skipped` from the arguments: they apply to all items together."""
     from .verification import expect_coverage
 
     return expect_coverage(arguments.pop("require", ()), arguments.pop("max_skipped", None))

@@ -11,13 +11,13 @@ from .logprobs import log_probabilities
 
 
 def _rows_of_ids(offsets: Any) -> Any:
-    """The output that each id of a CSR is of."""
+    """Returns the output to which each id of a CSR belongs."""
     counts = offsets[1:] - offsets[:-1]
     return torch.repeat_interleave(torch.arange(len(counts), device=offsets.device), counts)
 
 
 def _packed(rows: Any, ids: Any, outputs: int, vocab: int) -> Any:
-    """[outputs, ceil(vocab / 32)] int32: bit 1 where an id is in the set."""
+    """Returns [outputs, ceil(vocab / 32)] int32: bit 1 for each id in the set."""
     words = (vocab + 31) // 32
     sums = torch.zeros(outputs * words, dtype=torch.int64, device=ids.device)
     sums.index_add_(0, rows * words + ids // 32, torch.ones_like(ids) << (ids % 32))
@@ -55,16 +55,16 @@ class _Replay(torch.autograd.Function):  # type: ignore[misc]  # Any, where torc
 
 
 def replay_logprobs(logits: Any, tokens: Any, kept: KeptSets, temperature: Any = 1.0) -> Any:
-    """ln of softmax(logits / temperature) over each output's kept set, of its token: [outputs]
-    float32, differentiable in `logits`.
+    """Returns ln of softmax(logits / temperature) over each output's kept set, for its token:
+    [outputs] float32, differentiable in `logits`.
 
-    logits [outputs, vocab] (float32, float16 or bfloat16), tokens [outputs], `kept` of the call that
-    drew them; temperature above 0, a number or one an output. The forward pass is the sampler's own
-    integer arithmetic: for the sampler's logits its `logprobs`, bit for bit, and a value depends on
-    its own row alone, not on the batch. The gradient is that of the definition: (1 - p) / T at the
-    token, -p / T at the others of the set, 0 elsewhere, in float64 before it is rounded to the dtype
-    of `logits`. -inf where the token is not in its set. ValueError where an output has no set (see
-    `overflow`), or an id is no token.
+    logits [outputs, vocab] (float32, float16 or bfloat16), tokens [outputs], `kept` from the call
+    that drew them; temperature above 0, one number or one per output. The forward pass is the
+    sampler's own integer arithmetic: for the sampler's logits it gives the sampler's `logprobs` bit
+    for bit, and a value depends only on its own row, not on the batch. The gradient is that of the
+    definition: (1 - p) / T at the token, -p / T at the other ids of the set, 0 elsewhere, in
+    float64 before rounding to the dtype of `logits`. The value is -inf if the token is not in its
+    set. ValueError if an output has no set (see `overflow`), or if an id is no token.
     """
     outputs, vocab = logits.shape
     device = logits.device
@@ -73,7 +73,7 @@ def replay_logprobs(logits: Any, tokens: Any, kept: KeptSets, temperature: Any =
         return torch.as_tensor(value).to(device=device, dtype=dtype)
 
     offsets = tensor(kept.offsets, torch.int64)
-    # On a GPU there is room behind the last set.
+    # On a GPU token_ids has unused room after the last set.
     ids = tensor(kept.token_ids[: int(kept.offsets[-1])], torch.int64)
     if len(offsets) != outputs + 1 or len(tokens) != outputs:
         raise ValueError(

@@ -1,15 +1,15 @@
-"""Requests as engines give them, and what they mean here.
+"""Requests in the form of each engine, and their translation to fairdraw's parameters.
 
 >>> parameters = fairdraw.from_vllm(fairdraw.VllmRequest(temperature=0.7, top_k=-1, seed=7), vocab)
 >>> tokens = fairdraw.sample(logits, **parameters.filters(), seed=parameters.seed)
 >>> state.add(1, parameters.batch_request(prompt=[1, 529, 29871], eos_id=2))
 
-A dataclass an engine, with the engine's own names and defaults, and one function that turns it into
-RequestParameters. ValueError where the engine refuses it: by the engine's own limits, with field,
-value and range. RuntimeError for what the engine has and fairdraw has not: nothing is ignored.
-`vocab`: ids lie below it, and a top_k of at least as much is off. Strings are the tokeniser's: stop
-and bad words are ids. Numbers become float32. Sources are named at each engine: its code as of 2026,
-read, not run.
+Each engine has a dataclass with the engine's own names and defaults, and a function that turns it
+into RequestParameters. ValueError if the engine refuses it: by the engine's own limits, with field,
+value and range. RuntimeError for features of the engine that fairdraw does not have: nothing is
+ignored. `vocab`: ids are below it, and a top_k of at least `vocab` is off. Strings belong to the
+tokeniser: stop words and bad words are ids. Numbers become float32. The sources are named at each
+engine: its code as of 2026, read, not run.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ LlamaCppSampler = Literal["penalties", "top_k", "top_p", "min_p", "temperature"]
 class RequestParameters:
     """A request in fairdraw's terms. Greedy requests have temperature 0 and no filters.
 
-    What the engine changed silently is in `adjustments`, where its distribution is not that of
-    `sample` with these parameters in `differences`: sentences for a log.
+    `adjustments`: what the engine changed silently. `differences`: where its distribution is not
+    that of `sample` with these parameters. Both hold sentences for a log.
     """
 
     greedy: bool = False
@@ -54,14 +54,14 @@ class RequestParameters:
     min_p: float = 0.0
     tie_rule: TieRule = "keep_all"
     filter_apply_order: FilterOrder = "top_k_first"
-    seed: int | None = None  #: None: unseeded, draw a fresh one for the request
+    seed: int | None = None  #: None: unseeded, draw a fresh seed for the request
     child_seed_rule: ChildSeedRule = "threefry"
     repetition_penalty: float = 1.0
     frequency_penalty: float = 0.0
     presence_penalty: float = 0.0
     repetition_of_prompt: bool = True  #: the repetition penalty counts the prompt's tokens
-    counts_of_prompt: bool = False  #: frequency and presence count them too
-    penalty_window: int = -1  #: the last tokens that penalties look at; -1: all
+    counts_of_prompt: bool = False  #: frequency and presence penalties count the prompt too
+    penalty_window: int = -1  #: how many of the last tokens the penalties see; -1: all
     logit_bias: Biases = field(default_factory=dict)
     bad_words: Sequence[Ids] = ()
     allowed_ids: Ids = ()  #: empty: all
@@ -72,7 +72,7 @@ class RequestParameters:
     ignore_eos: bool = False
     stop_ids: Ids = ()
     stop_sequences: Sequence[Ids] = ()
-    logprobs: int | None = None  #: how many besides the sampled token's; -1: all
+    logprobs: int | None = None  #: how many besides the sampled token; -1: all
     beam_width: int = 0  #: 0: no beam search
     length_penalty: float = 0.0
     early_stopping: int = 1
@@ -80,7 +80,7 @@ class RequestParameters:
     differences: Sequence[str] = ()
 
     def filters(self) -> dict[str, Any]:
-        """Arguments of `sample`: temperature, filters and their rules."""
+        """Returns arguments of `sample`: temperature, filters and their rules."""
         names = ("temperature", "top_k", "top_p", "min_p", "tie_rule", "filter_apply_order")
         return {name: getattr(self, name) for name in names}
 
@@ -94,11 +94,11 @@ class RequestParameters:
         tie_rule: TieRule = "keep_all",
         filter_apply_order: FilterOrder = "top_k_first",
     ) -> BatchRequest:
-        """The request of output number `child` of the n, for a BatchState with these rules.
+        """Returns the request of output number `child` of the n, for a BatchState with these rules.
 
-        `eos_id`: banned by min_tokens too, unless ignore_eos. `fresh_seed`: for requests without a
-        seed of their own, the same for all n; None: a fresh one. RuntimeError for what a state
-        cannot do: counts of the prompt, a window of penalties, other rules than its own.
+        `eos_id`: min_tokens bans it too, unless ignore_eos. `fresh_seed`: the same for all n, for
+        requests without their own seed; None: a fresh one. RuntimeError for what a state cannot do:
+        counts of the prompt, a window of penalties, rules that differ from its own.
         """
         given = typed(self, OWN)
         history: Ids = typed_value("prompt", Ids, prompt)
@@ -133,7 +133,8 @@ class RequestParameters:
         )
 
     def _check_rules(self, tie_rule: TieRule, filter_apply_order: FilterOrder) -> None:
-        """Rules that a request brings are its state's. Without a filter they say nothing."""
+        """Checks that the request's rules are its state's. Without a filter the rules mean
+        nothing."""
         by_top_k = self.top_k != 0 and not self.greedy
         if by_top_k and self.tie_rule != tie_rule:
             raise unsupported("tie_rule", self.tie_rule, f"{tie_rule}, the batch state's")
@@ -155,11 +156,11 @@ class RequestParameters:
 class VllmRequest:
     """vLLM's SamplingParams (vllm/sampling_params.py).
 
-    0 < temperature < 0.01 becomes 0.01 before it is looked at (so that the engine's 1e-5 for greedy
-    leaves 0 alone); a greedy request drops top_k, top_p, min_p, and has n = 1. top_k 0 and -1 are
+    0 < temperature < 0.01 is raised to 0.01 first, so that only 0 is below the engine's threshold
+    for greedy, 1e-5; a greedy request drops top_k, top_p, min_p, and has n = 1. top_k 0 and -1 are
     off; seed -1 and None are unseeded; n <= 16384 (VLLM_MAX_N_SEQUENCES); biases are clamped to
-    [-100, 100]; child i has seed + i. Temperatures are up to 2, as in newer versions; older ones
-    take any. allowed_token_ids is refused if it is empty.
+    [-100, 100]; child i has seed + i. Temperatures are at most 2, as in newer versions; older ones
+    accept any. allowed_token_ids is refused if it is empty.
     """
 
     n: int = 1
@@ -186,8 +187,8 @@ class SglangRequest:
     """SGLang's SamplingParams (python/sglang/srt/sampling/sampling_params.py).
 
     0 <= temperature < 1e-6 is greedy; top_k -1 is off, 0 is refused; the repetition penalty counts
-    the output alone. top_p is measured before top_k (joint). min_p comes after both of them in
-    sequence: if min_p and top_p are on, the nucleus is measured before min_p.
+    only the output. top_p and top_k both apply to the whole row (joint). min_p comes after both of
+    them in sequence: if min_p and top_p are on, the nucleus is measured before min_p.
     """
 
     max_new_tokens: int | None = 128
@@ -211,13 +212,13 @@ class TensorRtLlmRequest:
     """TensorRT-LLM's SamplingParams (tensorrt_llm/sampling_params.py; ranges of
     cpp/tensorrt_llm/executor/samplingConfig.cpp; greedy as TorchSampler decides).
 
-    Greedy if temperature or top_p is 0, top_k is 1 or min_p is 1, or if temperature, top_k and top_p
-    are all unset; n or best_of > 1 is then refused. Otherwise what is unset or 0 is neutral. Beam
+    Greedy if temperature or top_p is 0, top_k is 1 or min_p is 1, or if temperature, top_k and
+    top_p are all unset; n or best_of > 1 is then refused. Otherwise unset and 0 are neutral. Beam
     search: width best_of, length_penalty 0, early_stopping 1 by default.
 
-    Without a seed the engine takes 0, so that equal prompts get equal tokens for ever; here such a
-    request is unseeded, as those of all engines. Its documentation has the nucleus as the least set
-    "with total probability greater than top_p", which is under `differences`.
+    Without a seed the engine uses 0, so that equal prompts always get equal tokens; here such a
+    request is unseeded, as with all engines. Its documentation defines the nucleus as the smallest
+    set "with total probability greater than top_p", which is listed under `differences`.
     """
 
     max_tokens: int = 32
@@ -245,7 +246,7 @@ class TensorRtLlmRequest:
     no_repeat_ngram_size: int | None = None
     logprobs: int | None = None
     ignore_eos: bool = False
-    #: [vocab] numbers, an array in host memory: what is added to each logit; -inf bans a token.
+    #: [vocab] numbers, an array in host memory: added to each logit; -inf bans a token.
     embedding_bias: Any = field(default=None, compare=False)
 
 
@@ -254,11 +255,11 @@ class HuggingFaceRequest:
     """transformers' GenerationConfig (generation/configuration_utils.py, logits_process.py, version
     5), and the length of the prompt.
 
-    Greedy without do_sample and beams, whatever the filters say. With do_sample: temperature > 0;
-    top_k 50 unless said otherwise, unset or 0 off; top_p below 1 and min_p apply; min_p comes after
-    top_p. num_beams > 1 is beam search; beam sampling is refused. The seed is not a request's there.
+    Greedy without do_sample and beams, whatever the filters. With do_sample: temperature > 0; top_k
+    is 50 by default, unset or 0 is off; top_p below 1 and min_p apply, min_p after top_p. num_beams
+    > 1 is beam search; beam sampling is refused. The seed does not belong to a request there.
     Lengths with the prompt (max_length, min_length) need `prompt_tokens`. eos_token_id: one or
-    several, stop ids here.
+    several; they are stop ids here.
     """
 
     do_sample: bool | None = None
@@ -291,8 +292,8 @@ class MaxRequest:
     """MAX's SamplingParams (max/python/max/pipelines/context/sampling_params.py).
 
     temperature in [0, 2], 0 is greedy; top_k 0 and -1 are off; unset fields have the class's
-    defaults; unseeded without a seed (MAX draws 32 bits). top_p is measured on the whole mass
-    (joint), before min_p.
+    defaults; without a seed the request is unseeded (MAX draws 32 bits). top_p applies to the whole
+    mass (joint), before min_p.
     """
 
     top_k: int | None = None
@@ -314,11 +315,11 @@ class MaxRequest:
 class LlamaCppRequest:
     """llama.cpp's common_params_sampling (common/common.h; src/llama-sampler.cpp).
 
-    Samplers run in the order of `samplers`, and those that are not listed are off. temp <= 0 is
-    greedy; top_k <= 0 is off, and keeps exactly k; top_p >= 1 and min_p <= 0 are off. Penalties look
-    at the last penalty_last_n tokens of prompt and output: 0 turns them off, -1 takes all. The
-    default order has the temperature last: a min_p before it is min_p^(1/temp) after it, a top_p
-    before it has no such equivalent and is listed under `differences`. Seed 2^32 - 1 is unseeded;
+    Samplers run in the order of `samplers`, and unlisted ones are off. temp <= 0 is greedy; top_k
+    <= 0 is off, otherwise exactly k tokens stay; top_p >= 1 and min_p <= 0 are off. Penalties see
+    the last penalty_last_n tokens of prompt and output: 0 turns them off, -1 takes all. The default
+    order has the temperature last: a min_p before it equals min_p^(1/temp) after it; a top_p before
+    it has no such equivalent and is listed under `differences`. Seed 2^32 - 1 is unseeded;
     n_predict -1 is any length.
     """
 

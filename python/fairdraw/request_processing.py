@@ -1,5 +1,5 @@
-"""Processing of the logits of a request before temperature and filters
-(fairdraw/logits_processing.h has the order and the arithmetic)."""
+"""Processing of a request's logits before temperature and filters (fairdraw/logits_processing.h
+defines the order and the arithmetic)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ._host_arrays import TokenLists, array, ids_of, joined
 class RequestProcessing:
     """Penalties, biases and bans of a request. Default values are neutral.
 
-    repetition_penalty in [2^-64, 2^64], of tokens in prompt or output (`repetition_of_prompt`
-    False: in the output alone); frequency_penalty and presence_penalty in [-2^64, 2^64], of tokens
-    in the output. `bias`: what is added to a token's logit; -inf bans it. `stop_ids` are banned
-    until the output has `min_tokens`; `bad_words` are sequences of ids, whose last one is banned
-    after the others; `allowed_ids` empty: all are allowed. prompt and output: ids, -1 for a
-    position whose token is not known. top_n_sigma >= 0, or -1: as that of `sample`; -1, 0 and inf are
-    off. What is out of its range fails the request.
+    repetition_penalty in [2^-64, 2^64], for tokens in prompt or output (`repetition_of_prompt`
+    False: only in the output); frequency_penalty and presence_penalty in [-2^64, 2^64], for tokens
+    in the output. `bias`: added to a token's logit; -inf bans it. `stop_ids` are banned until the
+    output has `min_tokens`; `bad_words` are sequences of ids, whose last id is banned after the
+    others; `allowed_ids` empty: all are allowed. prompt and output: ids, -1 for a position with an
+    unknown token. top_n_sigma >= 0, or -1: as in `sample`; -1, 0 and inf are off. A value out of
+    its range fails the request.
     """
 
     repetition_penalty: float = 1.0
@@ -49,8 +49,8 @@ def _ids(name: str, values: Any) -> Any:
 def processing_of_rows(
     backend: Backend, processing: Sequence[RequestProcessing] | None, rows: int, top_n_sigma: Any
 ) -> Any:
-    """For the compiled module, where the rows are: entry i is row i's. `top_n_sigma` is the call's
-    own, which has to be off then."""
+    """Returns processing for the compiled module, on the rows' device: entry i belongs to row i.
+    `top_n_sigma` is the call's own, which must be off if there are entries."""
     if processing is None:
         return None
     if len(processing) != rows:
@@ -64,8 +64,8 @@ def processing_of_rows(
 def rows_processing(
     requests: Sequence[RequestProcessing], rows: Sequence[tuple[int, Any]]
 ) -> tuple[Any, ...]:
-    """For the compiled module: each row belongs to request rows[i][0] (len(requests): to none), and
-    sees the ids rows[i][1] after that request's output."""
+    """Returns processing for the compiled module in which each row belongs to request rows[i][0]
+    (len(requests): to none) and sees the ids rows[i][1] after that request's output."""
     requests = [*requests, RequestProcessing()]
     owners = np.array([owner for owner, _ in rows], np.int64)
 
@@ -97,6 +97,6 @@ def rows_processing(
         lists("bad_words", [np.concatenate([np.empty(0, np.int32), *each]) for each in words]),
         lists("bad_words", [[len(word) for word in each] for each in words]),
         lists("allowed_ids", [request.allowed_ids for request in requests]),
-        # None where no request has it: a split vocabulary refuses an array of it.
+        # None if no request has it, because a split vocabulary refuses such an array.
         numbers("top_n_sigma", "float32") if any(r.top_n_sigma != 0 for r in requests) else None,
     )

@@ -1,6 +1,7 @@
-"""From the requests of engines to RequestParameters, an engine after another.
+"""Translations of engines' requests to RequestParameters, engine by engine.
 
-Each function checks what the engine checks, then what fairdraw has not, and takes the rest over.
+Each function checks what the engine checks, then refuses what fairdraw does not have, and
+translates the rest.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ _LENGTH_PENALTY_FROM_0: Range = (0, _LARGEST_SINGLE, ">= 0 and finite as float32
 
 
 def _numbers(given: Any, vocab: int) -> dict[str, Any]:
-    """The filters and penalties of a request, by names that most engines share; unset is neutral."""
+    """Returns a request's filters and penalties, by names that most engines share; unset is
+    neutral."""
     values: dict[str, Any] = {"top_k": _top_k_of(given.top_k or 0, vocab)}
     for name, neutral in _NEUTRAL.items():
         value = getattr(given, name, None)
@@ -89,12 +91,12 @@ def _numbers(given: Any, vocab: int) -> dict[str, Any]:
 
 
 def _top_k_of(top_k: int, vocab: int) -> int:
-    """0 where it keeps the whole vocabulary."""
+    """Returns 0 if top_k keeps the whole vocabulary."""
     return top_k if 0 < top_k < vocab else 0
 
 
 def _seed(seed: int | None) -> int | None:
-    """64 bits, two's complement."""
+    """Returns 64 bits, in two's complement."""
     return None if seed is None else seed % 2**64
 
 
@@ -105,9 +107,10 @@ def _new_tokens(given: SglangRequest | MaxRequest) -> dict[str, Any]:
 
 
 def _finished(values: dict[str, Any], **others: Any) -> RequestParameters:
-    """The parameters, if as float32 they are in the ranges of `sample` and its logits processing.
+    """Returns the parameters after checking them, as float32, by the ranges of `sample` and
+    processing.
 
-    They are greedy where `sample` is: top_k 1, top_p 0.
+    They are greedy if `sample` is: top_k 1, top_p 0.
     """
     singles = {name: single(values[name]) for name in _NEUTRAL if name in values}
     found = RequestParameters(**{**values, **singles, **others})
@@ -141,7 +144,7 @@ _VLLM_RANGES: dict[str, Range] = {
 
 
 def from_vllm(request: VllmRequest, vocab: int) -> RequestParameters:
-    """A request of vLLM in fairdraw's terms: __post_init__ and _verify_args, in their order."""
+    """Translates a request of vLLM: __post_init__ and _verify_args, in their order."""
     given, vocab = typed(request, PYTHONS), check_vocab(vocab)
     adjustments = []
     if 0 < given.temperature < 0.01:
@@ -195,7 +198,7 @@ _SGLANG_RANGES: dict[str, Range] = {
 
 
 def from_sglang(request: SglangRequest, vocab: int) -> RequestParameters:
-    """A request of SGLang in fairdraw's terms: __post_init__ and verify."""
+    """Translates a request of SGLang: __post_init__ and verify."""
     given, vocab = typed(request, PYTHONS), check_vocab(vocab)
     check(given, _SGLANG_RANGES)
     coldest = given.temperature is not None and given.temperature < 1e-6
@@ -251,7 +254,7 @@ _BEAM_WIDTH: Range = (1, _core.MAX_BEAM_WIDTH, f"1 to {_core.MAX_BEAM_WIDTH} (be
 
 
 def from_tensorrt_llm(request: TensorRtLlmRequest, vocab: int) -> RequestParameters:
-    """A request of TensorRT-LLM in fairdraw's terms."""
+    """Translates a request of TensorRT-LLM."""
     given, vocab = typed(request, PYTHONS), check_vocab(vocab)
     check(given, _TENSORRT_LLM_RANGES)
     check_features(given, _NOT_OF_TENSORRT_LLM)
@@ -305,7 +308,7 @@ def from_tensorrt_llm(request: TensorRtLlmRequest, vocab: int) -> RequestParamet
 
 
 def _sparse(name: str, dense: Any, vocab: int) -> dict[int, float]:
-    """Biases by id, of an array with one for each token."""
+    """Returns biases by id, from an array with one per token."""
     values = shaped(name, dense, "float32", (vocab,))
     for token in np.nonzero(~((np.abs(values) <= 2.0**64) | (values == -np.inf)))[0][:1]:
         raise ValueError(f"{name}[{token}] is {values[token]}; allowed: -2^64 to 2^64, or -inf")
@@ -338,7 +341,7 @@ _HUGGING_FACE_RANGES: dict[str, Range] = {
 
 
 def from_hugging_face(request: HuggingFaceRequest, vocab: int) -> RequestParameters:
-    """A request of transformers in fairdraw's terms: what generate() makes of it."""
+    """Translates a request of transformers, by the rules of generate()."""
     given, vocab = typed(request, PYTHONS), check_vocab(vocab)
     check_features(given, _NOT_OF_HUGGING_FACE)
     if given.do_sample:
@@ -386,7 +389,7 @@ def _hugging_face_beams(given: HuggingFaceRequest) -> dict[str, Any]:
 
 
 def _hugging_face_lengths(given: HuggingFaceRequest) -> dict[str, Any]:
-    """Lengths without the prompt; max_new_tokens and min_new_tokens come first if they are set."""
+    """Returns lengths without the prompt; max_new_tokens and min_new_tokens win if they are set."""
     prompt = given.prompt_tokens
     most = given.max_new_tokens
     if most is None:
@@ -414,7 +417,7 @@ _MAX_RANGES: dict[str, Range] = {
 
 
 def from_max(request: MaxRequest, vocab: int) -> RequestParameters:
-    """A request of MAX in fairdraw's terms: its defaults, and __post_init__ in its order."""
+    """Translates a request of MAX: its defaults, and __post_init__ in its order."""
     given, vocab = typed(request, PYTHONS), check_vocab(vocab)
     check(given, _MAX_RANGES)
     check_features(given, {"thinking_temperature": UNSET})
@@ -457,7 +460,7 @@ _LLAMA_CPP_RANGES: dict[str, Range] = {
 
 
 def from_llama_cpp(request: LlamaCppRequest, vocab: int) -> RequestParameters:
-    """A request of llama.cpp in fairdraw's terms: a chain of samplers, walked in its order."""
+    """Translates a request of llama.cpp: a chain of samplers, walked in its order."""
     given, vocab = typed(request, LLAMA_CPPS), check_vocab(vocab)
     check_features(given, _NOT_OF_LLAMA_CPP)
     check(given, _LLAMA_CPP_RANGES)
@@ -471,7 +474,7 @@ def from_llama_cpp(request: LlamaCppRequest, vocab: int) -> RequestParameters:
     coldest = "temperature" in given.samplers and given.temp <= 0
     if coldest or values.get("top_k") == 1 or values.get("top_p") == 0:
         values |= _GREEDY
-        # The largest logit is in every nucleus.
+        # The largest logit is in every nucleus, so that a greedy draw has no such difference.
         differences = [each for each in differences if not each.startswith("top_p")]
     return _finished(
         values,
@@ -487,7 +490,7 @@ def from_llama_cpp(request: LlamaCppRequest, vocab: int) -> RequestParameters:
 
 
 class _Chain:
-    """State of a walk over llama.cpp's samplers; a method for each of them."""
+    """State of a walk over llama.cpp's samplers, with a method for each sampler."""
 
     def __init__(self, given: LlamaCppRequest, top_k: int) -> None:
         self.given = given
@@ -497,7 +500,7 @@ class _Chain:
         self.differences: list[str] = []
 
     def _temperature_follows(self) -> bool:
-        """Says whether the logits that a filter sees are divided by a temperature later."""
+        """Says whether a temperature later divides the logits that a filter sees."""
         follows = "temperature" in self.given.samplers and "temperature" not in self.values
         return follows and self.given.temp > 0 and self.given.temp != 1
 

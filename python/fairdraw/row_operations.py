@@ -1,6 +1,6 @@
-"""Operations of flashinfer.sampling from rows to rows: softmax, top-k masks, renormalised probabilities.
+"""Row operations of flashinfer.sampling: softmax, top-k masks, renormalised probabilities.
 
-Arrays are as `fairdraw/sampling.py` says it. Nothing is drawn.
+Arrays are as in `fairdraw/sampling.py`. Nothing is drawn.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def _rows_to_rows(
 def softmax(
     backend_for: BackendFor, logits: Array, temperature: Float = None, enable_pdl: Any = None
 ) -> Any:
-    """softmax(logits / temperature) as float32; temperature 0 is one-hot at the argmax.
+    """Returns softmax(logits / temperature) as float32; temperature 0 is one-hot at the argmax.
 
-    Rows that cannot be normalised (NaN, +inf, nothing but -inf) are zero. `enable_pdl` is a hint
-    to another library's kernels and changes nothing.
+    Rows that cannot be normalised (NaN, +inf, nothing but -inf) are zero. `enable_pdl` is a hint to
+    flashinfer's kernels and changes nothing.
     """
     leading = _leading("logits", logits)
     rows, temperature = _joined(logits, leading), _one_each(temperature, leading)
@@ -58,7 +58,8 @@ def softmax(
 @_rows_to_rows("top_k_mask_logits", "like")
 @operation
 def top_k_mask_logits(backend_for: BackendFor, logits: Array, top_k: Int) -> Any:
-    """The logits, in their dtype, with -inf below the k-th largest. Ties of the k-th stay."""
+    """Returns the logits, in their dtype, with -inf below the k-th largest. Ties of the k-th
+    stay."""
     leading = _leading("logits", logits)
     rows = _joined(logits, leading)
     backend = backend_for(rows, "logits")
@@ -76,7 +77,7 @@ def top_k_mask_logits(backend_for: BackendFor, logits: Array, top_k: Int) -> Any
     return masked
 
 
-#: Arguments of `sample` that draw nothing but the set of survivors.
+#: Arguments of `sample` for a call that only finds the survivors.
 _SURVIVORS = {
     **dict.fromkeys((*DETAILS, "reports", "indices", "allowed", "active", "processing")),
     **{"temperature": 1.0, "top_k": 0, "min_p": 0.0, "top_n_sigma": 0.0, "num_samples": 1},
@@ -87,8 +88,8 @@ _SURVIVORS = {
 
 @_rows_to_rows("top_p_mask_logits", "like", core="sample")
 def top_p_mask_logits(logits: Array, top_p: Float) -> Any:
-    """The logits, in their dtype, with -inf outside of the nucleus of mass top_p. Ties of its last
-    token stay; top_p 0 leaves the largest alone, of equal ones the lowest id."""
+    """Returns the logits, in their dtype, with -inf outside the nucleus of mass top_p. Ties of its
+    last token stay; top_p 0 leaves only the largest, and among equal ones the lowest id."""
     leading = _leading("logits", logits)
     rows, top_p = _joined(logits, leading), _one_each(top_p, leading)
     backend = backend_of(rows, "logits")
@@ -130,7 +131,7 @@ def _renorm(backend_for: BackendFor, by_top_k: bool, probs: Any, parameter: Any)
 @_rows_to_rows("top_k_renorm_probs", core="renorm_probs")
 @operation
 def top_k_renorm_probs(backend_for: BackendFor, probs: Array, top_k: Int) -> Any:
-    """The k largest probabilities (ties stay), scaled to sum to 1; 0 elsewhere."""
+    """Returns the k largest probabilities (ties stay), scaled to sum to 1; 0 elsewhere."""
     return _renorm(backend_for, True, probs, top_k)
 
 
@@ -139,7 +140,7 @@ def top_k_renorm_probs(backend_for: BackendFor, probs: Array, top_k: Int) -> Any
 def top_p_renorm_probs(
     backend_for: BackendFor, probs: Array, top_p: Float, is_deterministic: bool = False
 ) -> Any:
-    """The probabilities of the nucleus, scaled to sum to 1; 0 elsewhere."""
+    """Returns the probabilities of the nucleus, scaled to sum to 1; 0 elsewhere."""
     return _renorm(backend_for, False, probs, top_p)
 
 

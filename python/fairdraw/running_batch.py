@@ -9,43 +9,43 @@ if TYPE_CHECKING:
 
 
 class RunningBatch(Protocol):
-    """Requests come and go in slots, and each step draws a token for some of them.
+    """A running batch: requests come and go in slots, and each step draws a token for some of them.
 
-    Methods are called one at a time, in an order that makes sense: `begin` first, `add` and
-    `restore` with a free slot, the others with slots that are not. An exception refuses the event,
-    and the case fails with its name and text; what all methods but `step` return does not matter.
+    Methods are called one at a time, in a valid order: `begin` first, `add` and `restore` with a
+    free slot, the others with occupied slots. An exception refuses the event, and the case fails
+    with the exception's name and text. Only the result of `step` matters.
 
     A request's token is the one that the sampler draws for the same logits with the request's
-    parameters, seed and offset and, where "processing" is among the abilities, with its history: the
+    parameters, seed and offset and, if "processing" is among the abilities, with its history: the
     prompt, and the tokens drawn so far. It does not depend on the slot, on other requests, on the
-    order of rows or on what was in the slot before. The object appends the token to the history and
-    advances the offset by one. A row without a token (-1) leaves its request as it was.
+    order of rows or on earlier contents of the slot. The object appends the token to the history
+    and advances the offset by one. A row without a token (-1) leaves its request unchanged.
     """
 
     def begin(
         self, slots: int, vocab: int, dtype: str, tie_rule: str, filter_apply_order: str
     ) -> object:
-        """A new batch, with all of its slots free: whatever was in an earlier one is gone.
+        """Begins a new batch with all slots free; the contents of earlier batches are gone.
 
-        slots: how many, numbered from 0. vocab: logits of a row. dtype: of the logits: "float32",
+        slots: how many, numbered from 0. vocab: logits per row. dtype: of the logits: "float32",
         "float16" or "bfloat16". tie_rule: "keep_all" or "lowest_id". filter_apply_order:
-        "top_k_first" or "joint". These stay as they are for the batch.
+        "top_k_first" or "joint". All hold for the whole batch.
         """
 
     def add(self, slot: int, request: BatchRequest) -> object:
-        """A request begins in a free slot. Its next token has the offset request.first_offset.
+        """Adds a request to a free slot. Its next token has the offset request.first_offset.
 
-        Fields that are processing are neutral unless "processing" is among the abilities.
+        Its processing fields are neutral unless "processing" is among the abilities.
         """
 
     def step(self, slots: Any, logits: Any, allowed: Any) -> Any:
-        """Draws a token for each of some requests, at least one.
+        """Draws a token for each of one or more requests.
 
-        slots: [rows] int32, all different, in any order: row i is of the request in slots[i].
-        logits: [rows, vocab] of the batch's dtype (bfloat16 in NumPy: uint16 bits). allowed:
-        [rows, ceil(vocab / 32)] uint32, the packed mask of this step, token t at bit t % 32 of word
-        t // 32, 1: allowed; or None. With arrays="torch" allowed is the same bits as int32. They are
-        read-only and lent for this call: whoever keeps one is not called again.
+        slots: [rows] int32, all different, in any order: row i belongs to the request in slots[i].
+        logits: [rows, vocab] of the batch's dtype (bfloat16 in NumPy: uint16 bits). allowed: [rows,
+        ceil(vocab / 32)] uint32, the packed mask of this step, token t at bit t % 32 of word t //
+        32, 1: allowed; or None. With arrays="torch" allowed is the same bits as int32. The arrays
+        are read-only and lent for this call: an object that keeps one is not called again.
 
         Returns the tokens, [rows] integers, an array or a list; -1: none. With the ability
         "reports_status" a tuple (tokens, statuses): statuses are [rows] integers, 0 or why there
@@ -53,14 +53,15 @@ class RunningBatch(Protocol):
         """
 
     def evict(self, slot: int) -> object:
-        """A request is preempted: its slot is free, and the object forgets it."""
+        """Preempts a request: its slot becomes free, and the object forgets it."""
 
     def restore(self, slot: int, request: BatchRequest, output: list[int]) -> object:
-        """An evicted request goes on in a free slot, this or another, with all there is to know.
+        """Restores an evicted request in a free slot, the same or another, from the arguments
+        alone.
 
-        `output`: the tokens that it has drawn, oldest first; empty where it has no processing. Its
-        next token has the offset request.first_offset + len(output).
+        `output`: the tokens that it has drawn, oldest first; empty without processing. Its next
+        token has the offset request.first_offset + len(output).
         """
 
     def end(self, slot: int) -> object:
-        """A request is over, and its slot free."""
+        """Ends a request and frees its slot."""

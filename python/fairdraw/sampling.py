@@ -3,21 +3,21 @@
 Arrays are NumPy's, torch's on the CPU or an NVIDIA GPU, or any that speak DLPack; results are of
 the same library and on the same device. Rows are float32, float16 or bfloat16 and are never copied.
 
-- Unseeded calls draw fresh seeds: from `generator` where given; else from torch's default generator
-  for tensors (so torch.manual_seed governs them) and from the operating system for other arrays.
-  `seed` without `offset` means offset 0.
-- On a GPU nothing waits, and calls can be captured in a CUDA graph, with seeds in a tensor there;
-  but a tensor there of one seed or offset for several outputs is waited for: no such call is
-  captured.
-- One `seed` for a call gives every output bits of its own. An array holds one an output; then a
-  token depends on nothing but its row, parameters, seed and offset. An array of one value is one
-  seed for the call.
+- Unseeded calls draw fresh seeds: from `generator` if given; otherwise from torch's default
+  generator for tensors (so torch.manual_seed governs them) and from the operating system for other
+  arrays. `seed` without `offset` means offset 0.
+- On a GPU nothing waits, and calls can be captured in a CUDA graph, with seeds in a tensor there.
+  Exception: a GPU tensor with one seed or offset for several outputs is waited for, so that such a
+  call cannot be captured.
+- One `seed` for a call gives every output bits of its own. An array holds one seed per output; then
+  a token depends only on its row, parameters, seed and offset. An array of one value is one seed
+  for the call.
 - `indices`: output i samples row indices[i]. top_k, top_p, min_p and temperature are numbers, or
-  arrays with one value a row. Their dtype (int32 or int64) is that of the tokens.
-- Rows may have more axes in front than one, [..., vocab], which results then have, too; not those of
-  `sample` and of speculation. Parameters and seeds are then as these axes are, or [rows]. Axes that
-  no view can join, because a copy would be needed, are refused.
-- `deterministic` changes nothing: results always are.
+  arrays with one value per row. The tokens have the dtype of `indices` (int32 or int64).
+- Rows may have several axes before the vocabulary, [..., vocab], and results then have them, too;
+  not in `sample` and in speculation. Parameters and seeds then have these axes, or are [rows]. Axes
+  that no view can join, because a copy would be needed, are refused.
+- `deterministic` changes nothing: results are always deterministic.
 - A row that cannot be sampled (NaN, +inf, no token left, a parameter out of range) gets token -1
   and valid False; no other row is affected. A number out of range, a wrong dtype, rank, device,
   stride or length raises ValueError or TypeError. `check_nan=True` raises for NaN, too, and waits
@@ -82,18 +82,18 @@ from .row_operations import top_p_renorm_probs as top_p_renorm_probs
 class SampleDetails(NamedTuple):
     """All that `sample` can tell. Shapes with [outputs, num_samples] lose the second axis at 1."""
 
-    tokens: Any  #: [outputs, num_samples]; -1 where the status is not 0
+    tokens: Any  #: [outputs, num_samples]; -1 if the status is not 0
     statuses: Any  #: [outputs] int32, RowStatus of fairdraw/types.h; 0 is ok
     support_size: Any  #: [outputs] int32: tokens that survive the filters
     logprob: Any  #: [outputs, num_samples] float32, natural logarithm, before filtering
     logprob_filtered: Any  #: [outputs, num_samples] float32, among the survivors
-    mask: Any  #: [rows, ceil(vocab / 32)] uint32 (torch: int32), a bit a token: the survivors
+    mask: Any  #: [rows, ceil(vocab / 32)] uint32 (torch: int32): bit 1 for survivors
     probs: Any  #: [rows, vocab] float32, renormalised, 0 outside the mask
-    logprobs: Any = None  #: Logprobs, where they are asked for
-    seed: Any = None  #: what the tokens were drawn with: as it was given, or the fresh one
+    logprobs: Any = None  #: Logprobs, if asked for
+    seed: Any = None  #: the seed that the tokens were drawn with, given or fresh
 
 
-#: Of operators that draw.
+#: Results of operators that draw.
 _DRAWN = {"tokens": ("ids", "outputs", "samples"), "valid": ("bool", "outputs")}
 _OF_REPORTS = ("logprobs", "logprobs_mode", "rank_rule")
 
@@ -110,7 +110,7 @@ def _draw(
     generator: Any = None, check_nan: CheckNan = False, seed: Bits = None, offset: Bits = None,
     return_valid: bool = False,
 ) -> Any:  # fmt: skip
-    """All of flashinfer.sampling that draws."""
+    """Draws for all functions of flashinfer.sampling that draw."""
     given = locals()
     leading = _leading(input, rows, indices)
     if leading:
@@ -145,7 +145,7 @@ def sampling_from_logits(
     logits: Any, indices: Any = None, deterministic: bool = True, generator: Any = None,
     check_nan: bool = False, seed: Any = None, offset: Any = None,
 ) -> Any:  # fmt: skip
-    """One token an output, in proportion to exp(logits)."""
+    """Draws one token per output, in proportion to exp(logits)."""
     return _draw(
         logits, "logits", indices=indices, generator=generator, check_nan=check_nan, seed=seed,
         offset=offset,
@@ -156,7 +156,7 @@ def sampling_from_probs(
     probs: Any, indices: Any = None, deterministic: bool = True, generator: Any = None,
     check_nan: bool = False, seed: Any = None, offset: Any = None, return_valid: bool = False,
 ) -> Any:  # fmt: skip
-    """One token an output, in proportion to probs."""
+    """Draws one token per output, in proportion to probs."""
     return _draw(
         probs, "probs", indices=indices, generator=generator, check_nan=check_nan,
         seed=seed, offset=offset, return_valid=return_valid,
@@ -167,7 +167,7 @@ def top_p_sampling_from_probs(
     probs: Any, top_p: Any, indices: Any = None, deterministic: bool = True, generator: Any = None,
     check_nan: bool = False, seed: Any = None, offset: Any = None, return_valid: bool = False,
 ) -> Any:  # fmt: skip
-    """From the nucleus: tokens with less than top_p of the mass strictly above them."""
+    """Draws from the nucleus: tokens with less than top_p of the mass strictly above them."""
     return _draw(
         probs, "probs", top_p=top_p, indices=indices, generator=generator, check_nan=check_nan,
         seed=seed, offset=offset, return_valid=return_valid,
@@ -178,7 +178,7 @@ def top_k_sampling_from_probs(
     probs: Any, top_k: Any, indices: Any = None, deterministic: bool = True, generator: Any = None,
     check_nan: bool = False, seed: Any = None, offset: Any = None, return_valid: bool = False,
 ) -> Any:  # fmt: skip
-    """From the k largest; ties of the k-th stay. 0, -1 and k >= vocab are off."""
+    """Draws from the k largest; ties of the k-th stay. 0, -1 and k >= vocab are off."""
     return _draw(
         probs, "probs", top_k=top_k, indices=indices, generator=generator, check_nan=check_nan,
         seed=seed, offset=offset, return_valid=return_valid,
@@ -189,7 +189,7 @@ def min_p_sampling_from_probs(
     probs: Any, min_p: Any, indices: Any = None, deterministic: bool = True, generator: Any = None,
     check_nan: bool = False, seed: Any = None, offset: Any = None, return_valid: bool = False,
 ) -> Any:  # fmt: skip
-    """From the probabilities of at least min_p times the largest."""
+    """Draws from the probabilities of at least min_p times the largest."""
     return _draw(
         probs, "probs", min_p=min_p, indices=indices, generator=generator, check_nan=check_nan,
         seed=seed, offset=offset, return_valid=return_valid,
@@ -202,7 +202,7 @@ def top_k_top_p_sampling_from_logits(
     generator: Any = None, check_nan: bool = False, seed: Any = None, offset: Any = None, *,
     temperature: Any = None,
 ) -> Any:  # fmt: skip
-    """top_k, then top_p of what is left renormalised; "joint": both of the whole row.
+    """Draws after top_k, then top_p of the renormalised rest; "joint": both apply to the whole row.
 
     `temperature`: divides the logits first, without a copy of them; 0 is greedy.
     """
@@ -228,7 +228,7 @@ def top_k_top_p_sampling_from_probs(
     generator: Any = None, check_nan: bool = False, seed: Any = None, offset: Any = None,
     return_valid: bool = False,
 ) -> Any:  # fmt: skip
-    """As top_k_top_p_sampling_from_logits, from rows of probabilities."""
+    """Does as top_k_top_p_sampling_from_logits, from rows of probabilities."""
     return _draw(
         probs, "probs", top_k=top_k, top_p=top_p, filter_apply_order=filter_apply_order,
         indices=indices, generator=generator, check_nan=check_nan, seed=seed, offset=offset,
@@ -239,8 +239,8 @@ def top_k_top_p_sampling_from_probs(
 def sampled_sizes(
     logits: Any, indices: Any = None, num_samples: int = 1, logprobs: int | None = None, **_: Any
 ) -> Sizes:
-    """Axes of what `sample` and its like give."""
-    rows, vocab = (*getattr(logits, "shape", ()), 0, 0)[:2]  # the kernels say what is wrong
+    """Returns the axes of the results of `sample` and similar functions."""
+    rows, vocab = (*getattr(logits, "shape", ()), 0, 0)[:2]  # the kernels report a wrong shape
     return {
         "outputs": (rows if indices is None else length(indices),),
         "samples": () if num_samples == 1 else (max(num_samples, 0),),
@@ -256,8 +256,8 @@ _NO_RESULTS = dict.fromkeys((*DETAILS, "reports"))
 
 
 def drawing(backend: Backend, given: Mapping[str, Any], outputs: int) -> tuple[dict[str, Any], Any]:
-    """Returns what the compiled module takes of `sample`'s arguments, with no results yet; and what a result
-    says that it was drawn with: the seed as it was given, or the fresh one."""
+    """Returns `sample`'s arguments for the compiled module, without results, and the seed for the
+    result's `seed`: the given one or the fresh one."""
     call = {**_NO_RESULTS, **lent(sample, backend, given)}
     call["processing"] = processing_of_rows(
         backend, given["processing"], length(given["logits"]), given["top_n_sigma"]
@@ -286,22 +286,22 @@ def sample(
     purpose: Purpose = "draw", top_n_sigma: Float = 0.0,
     processing: Sequence[RequestProcessing] | None = None,
 ) -> Any:  # fmt: skip
-    """From raw logits to tokens in one call: temperature, min_p, top_k, top_p, draw, in this order.
+    """Draws tokens from raw logits in one call: temperature, min_p, top_k, top_p, draw, in order.
 
-    temperature 0 is greedy; top_k 0, top_p 1 and min_p 0 are off. `top_n_sigma` n bans, before all of
-    them, the tokens whose logits are more than n standard deviations (of the population, allowed
-    tokens alone) below the largest; -1, 0 and inf are off. `allowed`: [rows, ceil(vocab /
-    32)] packed words of uint32 or int32, bit 1 where a token may be drawn. `active`: [rows] bool,
-    False for padding, which gets token -1. `num_samples`: tokens an output, with replacement.
-    `out`: a contiguous int32 array for the tokens. `purpose` "draft": for tokens that `verify_chain`
-    verifies by their distribution, with the same seed and offset: its random bits are others.
-    `processing`: one RequestProcessing a row of logits, applied before all of this; no graph can be
-    captured with it, and a compiled function has no operator for it.
+    temperature 0 is greedy; top_k 0, top_p 1 and min_p 0 are off. `top_n_sigma` n bans, before all
+    of them, the tokens whose logits are more than n standard deviations (of the population, allowed
+    tokens only) below the largest; -1, 0 and inf are off. `allowed`: [rows, ceil(vocab / 32)]
+    packed words of uint32 or int32, bit 1 if a token may be drawn. `active`: [rows] bool, False for
+    padding, which gets token -1. `num_samples`: tokens per output, with replacement. `out`: a
+    contiguous int32 array for the tokens. `purpose` "draft": for tokens that `verify_chain`
+    verifies by their distribution, with the same seed and offset; it uses other random bits.
+    `processing`: one RequestProcessing per row of logits, applied before everything else; a call
+    with it cannot be captured in a graph, and a compiled function has no operator for it.
 
-    Returns tokens [outputs] int32 (int64 where `indices` are), or [outputs, num_samples] where that
-    is more than 1; with `return_valid` also a bool array; with `return_details` SampleDetails.
-    With `logprobs`, Logprobs as the last of these: of the tokens, and of the n largest (0 to 128),
-    or with -1 of every token; the mode's names are those of vLLM.
+    Returns tokens [outputs] int32 (int64 if `indices` are), or [outputs, num_samples] if that is
+    more than 1; with `return_valid` also a bool array; with `return_details` SampleDetails. With
+    `logprobs`, Logprobs come last: of the tokens and of the n largest (0 to 128), or with -1 of
+    every token; the modes have vLLM's names.
     """
     given = locals()
     backend = backend_of(logits, "logits")
@@ -364,12 +364,12 @@ def chain_speculative_sampling(
     maybe_output_emitted_draft_token_num: Any = None, deterministic: bool = True,
     generator: Any = None, seed: Bits = None, offset: Bits = None,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    """Verifies chains of drafted tokens; what is emitted has the target's distribution.
+    """Verifies chains of drafted tokens; the emitted tokens have the target's distribution.
 
     draft_probs [batch, n, vocab], draft_token_ids [batch, n], target_probs [batch, n + 1, vocab].
     Returns tokens [batch, n + 1] (-1 after the last), the number of positions that pass their own
     test, and the number of drafted tokens that were emitted. The counts are added to the
-    `maybe_output_*` arrays where these are given. Position i of a chain uses offset + i.
+    `maybe_output_*` arrays if given. Position i of a chain uses offset + i.
     """
     backend = backend_for(target_probs, "target_probs")
     if len(draft_probs.shape) != 3:
@@ -379,7 +379,7 @@ def chain_speculative_sampling(
     batch, n = draft_probs.shape[:2]
     seed, offset = _seed_and_offset(backend, generator, seed, offset, batch)
     results = empty(backend, _CHAINS, _chain_sizes(draft_probs))
-    # Integers beyond int32 become its nearest values, which are no tokens.
+    # Clamps integers outside int32; their nearest int32 is no token either.
     ids = small_arrays(backend).array("draft_token_ids", draft_token_ids, "int32")
     backend.call(
         _core.chain_speculative_sampling,

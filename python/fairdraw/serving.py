@@ -5,8 +5,8 @@
 0
 
 A request's tokens depend on its logits, parameters and seed; not on its slot, its neighbours, or
-how often it was evicted and restored. ValueError says which value is out of its range, and then
-nothing has changed. One thread at a time.
+how often it was evicted and restored. ValueError names a value out of its range, and then nothing
+has changed. Not thread-safe: one thread at a time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _uint64(name: str, value: int) -> int:
 
 
 def _fresh_seed() -> int:
-    """64 bits from the system: no two requests without a seed of their own share one."""
+    """Returns 64 bits from the system, so that no two requests without their own seed share one."""
     return secrets.randbits(64)
 
 
@@ -50,12 +50,12 @@ class BatchRequest:
 
     temperature 0 (greedy), or 2^-126 to 2^64; top_k >= -1 (0 and -1: off); top_p, min_p in [0, 1];
     repetition_penalty in [2^-64, 2^64]; frequency_penalty and presence_penalty in [-2^64, 2^64].
-    `repetition_of_prompt`: whether the repetition penalty counts the prompt's tokens.
-    `bias`: what is added to a token's logit; -inf bans it. `stop_ids` are banned until the output
-    has `min_tokens`; `bad_words` are sequences of ids; `allowed_ids` empty: all are allowed.
-    `top_n_sigma` as that of `sample`. In
-    `prompt` -1 is a position that is no text. `first_offset`: tokens drawn from `seed` before. A
-    request without a seed gets a fresh one from the system when it is made; `seed` says which.
+    `repetition_of_prompt`: whether the repetition penalty counts the prompt's tokens. `bias`: added
+    to a token's logit; -inf bans it. `stop_ids` are banned until the output has `min_tokens`;
+    `bad_words` are sequences of ids; `allowed_ids` empty: all are allowed. `top_n_sigma` as in
+    `sample`. In `prompt` -1 is a position without text. `first_offset`: number of tokens drawn from
+    `seed` before. A request without a seed gets a fresh one from the system when it is made; `seed`
+    holds it.
     """
 
     temperature: float = 1.0
@@ -114,7 +114,7 @@ class BatchRequest:
 
 @dataclass(frozen=True)
 class RequestSnapshot:
-    """All that a request needs to go on in another slot, state or process: it can be pickled."""
+    """All that a request needs to go on in another slot, state or process. It can be pickled."""
 
     id: int
     request: BatchRequest
@@ -125,11 +125,10 @@ class RequestSnapshot:
 class BatchState:
     """The requests of a running batch, in `capacity` slots; slot i is row i of the logits.
 
-    Ids are the caller's, 0 to 2^64 - 1. `max_length` is the most tokens of a request, prompt and
-    output together. `history="dense"` keeps counts of the whole vocabulary for each slot instead of
-    counting in the histories of requests with penalties; it pays where those are about as long as
-    the vocabulary. Tokens are the same.
-    `tie_rule` and `filter_apply_order` are those of `sample`.
+    Ids are the caller's, 0 to 2^64 - 1. `max_length` is the maximum number of tokens of a request,
+    prompt and output together. `history="dense"` keeps counts of the whole vocabulary per slot
+    instead of counting in the histories of requests with penalties; it pays if those are about as
+    long as the vocabulary. Tokens are the same. `tie_rule` and `filter_apply_order` as in `sample`.
     """
 
     def __init__(
@@ -167,7 +166,8 @@ class BatchState:
         )
 
     def add(self, id: int, request: BatchRequest | None = None, slot: int | None = None) -> int:
-        """Into the lowest free slot, or into `slot`, which must be free. Returns the slot."""
+        """Adds a request to the lowest free slot, or to `slot`, which must be free. Returns the
+        slot."""
         fields = (BatchRequest() if request is None else request)._fields()
         return self._core.add(_uint64("request id", id), fields, self._wanted(slot))
 
@@ -175,20 +175,21 @@ class BatchState:
         self._core.remove(_uint64("request id", id))
 
     def swap(self, first: int, second: int) -> None:
-        """Exchanges what is in two slots; one of them may be empty."""
+        """Exchanges the requests of two slots; one of the slots may be empty."""
         self._core.swap(_int32("first", first), _int32("second", second))
 
     def compact(self) -> list[tuple[int, int]]:
-        """Moves the highest requests into the lowest free slots; the moves (from, to) in order."""
+        """Moves the highest requests into the lowest free slots; returns the moves (from, to) in
+        order."""
         return self._core.compact()
 
     def evict(self, id: int) -> RequestSnapshot:
-        """As remove, with what it takes to go on."""
+        """Removes a request, and returns what it needs to go on."""
         fields, output, allowed = self._core.evict(_uint64("request id", id))
         return RequestSnapshot(id, BatchRequest._of(fields), tuple(output), tuple(allowed))
 
     def restore(self, snapshot: RequestSnapshot, slot: int | None = None) -> int:
-        """As add, with the snapshot's id and what the request had drawn. Returns the slot."""
+        """Adds a request with the snapshot's id and drawn tokens. Returns the slot."""
         return self._core.restore(
             _uint64("request id", snapshot.id),
             snapshot.request._fields(),
@@ -202,7 +203,7 @@ class BatchState:
         self._core.append(_uint64("request id", id), ids_of("tokens", tokens))
 
     def append_step(self, tokens: Iterable[int]) -> None:
-        """Appends tokens[slot] to the request of each slot; -1: none for this one."""
+        """Appends tokens[slot] to the request of each slot; -1: no token."""
         self._core.append_step(ids_of("tokens", tokens))
 
     def __len__(self) -> int:
@@ -213,7 +214,7 @@ class BatchState:
 
     @property
     def slots(self) -> int:
-        """One more than the highest occupied slot: the rows that a step needs at least."""
+        """One more than the highest occupied slot: the minimum number of rows of a step."""
         return self._core.slots()
 
     @property
@@ -225,7 +226,7 @@ class BatchState:
         return None if slot < 0 else slot
 
     def id_at(self, slot: int) -> int | None:
-        """The request in a slot; None where it is empty."""
+        """Returns the request in a slot; None if it is empty."""
         number = _int32("slot", slot)
         return self._core.id_at(number) if self._core.is_occupied(number) else None
 
@@ -233,7 +234,7 @@ class BatchState:
         return self._core.prompt(self._known(id))
 
     def output(self, id: int) -> list[int]:
-        """The tokens that it has drawn, oldest first."""
+        """Returns the tokens that it has drawn, oldest first."""
         return self._core.output(self._known(id))
 
     def offset(self, id: int) -> int:

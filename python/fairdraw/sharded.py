@@ -1,18 +1,18 @@
-"""Sampling of vocabularies that are split over ranks: what a tensor-parallel engine calls on its local
-logits (fairdraw/sharded.h has the exchange and why it is exact).
+"""Sampling of vocabularies that are split over ranks, for a tensor-parallel engine's local logits
+(fairdraw/sharded.h describes the exchange and why it is exact).
 
     sampler = fairdraw.torch.ShardedSampler(group)     # once; a torch.distributed process group
     tokens = sampler(local_logits, temperature, top_k, top_p, seed=seeds, offset=offsets)
 
 Every rank makes the same call with its own columns of the logits, and gets the same tokens: those
-of `fairdraw.sample` over the whole rows, bit for bit, whatever the number of ranks. A rank sends 1.3 KB
-a row without filters and 3.4 KB with, for 128256 tokens on two; most rows that survive more widely
-than what ranks list of them are gathered (`gathered_rows` counts those).
+of `fairdraw.sample` over the whole rows, bit for bit, whatever the number of ranks. For 128256
+tokens on two ranks, a rank sends 1.3 KB per row without filters and 3.4 KB with filters. Most rows
+with more survivors than the ranks list are gathered (`gathered_rows` counts them).
 
 Logits on a GPU stay there (fairdraw/cuda_sharded.h), and so do the blocks, with NCCL. Such a call
-waits for the GPU once, to see whether rows are to be gathered; with gather=False it does not, and can be
-captured in a CUDA graph. With `peers`, memory that all ranks of a machine address, their kernels
-exchange blocks themselves, and nothing else runs.
+waits for the GPU once, to learn whether rows must be gathered; with gather=False it does not, and
+can be captured in a CUDA graph. With `peers`, memory that all ranks of a machine address, their
+kernels exchange blocks themselves, without another library.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from .row_operations import (
 )
 from .sampling import SampleDetails, drawing, sampled_sizes
 
-#: What is called over columns in place of the function over whole rows, with the same arguments.
+#: Substitutes over columns for functions over whole rows, with the same arguments.
 _OVER_COLUMNS = {
     _core.sample: _core.sharded_sample,
     _core.sharded_log_softmax: _core.sharded_log_softmax,
@@ -56,7 +56,8 @@ _Result = TypeVar("_Result")
 
 
 class _ColumnsBackend(TorchBackend):
-    """Tensors of a rank's columns: calls are exchanges of all ranks, and so are fresh seeds."""
+    """Backend for tensors of a rank's columns: calls are exchanges of all ranks, and so are fresh
+    seeds."""
 
     def __init__(self, sampler: ShardedSampler, rows: Any, gather: bool = True) -> None:
         super().__init__(rows)
@@ -67,7 +68,7 @@ class _ColumnsBackend(TorchBackend):
             raise RuntimeError("gather is True; allowed: False, while a CUDA graph is captured")
 
     def fresh_seed(self, generator: Any) -> int:
-        """One that the first rank has drawn."""
+        """Returns a seed that the first rank has drawn."""
         fresh = super().fresh_seed(generator)
         signed = fresh - 2**64 if fresh >= 2**63 else fresh
         return int(self._sampler._gathered(torch.tensor([signed]))[0]) & (2**64 - 1)
@@ -79,7 +80,7 @@ class _ColumnsBackend(TorchBackend):
 
 
 def _on_device(parts: Any, backend: TorchBackend) -> Any:
-    """Arrays of a tuple, and of tuples in it, as the backend lends them on its GPU."""
+    """Returns the arrays of nested tuples as the backend lends them on its GPU."""
     if parts is None:
         return None
     if isinstance(parts, tuple):
@@ -88,7 +89,8 @@ def _on_device(parts: Any, backend: TorchBackend) -> Any:
 
 
 def _given_words(allowed: Any) -> Any:
-    """Packed words of a rank without columns: an array without values would be none."""
+    """Widens the packed words of a rank without columns, because an empty array would mean no
+    words."""
     if isinstance(allowed, torch.Tensor) and allowed.ndim > 0 and allowed.shape[-1] == 0:
         return allowed.new_zeros((*allowed.shape[:-1], 1))
     return allowed
@@ -102,7 +104,7 @@ def _expect_columns(rows: Any, name: str) -> None:
 def _over_columns(
     public: Callable[_Arguments, _Result],
 ) -> Callable[Concatenate[ShardedSampler, _Arguments], _Result]:
-    """An operation as a method, over columns in host memory."""
+    """Makes a method of an operation, over columns in host memory."""
 
     def method(
         self: ShardedSampler, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
@@ -123,24 +125,25 @@ def _over_columns(
 
 
 class ShardedSampler:
-    """`sample` and operations on rows, over the columns that the ranks of a group have.
+    """`sample` and row operations, over columns that are split over the ranks of a group.
 
-    Rank r has the columns in front of those of rank r + 1, in the order of the group; they need not
-    be as many on each, and a rank may have none. Columns that only pad a weight matrix are to be
-    cut off first: logits[:, :columns].
+    Rank r has the columns before those of rank r + 1, in the order of the group. Ranks may have
+    different numbers of columns, or none. Columns that only pad a weight matrix must be cut off
+    first: logits[:, :columns].
 
-    `group`: a process group of torch.distributed with any backend; None is the default one.
-    `columns`: how many each rank has; without it the first call asks all ranks, and later ones
-    expect the same. Blocks of logits in host memory travel as the group's backend wants them; logits
-    on a GPU need a backend for GPUs, or peers.
+    `group`: a process group of torch.distributed with any backend; None is the default group.
+    `columns`: the number of each rank's columns; without it the first call asks all ranks, and
+    later calls expect the same. Blocks of logits in host memory travel as the group's backend
+    requires; logits on a GPU need a backend for GPUs, or peers.
 
-    `peers`, of logits on a GPU, with `columns`: the ranks, of one machine, each give a piece of
-    memory of their current GPU (torch's symmetric memory, without multicast), for calls up to these
-    limits; a larger call is a ValueError, on every rank. Their kernels then write blocks there, and
-    wait for each other's: all ranks make the same calls in the same order, each on one stream, and
-    a rank that does not come, or comes with another number of rows, is waited for forever.
+    `peers`, for logits on a GPU, with `columns`: the ranks, all on one machine, each give a piece
+    of memory of their current GPU (torch's symmetric memory, without multicast), for calls up to
+    these limits; a larger call is a ValueError, on every rank. Their kernels then write blocks
+    there and wait for each other's blocks: all ranks must make the same calls in the same order,
+    each on one stream. If a rank makes no call, or one with another number of rows, the others wait
+    forever.
 
-    What is missing on GPUs: probs among the details, the methods that are operations on rows, and more
+    Not supported on GPUs: probs among the details, the methods that are row operations, and more
     than 8 ranks.
     """
 
@@ -166,20 +169,21 @@ class ShardedSampler:
             if self._boundaries is None:
                 raise ValueError("columns: are not given; with peers they are needed")
             self._peers = PeerMemory(group, self._boundaries, peers, self._gathered)
-        #: Of the last call: how often ranks exchanged blocks, the bytes of all blocks that the group
-        #: moved, and how many rows were gathered, by the call itself.
+        #: Counts of the last call: exchanges between ranks, bytes of all blocks that the group
+        #: moved, and rows that the call itself gathered.
         self.exchanges = 0
         self.exchanged_bytes = 0
         self.gathered_rows = 0
-        #: Of the last call on a GPU, an int32 there: rows without a result, 0 but with gather=False; -1:
-        #: ranks disagree on arguments, and no row has one.
+        #: After a call on a GPU, an int32 there: rows without a result, 0 unless gather=False. -1:
+        #: the ranks disagree on arguments, and no row has a result.
         self.undecided: Any = None
-        #: Of the last call on a GPU, a function: gathers the rows that are undecided when it is called,
-        #: by every rank, and returns how many those were. After each replay of a graph its own.
+        #: After a call on a GPU, a function that every rank calls: it gathers the rows that are
+        #: undecided at that time and returns their number. Call it once after each replay of a
+        #: graph.
         self.gather_undecided: Any = None
 
     def _gathered(self, block: Any) -> Any:
-        """The ranks' tensors, one after the other."""
+        """Returns the ranks' tensors, one after the other."""
         mine = block.to(self._device)
         blocks = [torch.empty_like(mine) for _ in range(self._ranks)]
         torch.distributed.all_gather(blocks, mine, group=self._group)
@@ -192,7 +196,7 @@ class ShardedSampler:
         return self._boundaries
 
     def _backend_for(self, rows: Any, name: str) -> Backend:
-        """Returns the backend of an operation, which is there in host memory alone."""
+        """Returns the backend of an operation that works in host memory only."""
         _expect_columns(rows, name)
         backend = _ColumnsBackend(self, rows)
         if backend.on_gpu:
@@ -203,7 +207,7 @@ class ShardedSampler:
     def _exchange(
         self, operation: Callable[..., _core.ShardedCall], arguments: dict[str, Any]
     ) -> None:
-        """A call in host memory, from its first block to its results."""
+        """Runs a call in host memory, from its first block to its results."""
         self.exchanges = self.exchanged_bytes = 0
         call = operation({**arguments, "boundaries": self._boundaries, "shard": self._rank})
         while call.block_bytes > 0:
@@ -271,23 +275,24 @@ class ShardedSampler:
         input: RowsHold = "logits",
         gather: bool = True,
     ) -> Any:
-        """The arguments and results of `fairdraw.sample`, all but logits and `allowed` the same on
-        every rank.
+        """Draws as `fairdraw.sample`, with its arguments and results; all arguments but logits and
+        `allowed` must be the same on every rank.
 
         logits [rows, this rank's columns]; `allowed`: packed words of these columns, the first one
-        at bit 0. `processing`: one RequestProcessing a row, with ids of the whole vocabulary.
-        Without `seed` the first rank draws one for the call. mask, probs and Logprobs.all are of
-        this rank's columns; everything else is the same on every rank. ValueError where ranks
-        disagree on arguments.
+        at bit 0. `processing`: one RequestProcessing per row, with ids of the whole vocabulary.
+        Without `seed` the first rank draws one for the call. mask, probs and Logprobs.all cover
+        this rank's columns; everything else is the same on every rank. ValueError if ranks disagree
+        on arguments.
 
-        `input` "probs": the rows hold probabilities, in any scale, as those of
-        `fairdraw.sampling_from_probs` and its like. They have every filter, `allowed` and details
-        but the log-probabilities (None); no temperature, `processing` and `logprobs`.
+        `input` "probs": the rows hold probabilities, in any scale, as in
+        `fairdraw.sampling_from_probs`. They support every filter, `allowed`, and all details but
+        the log-probabilities (None); no temperature, `processing` and `logprobs`.
 
-        `gather`, of logits on a GPU: False gathers no row, and waits for nothing. Rows whose survivors
-        are not among what ranks list of them (256 of each of two ranks) have no token then, but for
-        nearly all with top_p alone and without details: `undecided` counts them, and
-        `gather_undecided` gives them theirs. Needed while a CUDA graph is captured, with `seed`.
+        `gather`, for logits on a GPU: False gathers no row, and waits for nothing. Rows with
+        survivors outside the ranks' lists (256 tokens per rank on two ranks) then have no token,
+        except nearly all rows with top_p alone and without details. `undecided` counts rows without
+        a token, and `gather_undecided` draws their tokens. False, with `seed`, is required while a
+        CUDA graph is captured.
         """
         if not isinstance(logits, torch.Tensor) or logits.ndim != 2:
             raise TypeError("logits: a tensor [rows, columns] is needed")
@@ -345,13 +350,13 @@ class ShardedSampler:
     top_p_renorm_probs = _over_columns(top_p_renorm_probs)
 
     def log_softmax(self, logits: Any) -> Any:
-        """The natural logarithm of softmax(logits), float32, of this rank's columns: `all` of
-        `fairdraw.sample(logits, logprobs=-1)`, bit for bit. In host memory."""
+        """Returns the natural logarithm of softmax(logits), float32, for this rank's columns: `all`
+        of `fairdraw.sample(logits, logprobs=-1)`, bit for bit. In host memory only."""
         leading = _leading("logits", logits)
         rows = _joined(logits, leading)
         backend = self._backend_for(rows, "logits")
         log_probs = backend.empty(tuple(logits.shape), "float32")
-        log_probs[...] = -float("inf")  # of rows that fail, too
+        log_probs[...] = -float("inf")  # also for rows that fail
         backend.call(
             _core.sharded_log_softmax,
             dict(

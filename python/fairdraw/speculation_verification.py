@@ -1,4 +1,4 @@
-"""`verify_speculation`: the gate on a Python callable that verifies drafted tokens."""
+"""`verify_speculation`: the gate for a Python callable that verifies drafted tokens."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ._judged import (
 )
 from .verification import Report, Suite, expect_coverage, run
 
-#: What a callable can do beyond float32 rows, with valid requests. "bad_drafts": rows that are no
-#: distribution, ids outside of the vocabulary, drafts that their own distribution never gives and
-#: lengths that do not fit fail their request alone. "counts_all_positions": of chains, out_passed
-#: counts the positions that pass their own test, those after a rejection too. All others are those
-#: of `verify`.
+#: Abilities of a callable beyond valid requests with float32 rows. "bad_drafts": rows that are no
+#: distribution, ids outside the vocabulary, drafts to which their own distribution gives
+#: probability 0, and invalid lengths fail only their request. "counts_all_positions": for chains,
+#: out_passed counts the positions that pass their own test, including those after a rejection. All
+#: others as for `verify`.
 DraftAbility = Literal[
     "active_rows",
     "allowed_mask",
@@ -40,7 +40,7 @@ DraftAbility = Literal[
     "reports_status",
     "scripted_words",
 ]
-#: What is known of the distribution that a draft was drawn from.
+#: Knowledge of the distribution that a draft was drawn from.
 DraftKind = Literal["unknown", "probs", "logits"]
 AcceptanceRuleName = Literal["token_wise", "block"]
 
@@ -49,7 +49,7 @@ _ABILITIES = get_args(DraftAbility)
 
 
 def _expect_drafts(target: Any, drafts: Any, acceptance_rule: Any) -> tuple[list[str], Any]:
-    """The kinds of drafts, and the rule, as `_core` takes them."""
+    """Returns the kinds of drafts, and the rule, as `_core` takes them."""
     expect_name("target", target, ["logits", "probs"])
     if drafts is None:
         drafts = ("unknown", "probs") if target == "logits" else ("probs",)
@@ -88,31 +88,32 @@ def verify_speculation(
 ) -> Report:
     """Judges a callable that verifies chains of drafted tokens, and returns the report.
 
-    Whatever the drafts are, what is emitted has to have the target's distribution. Raises only for
+    Whatever the drafts are, the emitted tokens must have the target's distribution. Raises only for
     bad arguments.
 
     verifier: called as verifier(batch) with a `fairdraw.DraftBatch` of requests: up to n drafted
         tokens each, and n + 1 rows of the target. It returns the emitted tokens, [requests, n + 1]
-        integers, an array or lists: the accepted drafts, one token of the target's own, and -1
-        after it. Or a tuple of these and the numbers of accepted drafts, [requests]; or the batch
-        itself after writing into batch.out_tokens and, unless it is None, batch.out_accepted.
+        integers, an array or lists: the accepted drafts, then one token of the target's own, then
+        -1. Or it returns a tuple of these and the numbers of accepted drafts, [requests]; or the
+        batch itself after writing into batch.out_tokens and, unless it is None, batch.out_accepted.
         Arrays are lent for the call. An exception or a bad result fails the case, and the run goes
         on.
-    target: what the target's rows are. "logits", unfiltered, with temperature, top_k, top_p and
-        min_p for each request: judged by the cases of checks verify and verify_law. "probs", with
-        no parameters, in any scale unless the profile asks for a sum of 1 (`flashinfer`): those of
-        checks chain and chain_law.
-    drafts: which requests it takes. "unknown": their drafts are tokens alone (n-grams, a greedy
-        draft), and batch.draft_probs is None. "probs": they were drawn from batch.draft_probs.
-        "logits": from batch.draft_logits, by filters of their own. By default "unknown" and
-        "probs"; with target="probs" it is "probs".
-    acceptance_rule: "token_wise": each draft is accepted with min(1, target / draft), and what is
-        emitted in its place comes from the positive part of their difference. "block": block
-        verification (Sun et al. 2024, Algorithm 2). What is accepted, and how often, is judged
-        then; None: what is emitted alone, which every lossless rule keeps.
-    abilities: `DraftAbility`. With "per_request_seeds" a request's tokens depend on its rows,
-        drafts, parameters, seed and offset alone, position i having offset + i.
-    require, max_skipped: as for `verify`, of the cases of the target's kind.
+    target: the kind of the target's rows. "logits", unfiltered, with temperature, top_k, top_p and
+        min_p for each request: judged by the cases of checks verify and verify_law. "probs",
+        without parameters, in any scale unless the profile asks for a sum of 1 (`flashinfer`):
+        judged by the cases of checks chain and chain_law.
+    drafts: which requests it takes. "unknown": drafts are only tokens (n-grams, a greedy draft),
+        and batch.draft_probs is None. "probs": they were drawn from batch.draft_probs. "logits":
+        from batch.draft_logits, with filters of their own. By default "unknown" and "probs"; with
+        target="probs" it is "probs".
+    acceptance_rule: "token_wise": each draft is accepted with min(1, target / draft), and a token
+        in its place is drawn from the positive part of their difference. "block": block
+        verification (Sun et al. 2024, Algorithm 2). With a rule, accepted drafts and their
+        frequency are judged too; with None only the emitted tokens, whose distribution every
+        lossless rule keeps.
+    abilities: `DraftAbility`. With "per_request_seeds" a request's tokens depend only on its rows,
+        drafts, parameters, seed and offset; position i has offset + i.
+    require, max_skipped: as for `verify`, for the cases of the target's kind.
     All others: as for `verify`.
     """
     if not callable(verifier):

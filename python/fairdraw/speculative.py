@@ -1,27 +1,27 @@
-"""Speculation: drafted tokens against the target's raw logits (fairdraw/speculative.h).
+"""Speculation: verifies drafted tokens by the target's raw logits (fairdraw/speculative.h).
 
-A request has up to n drafted tokens and n + 1 rows of the target: row 0 follows its history, row
-i + 1 follows drafted token i (of a tree: node i). The emitted tokens have the target's
-distribution, whatever the draft: the accepted drafts, and one token of the target's own after them.
+A request has up to n drafted tokens and n + 1 rows of the target: row 0 follows its history, row i
++ 1 follows drafted token i (in a tree: node i). The emitted tokens are the accepted drafts,
+followed by one token of the target's own. They have the target's distribution, whatever the draft.
 
 >>> found = fairdraw.verify_chain(logits, draft_ids, temperature=0.7, top_p=0.9, seed=seeds, offset=t)
 >>> new = found.tokens[0, : found.accepted[0] + 1]     # and the next offset is t + len(new)
 
-Two layouts. As many rows for each request: logits [batch, n + 1, vocab], drafted tokens [batch, n].
-Packed, with `row_begins` [batch + 1]: request b has rows row_begins[b] to row_begins[b + 1] of
-logits [rows, vocab], and its drafted tokens begin at row_begins[b] - b, one fewer than rows.
-`draft_lengths` [batch] says that fewer places hold a draft; the others are not read.
+There are two layouts. Padded: logits [batch, n + 1, vocab], drafted tokens [batch, n]. Packed, with
+`row_begins` [batch + 1]: request b has rows row_begins[b] to row_begins[b + 1] of logits [rows,
+vocab], and its drafted tokens, one fewer than its rows, begin at row_begins[b] - b. `draft_lengths`
+[batch]: a request has only that many drafts; the rest is not read.
 
-temperature, top_k, top_p, min_p, seed and offset as in `sample`, one value or one a request. With
+temperature, top_k, top_p, min_p, seed and offset as in `sample`, one value or one per request. With
 an array of seeds and no distribution of the draft, the tokens are those that `sample` draws one by
 one at offset, offset + 1, ...
 
-On the CPU or an NVIDIA GPU, where the logits are: arrays must be there too, and results are. On a
-GPU nothing waits, and calls can be captured in a CUDA graph whose replays read other drafts, but
-that packed rows without `max_draft` wait for `row_begins`, `processing` waits for the drafted
-tokens, because the host puts the histories together, and a tensor of one seed or offset for several
-requests is waited for. What waits is refused while a graph is captured. Sequences of Python are brought to the GPU;
-not while a graph is captured.
+Calls run on the CPU or an NVIDIA GPU, where the logits are. Arrays must be there too, and results
+are. On a GPU nothing waits, and calls can be captured in a CUDA graph whose replays read other
+drafts. Three calls wait, and are refused while a graph is captured: packed rows without `max_draft`
+wait for `row_begins`; `processing` waits for the drafted tokens, because the host builds the
+histories; a tensor of one seed or offset for several requests is waited for. Python sequences are
+copied to the GPU, but not while a graph is captured.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class VerifiedTrees(NamedTuple):
     """Results of `verify_tree`."""
 
     tokens: Any  #: [batch, max_depth + 1] int32; -1 after the last
-    nodes: Any  #: [batch, max_depth] int32: the accepted drafted tokens, by number
+    nodes: Any  #: [batch, max_depth] int32: numbers of the accepted drafted tokens
     accepted: Any  #: [batch] int32: how many were accepted
     statuses: Any  #: [batch] int32
 
@@ -77,7 +77,7 @@ class VerifiedTrees(NamedTuple):
 @dataclass(frozen=True)
 class LawFilters:
     """Filters of the draft's logits, as `sample` applied them when it drew the draft: one value, or
-    one a request."""
+    one per request."""
 
     temperature: Float = 1.0
     top_k: Int = 0
@@ -155,7 +155,8 @@ class _Drafted:
     def draft(
         self, probs: Any, logits: Any, filters: LawFilters | None, places: tuple[int, ...]
     ) -> dict[str, Any]:
-        """The draft's side: `places` are those of its rows."""
+        """Returns the draft's arguments; `places` is the shape of its rows without the
+        vocabulary."""
         law, name, rows = _core.DraftLaw.none, "", None
         if probs is not None and logits is not None:
             raise ValueError("draft_probs and draft_logits are both given; allowed: one of them")
@@ -166,7 +167,7 @@ class _Drafted:
         if filters is not None and law != _core.DraftLaw.logits:
             raise ValueError("draft_filters: are given without draft_logits")
         if rows is not None:
-            backend_of(rows, name)  # TypeError where it is no array
+            backend_of(rows, name)  # TypeError if it is no array
             expect_shape(name, rows, (*places, self.logits.shape[-1]))
         filters = LawFilters() if filters is None else filters
         lent_filters = filters._lent(self.backend, self.batch)
@@ -177,8 +178,9 @@ class _Drafted:
         requests: Sequence[RequestProcessing] | None,
         paths: Callable[[int, Any], list[Any]],
     ) -> Any:
-        """Processing of all rows: paths(i, ids) has for each row of a request with these drafted
-        tokens, of which number i is the first, the tokens on the way to it."""
+        """Returns the processing of all rows. paths(i, ids) returns, for each row of a request, the
+        drafted tokens on the way to it; `ids` are the request's drafted tokens, and i is the number
+        of the first."""
         if requests is None:
             return None
         if len(requests) != self.batch:
@@ -189,7 +191,7 @@ class _Drafted:
         rows = [nobody] * (int(np.prod(self.logits.shape[:-1])))
         for b in range(self.batch):
             begin, end = int(begins[b]), int(begins[b + 1])
-            if 0 <= begin < end <= len(rows):  # else the request fails, whatever its rows see
+            if 0 <= begin < end <= len(rows):  # otherwise the request fails, whatever its rows see
                 first = begin - b
                 rows[begin:end] = [(b, ids) for ids in paths(first, flat[first : end - b - 1])]
         return self.small.uploaded("processing", rows_processing(requests, rows))
@@ -203,8 +205,8 @@ class _Drafted:
         parents: Any = None,
         siblings: Any = _core.SiblingSampling.with_replacement,
     ) -> dict[str, Any]:
-        """Tokens, nodes, accepted and statuses, of paths of up to `depth` drafted tokens. Without
-        parents of chains, which have no nodes."""
+        """Makes arrays for tokens, nodes, accepted and statuses, for paths of up to `depth` drafted
+        tokens. Without parents they are for chains, which have no nodes."""
         shapes = {"tokens": (depth + 1,), "nodes": (depth,), "accepted": (), "statuses": ()}
         if parents is None:
             del shapes["nodes"]
@@ -241,7 +243,7 @@ class _Drafted:
         backend = self.backend
         seed, offset = _seed_and_offset(backend, generator, seed, offset, self.batch)
         if allowed is not None:
-            backend_of(allowed, "allowed")  # TypeError where it is no array
+            backend_of(allowed, "allowed")  # TypeError if it is no array
             if self.axes == 3 and len(allowed.shape) == 3:
                 allowed = allowed.reshape(math.prod(allowed.shape[:2]), allowed.shape[-1])
         if active is not None:
@@ -299,16 +301,17 @@ def verify_chain(
 ) -> VerifiedChains:  # fmt: skip
     """Verifies chains: drafted token i follows drafted token i - 1.
 
-    logits float32, float16 or bfloat16; ids int32 or int64. Either nothing is known of the
-    draft's distribution (n-gram, prompt lookup, top-k heads): the target's own token is drawn, and
-    the draft is accepted if it is that token. Or its probabilities `draft_probs` or logits
-    `draft_logits` are known, shaped as the drafted tokens and [vocab]: then a draft is accepted with
-    probability min(1, P / Q), and it must be drawn independently of this call's bits (as `sample`
-    does with purpose "draft"). Greedy requests always follow the first rule.
+    logits float32, float16 or bfloat16; ids int32 or int64. If the draft's distribution is unknown
+    (n-gram, prompt lookup, top-k heads), the target's own token is drawn, and the draft is accepted
+    if it is that token. If it is known, as probabilities `draft_probs` or logits `draft_logits`
+    (shape of the drafted tokens and [vocab]), a draft is accepted with probability min(1, P / Q),
+    and it must have been drawn independently of this call's bits (as by `sample` with purpose
+    "draft"). Greedy requests always follow the first rule.
 
-    `allowed`: packed words, one row a row of logits. `processing`: one RequestProcessing a request;
-    row i sees the first i drafted tokens after the output. `active` [batch]: False for padding.
-    `max_draft` (packed rows): most drafted tokens of a request, which shapes the result.
+    `allowed`: packed words, one row per row of logits. `processing`: one RequestProcessing per
+    request; row i sees the first i drafted tokens after the output. `active` [batch]: False for
+    padding. `max_draft` (packed rows): maximum number of drafted tokens of a request, which shapes
+    the result.
     """
     backend = backend_for(logits, "logits")
     drafted = _Drafted(backend, logits, draft_token_ids, row_begins, max_draft)
@@ -320,8 +323,8 @@ def verify_chain(
 
 
 def _paths(ids: Any, parents: Any) -> list[Any]:
-    """For each row of a tree the drafted tokens on the way to it. (A parent that does not come
-    before its child fails the request, whatever its rows see.)"""
+    """Returns, for each row of a tree, the drafted tokens on the way to it. (A parent that does not
+    come before its child fails the request, whatever its rows see.)"""
     paths = [ids[:0]]
     for node in range(len(ids)):
         parent = int(parents[node])
@@ -342,18 +345,18 @@ def verify_tree(
     allowed: Array = None, processing: Sequence[RequestProcessing] | None = None,
     active: Array = None, generator: Any = None, seed: Bits = None, offset: Bits = None,
 ) -> VerifiedTrees:  # fmt: skip
-    """Verifies trees: drafted token j follows drafted token parents[j], which comes before it; -1
-    is the root. Row 0 of a request is the root, row j + 1 follows drafted token j.
+    """Verifies trees: drafted token j follows drafted token parents[j], which comes before it;
+    parent -1 is the root. Row 0 of a request is the root, row j + 1 follows drafted token j.
 
-    parents int32, shaped as the drafted tokens, numbers within the request. `max_depth`: most
-    drafted tokens on a path (as many as drafted), which shapes the result. Without a distribution
-    of the draft, of children with the same token the first is accepted.
+    parents int32, in the shape of the drafted tokens, count within the request. `max_depth`:
+    maximum number of drafted tokens on a path (default: all), which shapes the result. Without a
+    distribution of the draft, the first of several children with the same token is accepted.
 
-    draft_probs or draft_logits, shaped as the logits: row j is the distribution that the children
-    of node j were drawn from, in the order of their numbers, at most 1024 of them; each from the
-    whole of it (`siblings` "with_replacement"), or from what those before it left
-    ("without_replacement"). Trees of the largest probabilities, or pruned by them, have no such
-    distribution. The rest as in verify_chain.
+    draft_probs or draft_logits, in the shape of the logits: row j is the distribution from which
+    the children of node j were drawn, in the order of their numbers, at most 1024 of them. Each
+    child was drawn from the whole distribution (`siblings` "with_replacement"), or from the rest
+    after earlier children ("without_replacement"). Trees of the most probable tokens, or pruned by
+    probability, have no such distribution. Everything else as in verify_chain.
     """
     backend = backend_for(logits, "logits")
     drafted = _Drafted(backend, logits, draft_token_ids, row_begins, max_draft)
@@ -373,9 +376,9 @@ def verify_tree(
 
 
 def parents_from_links(retrieve_next_token: Any, retrieve_next_sibling: Any) -> Any:
-    """Parents [batch, nodes - 1] int32 for verify_tree, from the links [batch, nodes] that SGLang's
-    tree kernels take (-1: none); node 0 is the root and no draft. A node that no link reaches, or
-    two do, gets a parent below -1, which verify_tree answers with a status."""
+    """Returns parents [batch, nodes - 1] int32 for verify_tree, from the links [batch, nodes] of
+    SGLang's tree kernels (-1: none); node 0 is the root and no draft. A node that no link or two
+    links reach gets a parent below -1, for which verify_tree returns a status."""
     backend = backend_of(retrieve_next_token, "retrieve_next_token")
     children = array("retrieve_next_token", retrieve_next_token, "int32", axes=(2,))
     siblings = shaped("retrieve_next_sibling", retrieve_next_sibling, "int32", children.shape)

@@ -1,4 +1,4 @@
-"""When requests end: stop ids, stop sequences, lengths (fairdraw/stop_criteria.h).
+"""Decides when requests end: stop ids, stop sequences, lengths (fairdraw/stop_criteria.h).
 
 >>> step = fairdraw.check_stop([[5, 2, 9]], output=[[7, 8]], eos_id=2, max_tokens=100)
 >>> step.reasons, step.kept
@@ -18,7 +18,7 @@ from ._host_arrays import like
 class FinishReason(enum.IntEnum):
     """Why a request has ended."""
 
-    NONE = 0  #: it goes on
+    NONE = 0  #: the request goes on
     EOS = 1
     STOP_ID = 2  #: `matched`: its place in the request's stop ids
     STOP_SEQUENCE = 3  #: `matched`: the number of the sequence in the request's list
@@ -26,7 +26,7 @@ class FinishReason(enum.IntEnum):
 
     @property
     def api_name(self) -> str | None:
-        """Name in an API that knows "stop" and "length" alone (OpenAI, vLLM, SGLang)."""
+        """Returns the reason in an API that has only "stop" and "length" (OpenAI, vLLM, SGLang)."""
         if self is FinishReason.NONE:
             return None
         return "length" if self is FinishReason.LENGTH else "stop"
@@ -37,10 +37,10 @@ class StopStep(NamedTuple):
 
     reasons: Any  #: FinishReason
     kept: Any  #: tokens of this step that belong to the output, the stop included
-    matched: Any  #: which stop id or sequence; else -1
-    matched_lengths: Any  #: ids of the match: 1, the sequence's length, else 0
-    output_lengths: Any  #: of the output with the tokens that are kept
-    statuses: Any  #: 0, or what is wrong with the request; then it keeps nothing and goes on
+    matched: Any  #: which stop id or sequence; otherwise -1
+    matched_lengths: Any  #: ids of the match: 1, or the sequence's length; otherwise 0
+    output_lengths: Any  #: length of the output with the kept tokens
+    statuses: Any  #: 0, or an error of the request, which then keeps nothing and goes on
 
 
 def check_stop(
@@ -60,22 +60,23 @@ def check_stop(
     """Applies the criteria to one step of a batch of requests.
 
     step_tokens [requests] or [requests, n] int32: -1 after a request's last token. `output`: the
-    ids generated before this step, needed where sequences straddle steps: a list of ids a request,
-    or an array [requests, m] of which the first `output_lengths` count; -1 is an id not known yet.
-    With lists, `output_lengths` [requests] may say that the outputs are longer than what is given.
+    ids generated before this step, needed if stop sequences may straddle steps: a list of ids per
+    request, or an array [requests, m] of which the first `output_lengths` count; -1 is an id not
+    known yet. With lists, `output_lengths` [requests] may say that the outputs are longer than the
+    lists.
 
     eos_id, ignore_eos, min_tokens, max_tokens: one value, or [requests]; eos_id None or -1: none;
-    max_tokens None: any length. `stop_ids`: a list of ids a request, or one list for all;
-    `stop_sequences`: a list of sequences of ids a request. `active` [requests]: False for requests
-    that have ended before, or are padding. `vocab`: ids are below it.
+    max_tokens None: any length. `stop_ids`: a list of ids per request, or one list for all;
+    `stop_sequences`: a list of sequences of ids per request. `active` [requests]: False for
+    requests that have ended before, or are padding. `vocab`: ids are below it.
 
-    A stop wins over the length; eos over stop ids over sequences. Stops count from output number
-    min_tokens on.
+    A stop wins over the length, and eos over stop ids over sequences. Stops count from output
+    number min_tokens on.
 
-    On an NVIDIA GPU where the step's tokens are: arrays must be there too, nothing waits, and the
-    call can be captured in a CUDA graph. Numbers and sequences are brought there (lists
-    of `output` and `stop_ids` may be tensors there, sequences of `stop_sequences` are in host
-    memory); while a graph is captured numbers and tensors alone.
+    On an NVIDIA GPU, if the step's tokens are there: arrays must be there too, nothing waits, and
+    the call can be captured in a CUDA graph. Numbers and sequences are copied there; lists of
+    `output` and `stop_ids` may be tensors there, and sequences of `stop_sequences` are in host
+    memory. While a graph is captured only numbers and tensors are allowed.
     """
     backend = like(step_tokens, "step_tokens")
     small = small_arrays(backend)

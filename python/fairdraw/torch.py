@@ -1,16 +1,16 @@
 """Samplers in the shapes that engines call: vLLM, Hugging Face transformers, TensorRT-LLM, SGLang.
 
-`import fairdraw.torch` imports torch. What each draws is what `fairdraw.sample` draws.
+`import fairdraw.torch` imports torch. All of them draw as `fairdraw.sample` does.
 
 - `TopKTopPSampler`: vllm/v1/sample/ops/topk_topp_sampler.py, the same arguments and results.
 - `GenerationSampler`: a logits processor for `model.generate(..., logits_processor=[it])`.
-- `RequestSampler`: a TensorRT-LLM logits processor (tensorrt_llm.sampling_params), one a request.
+- `RequestSampler`: a TensorRT-LLM logits processor (tensorrt_llm.sampling_params), one per request.
 - `SglangSampler`: a custom logit processor of SGLang, for requests that name it.
 - `ShardedSampler`: local logits of tensor-parallel ranks, in any engine.
-- `replay_logprobs`: for trainers, log-probabilities under the sets that tokens were drawn from.
+- `replay_logprobs`: log-probabilities under the sets that tokens were drawn from, for trainers.
 
-GenerationSampler, RequestSampler and SglangSampler draw in place of the engine: they leave the drawn
-token alone with a finite score, so that whatever the engine samples with (greedy too) takes it.
+GenerationSampler, RequestSampler and SglangSampler draw instead of the engine: they give only the
+drawn token a finite score, so that any sampling of the engine (also greedy) takes it.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if _core.HAS_SERVING:
     from .sharded import PeerLimits as PeerLimits
     from .sharded import ShardedSampler as ShardedSampler
 
-#: Of a request's custom_params in SGLang: the offset of the last draw.
+#: Key of the offset of the last draw in a request's custom_params in SGLang.
 _DRAWN = "fairdraw_drawn"
 
 
 def _to_device(values: Sequence[Sequence[float]], device: Any, dtype: Any = torch.int64) -> Any:
-    """Rows of numbers as one tensor; on a GPU by one copy that nothing waits for."""
+    """Returns rows of numbers as one tensor; on a GPU by one copy that nothing waits for."""
     tensor = torch.tensor(values, dtype=dtype)
     if device.type == "cuda":
         tensor = tensor.pin_memory().to(device, non_blocking=True)
@@ -47,7 +47,7 @@ def _to_device(values: Sequence[Sequence[float]], device: Any, dtype: Any = torc
 
 
 def _survivors(mask: Any, vocab: int) -> Any:
-    """[rows, vocab] bool, out of packed words."""
+    """Unpacks words to [rows, vocab] bool."""
     bits = torch.arange(32, dtype=torch.int32, device=mask.device)
     return ((mask[:, :, None] >> bits) & 1).bool().flatten(1)[:, :vocab]
 
@@ -63,11 +63,11 @@ def draw_and_mask(
     failed_token: int,
     masked: bool,
 ) -> tuple[Any, Any]:
-    """Tokens [rows] int64, `failed_token` in rows without one; and the logits [rows, vocab], where
-    `masked` is set with -inf for every token that the filters dropped.
+    """Returns tokens [rows] int64, `failed_token` in rows without one, and the logits [rows,
+    vocab], with -inf for every token that the filters dropped if `masked` is set.
 
-    Parameters as of `fairdraw.sample`; None: no row has one. ValueError for a failed token that is
-    no id of the vocabulary, and not -1.
+    Parameters as in `fairdraw.sample`; None: no row has one. ValueError for a failed token that is
+    neither -1 nor an id of the vocabulary.
     """
     vocab = logits.shape[-1]
     if not -1 <= failed_token < vocab:
@@ -88,22 +88,23 @@ def draw_and_mask(
 class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torch is not installed
     """vLLM's TopKTopPSampler: top-k, then top-p, then a draw.
 
-    A module like vLLM's, so that it takes its place: `sampler.topk_topp_sampler = it`, or under its
-    name in vllm.v1.sample.sampler before vLLM makes its samplers. `use_fp64_gumbel` is for vLLM's
-    draw and changes nothing: this one is exact.
+    A module like vLLM's, which can replace it: `sampler.topk_topp_sampler = it`, or under its name
+    in vllm.v1.sample.sampler before vLLM makes its samplers. `use_fp64_gumbel` concerns vLLM's draw
+    and changes nothing here: this draw is exact.
 
-    Every row is sampled by the same kernels, seeded or not, greedy neighbours or not. A row with a
-    generator in `generators` draws from it, and from nothing else: one 64-bit seed a step, which
-    moves the generator on. Generators live on the CPU, or on the GPU of the logits. One on a GPU is
-    not asked for numbers there: its seed and offset live on the host, and the offset moves on by 4
-    as with any use (vLLM goes back by 4 where it discards a token). Nothing waits for the device.
-    Rows without one share a seed from torch's default generator, each with an offset of its own.
+    Every row is sampled by the same kernels, seeded or not, with greedy neighbours or not. A row
+    with a generator in `generators` draws only from it: one 64-bit seed per step, which advances
+    the generator. Generators are on the CPU or on the GPU of the logits. A generator on a GPU is
+    not asked for numbers there: its seed and offset are on the host, and the offset advances by 4
+    as with any use (vLLM goes back by 4 when it discards a token). Nothing waits for the device.
+    Rows without a generator share a seed from torch's default generator, each with an offset of its
+    own.
 
-    Different from vLLM: ties at the k-th largest logit and at the end of the nucleus all stay,
-    whatever the size of the batch; a row with NaN, +inf or no token at all gives `failed_token`, and
-    no other row suffers. Its default, -1, is an id that vLLM's Sampler cannot gather
-    log-probabilities of: it raises for the whole batch (seen on the CPU). Where requests ask for
-    them, give an id of the vocabulary, as an end id, which ends the request.
+    Differences from vLLM: ties at the k-th largest logit and at the end of the nucleus all stay,
+    whatever the size of the batch; a row with NaN, +inf or no token gets `failed_token`, and other
+    rows are not affected. Its default, -1, is an id for which vLLM's Sampler cannot gather
+    log-probabilities: it raises for the whole batch (seen on the CPU). If requests ask for them,
+    give an id of the vocabulary, such as an end id, which ends the request.
     """
 
     def __init__(
@@ -127,11 +128,11 @@ class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torc
         k: Any | None,
         p: Any | None,
     ) -> tuple[Any, Any | None]:
-        """Tokens [rows] int64, and what `logprobs_mode` wants of the processed row, or None.
+        """Returns tokens [rows] int64, and the processed row that `logprobs_mode` selects, or None.
 
-        logits [rows, vocab], the temperature already applied; k [rows] and p [rows], or None where
-        no row has one. processed_logits: dropped tokens are -inf; processed_logprobs: log_softmax
-        of that, float32.
+        logits [rows, vocab], with the temperature already applied; k [rows] and p [rows], or None
+        if no row has one. processed_logits: dropped tokens are -inf; processed_logprobs:
+        log_softmax of that, float32.
         """
         rows = logits.shape[0]
         seed, offset = self._seeds(rows, generators, logits.device)
@@ -176,14 +177,15 @@ class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torc
 
 
 def _only(scores: Any, tokens: Any) -> Any:
-    """Scores under which only these tokens can be drawn. Rows that failed (-1) keep theirs."""
+    """Returns scores under which only these tokens can be drawn. Rows that failed (-1) keep
+    theirs."""
     ids = tokens.to(torch.int64)[:, None]
     alone = torch.full_like(scores, float("-inf")).scatter_(1, ids.clamp(min=0), 0.0)
     return torch.where(ids >= 0, alone, scores)
 
 
 class _Draws:
-    """Parameters and seed of `sample`, and the draw of a token in place of an engine's own."""
+    """Parameters and seed of `sample`, with a draw that replaces an engine's own."""
 
     def __init__(
         self,
@@ -198,20 +200,20 @@ class _Draws:
         self._seed = seed
 
     def _drawn(self, scores: Any, history: int) -> Any:
-        """Scores [rows, vocab] with the drawn tokens alone, after `history` tokens."""
+        """Returns scores [rows, vocab] that leave only the drawn tokens, after `history` tokens."""
         return _only(scores, sample(scores, *self._parameters, seed=self._seed, offset=history))
 
 
 class GenerationSampler(_Draws):
     """Draws in `generate`: `model.generate(ids, logits_processor=[GenerationSampler(seed=7)])`.
 
-    `seed`: a number, and row i of the batch draws with offset and index of its own; or one a row
-    ([rows]), and a row's text depends on its logits and its seed alone, whatever the batch. The
-    offset is the number of tokens in front of the drawn one, so that a generation that goes on
+    `seed`: one number, and row i of the batch draws with its own offset and index; or one per row
+    ([rows]), and a row's text depends only on its logits and its seed, whatever the batch. The
+    offset is the number of tokens before the drawn one, so that a generation that is continued
     later goes on with the same draws.
 
     transformers applies its own processors (penalties, bans) before this one and its warpers
-    (temperature, top_k, top_p) after it, where one token is left: give those parameters here. Not
+    (temperature, top_k, top_p) after it, when one token is left: give those parameters here. Not
     for beam search.
     """
 
@@ -223,8 +225,8 @@ class GenerationSampler(_Draws):
 class RequestSampler(_Draws):
     """Draws in TensorRT-LLM: `SamplingParams(logits_processor=RequestSampler(seed=7))`.
 
-    One a request, beam width 1. The offset is the number of tokens in front of the drawn one, so
-    that a request that was preempted goes on with the same draws.
+    One per request, beam width 1. The offset is the number of tokens before the drawn one, so that
+    a preempted request goes on with the same draws.
     """
 
     def __call__(
@@ -250,16 +252,16 @@ class RequestSampler(_Draws):
 
 
 class SglangSampler:
-    """Draws in SGLang, for requests that name it; the server has --enable-custom-logit-processor.
+    """Draws in SGLang, for requests that name it; the server needs --enable-custom-logit-processor.
 
         "custom_logit_processor": SglangSampler.to_str(),
         "custom_params": SglangSampler.params(seed=7, temperature=0.8, top_p=0.9)
 
-    The package is installed where the server runs. The offset counts the draws for a request, so
-    that they do not depend on the batch, nor on how far SGLang's record of the output is behind.
-    (A prefill in several chunks draws once a chunk.) Penalties, biases and grammars are in the
-    logits by then; give no temperature and filters of SGLang's own. A request whose parameters are
-    not what `params` makes, and a row that cannot be sampled, are left to SGLang.
+    The package must be installed on the server. The offset counts the draws for a request, so that
+    they do not depend on the batch, nor on how far SGLang's record of the output lags behind. (A
+    prefill in several chunks draws once per chunk.) The logits already have penalties, biases and
+    grammars; set no temperature and no filters of SGLang's own. A request whose parameters do not
+    come from `params`, and a row that cannot be sampled, are left to SGLang.
     """
 
     @classmethod
@@ -275,7 +277,7 @@ class SglangSampler:
         top_p: float = 1.0,
         min_p: float = 0.0,
     ) -> dict[str, int | float]:
-        """Returns a request's custom_params. ValueError as by `sample`."""
+        """Returns a request's custom_params. ValueError as in `sample`."""
         sample(torch.zeros(1, 1), temperature, top_k, top_p, min_p, seed=seed)
         return {
             "seed": int(seed),
@@ -288,7 +290,8 @@ class SglangSampler:
     def __call__(
         self, logits: Any, custom_param_list: Sequence[dict[str, Any] | None] | None = None
     ) -> Any:
-        """logits [rows, vocab], and the custom_params of each row's request; returns logits."""
+        """Takes logits [rows, vocab], and the custom_params of each row's request; returns
+        logits."""
         requests = [self._request(params) for params in custom_param_list or ()]
         if len(requests) != len(logits):
             raise ValueError(
@@ -304,7 +307,7 @@ class SglangSampler:
 
     @staticmethod
     def _request(params: dict[str, Any] | None) -> tuple[int, int, int, float, float, float]:
-        """Seed, offset, top_k; temperature, top_p, min_p."""
+        """Returns seed, offset, top_k, temperature, top_p, min_p."""
         not_sampled = (0, 0, 0, -1.0, 1.0, 0.0)  # -1 is no temperature
         if params is None:
             return not_sampled

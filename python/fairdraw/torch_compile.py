@@ -1,20 +1,21 @@
-"""torch.compile of functions that call fairdraw: without a break of the graph (fullgraph=True).
+"""Supports torch.compile for functions that call fairdraw, without graph breaks (fullgraph=True).
 
 >>> import fairdraw.torch_compile
 >>> @torch.compile(fullgraph=True)
 ... def step(logits, seed, offset):
 ...     return fairdraw.sample(logits, 0.7, top_p=0.9, seed=seed, offset=offset)
 
-Importing this has torch.compile take the operators of fairdraw/torch_operators.py where a compiled
-function calls `sample`, `log_probabilities`, `verify_chain` or an operation of flashinfer.sampling
-by its name in fairdraw. Calls that are not compiled are as they were. Tested with torch 2.13.
+After this import, torch.compile uses the operators of fairdraw/torch_operators.py in a compiled
+function that calls `sample`, `log_probabilities`, `verify_chain` or an operation of
+flashinfer.sampling by its name in fairdraw. Calls that are not compiled do not change. Tested with
+torch 2.13.
 
-- A seed is needed: without one every run of the graph would draw the same numbers.
+- A seed is required, because otherwise every run of the graph would draw the same numbers.
 - Numbers become tensors of one value in host memory, and torch makes no CUDA graph
-  (mode="reduce-overhead") of a function that has such tensors: give tensors on the GPU there.
-- These have no operator, and a compiled call of them is refused by name: `generator`; `processing`
-  of sample and its like, whose histories the host puts together; `return_details` and `logprobs` in one
-  call of sample. verify_tree has none either.
+  (mode="reduce-overhead") of a function with such tensors: pass tensors on the GPU instead.
+- The following have no operator, and compiled calls of them are refused by name: `generator`;
+  `processing` of sample and similar functions, because the host builds the histories;
+  `return_details` and `logprobs` in one call of sample; verify_tree.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import torch_operators as torch_operators  # registers what is called here
+from . import torch_operators as torch_operators  # registers the operators used here
 from ._operations import TABLE, Operation
 from .logprobs import Logprobs
 from .sampling import SampleDetails
 from .speculative import LawFilters, VerifiedChains
 
-#: By operator, the name of each of its arguments, its kind, the group that it is of, and its field.
+#: By operator: each argument's name, its kind, its group, and its field in the group.
 _OPERANDS: dict[str, tuple[tuple[str, str, str, str], ...]] = {}
 
 
@@ -44,20 +45,20 @@ def _expect_unprocessed(given: dict[str, Any]) -> None:
 
 
 def _tensor(value: Any, kind: str) -> Any:
-    """An argument as an operator takes it: a number as a tensor of one value."""
+    """Returns an argument as an operator takes it: a number becomes a tensor of one value."""
     if value is None or isinstance(value, Tensor):
         return value
     if kind == "Float":
         return torch.full((1,), value, dtype=torch.float32)
     if kind == "Int":
         return torch.full((1,), value, dtype=torch.int64)
-    if kind == "Bits":  # 64 of them, as the int64 that torch has
+    if kind == "Bits":  # 64 bits, as torch's int64
         return torch.full((1,), value - 2**64 if value >= 2**63 else value, dtype=torch.int64)
     return value
 
 
 def _called(operator: str, given: dict[str, Any]) -> Any:
-    """The operator's results, for the arguments of the function by name."""
+    """Returns the operator's results, for the function's arguments by name."""
     if "seed" in given:
         if given["generator"] is not None:
             _refuse("generator", "give a seed")
@@ -133,7 +134,7 @@ def _verify_chain(given: dict[str, Any]) -> Any:
     return VerifiedChains(*_called("verify_chain", given))
 
 
-#: What makes an operation's results of those of its operators, where these are not the same.
+#: Functions that convert the results of operators to an operation's, if they differ.
 _RESULTS = {
     each.__name__: each
     for each in (_sample, _log_probabilities, _draw, _chain_speculative_sampling, _verify_chain)
@@ -141,7 +142,7 @@ _RESULTS = {
 
 
 def substitute(row: Operation) -> Any:
-    """Returns what a compiled function calls instead of an operation: a function of the same signature."""
+    """Returns the function of the same signature that a compiled function calls instead."""
     for operator in row.operators:
         _OPERANDS[operator.name] = tuple(
             (each.name, each.kind, each.group, each.field) for each in row.operands(operator)

@@ -1,14 +1,15 @@
-"""Operators of torch: torch.ops.fairdraw.*, registered where this is imported.
+"""Operators of torch: torch.ops.fairdraw.*, registered by importing this file.
 
-They are the operations of the same names, and `draw`, which is all of flashinfer.sampling that draws
-from rows of `input` "probs" or "logits". fairdraw/torch_compile.py has torch.compile take them where
-these are called; calls of torch.ops.fairdraw, in torch.export too, need this file alone.
+They are the operations of the same names, and `draw`, which covers all functions of
+flashinfer.sampling that draw from rows of `input` "probs" or "logits". fairdraw/torch_compile.py
+makes torch.compile use them for calls of those functions. Calls of torch.ops.fairdraw, in
+torch.export too, need only this file.
 
 - An operator changes none of its arguments and keeps no state. `seed` and `offset` are tensors of
-  int64 with one value an output, or with one value for the call.
-- Parameters are tensors. One of one value in host memory is a number, which is refused by name when
-  the operator runs and the number is out of range. None is the operation's default.
-- What an operation leaves out (`all` of Logprobs) is a tensor without rows.
+  int64 with one value per output, or with one value for the call.
+- Parameters are tensors. A tensor of one value in host memory counts as a number: if it is out of
+  range, the running operator refuses it by name. None is the operation's default.
+- A result that an operation omits (`all` of Logprobs) is a tensor without rows.
 
 Tested with torch 2.13.
 """
@@ -20,14 +21,14 @@ from typing import Any
 
 import torch
 
-# Operations that are declared there are in the table.
+# Imported because their operations enter the table.
 from . import sampling as _sampling  # noqa: F401
 from . import speculative as _speculative  # noqa: F401
 from ._operations import TABLE, Operation, Operator, Results, shape_of
 
 
 def _empty(rows: Any, result: tuple[str, ...], row: Operation, given: Mapping[str, Any]) -> Any:
-    """A result without values, where the rows are."""
+    """Makes an empty result of the right shape and dtype, on the rows' device."""
     dtype, *axes = result
     indices = given.get("indices")
     wide = indices is not None and indices.dtype == torch.int64
@@ -41,7 +42,7 @@ def _empty(rows: Any, result: tuple[str, ...], row: Operation, given: Mapping[st
 
 
 def _parts(found: Any, results: Results) -> Iterator[tuple[str, Any]]:
-    """Yields what a function of the table gives, by the names of an operator's results."""
+    """Yields the results of a function of the table, by the names of an operator's results."""
     if not isinstance(found, tuple):
         found = (found,)
     names = getattr(found, "_fields", None)
@@ -59,12 +60,14 @@ def _parts(found: Any, results: Results) -> Iterator[tuple[str, Any]]:
 
 
 def register(row: Operation, operator: Operator) -> None:
-    """Makes the operator, with its fake: what makes results without values of arguments without."""
+    """Makes the operator and its fake, which makes results without values from arguments without
+    values."""
     operands = row.operands(operator)
     defaults = {each.name: each.default for each in operands}
 
     def given(arguments: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-        """Arguments in the operator's order. torch has checked that those without default are there."""
+        """Returns the arguments in the operator's order. torch has checked that required ones are
+        present."""
         return {**defaults, **dict(zip(defaults, arguments, strict=False)), **named}
 
     def results(found: Mapping[str, Any]) -> Any:
@@ -80,7 +83,7 @@ def register(row: Operation, operator: Operator) -> None:
 
     def kernel(*arguments: Any, **named: Any) -> Any:
         values = given(arguments, named)
-        # What is None has the default of the function. Filters of a draft are those of its logits.
+        # None means the function's default. Filters of a draft are those of its logits.
         each = {name: value for name, value in values.items() if value is not None}
         for group, kind in row.groups.items():
             fields = {

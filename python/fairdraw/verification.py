@@ -1,4 +1,4 @@
-"""`verify`: the gate on a Python callable, and the report that it leaves."""
+"""`verify`: the gate for a Python callable, and its report."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ __all__ = [
     "verify",
 ]
 
-# A plugin is judged in a process of its own, which is this interpreter started afresh.
+# Plugins are judged in a separate process: this interpreter, started afresh.
 _core.set_plugin_host([sys.executable, "-m", "fairdraw", "plugin-host"])
 
 Suite = Literal["smoke", "gate", "nightly"]
@@ -85,8 +85,8 @@ class Case:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why cases failed: what the sampler does, what to change, what points there, and the ids of the
-    cases that it explains."""
+    """Why cases failed: what the sampler does, what to change, the evidence for it, and the ids of
+    the cases that it explains."""
 
     name: str
     sentence: str
@@ -96,7 +96,7 @@ class Cause:
 
 
 class Report:
-    """Result of a run. The files that `write` makes are those of the command line's verify."""
+    """Result of a run. `write` makes the same files as the command line's verify."""
 
     def __init__(self, record: _core.RunRecord) -> None:
         self._record = record
@@ -120,35 +120,36 @@ class Report:
 
     @property
     def causes(self) -> list[Cause]:
-        """Causes of the failed cases, that which explains most first; each case is in one."""
+        """Causes of the failed cases, the one that explains most first; each case belongs to one
+        cause."""
         return [Cause(**cause) for cause in self.raw.get("causes", [])]
 
     @property
     def groups(self) -> list[tuple[str, list[str]]]:
-        """Red cases by what is said of them: the lines of `str` about them, and their ids."""
+        """Red cases, grouped by their lines in `str`: the lines, and the cases' ids."""
         return self._record.groups()
 
     @property
     def unmet(self) -> list[str]:
-        """Lists what the run requires and did not judge, in sentences."""
+        """Lists the requirements that the run did not judge, in sentences."""
         return self._record.unmet()
 
     @property
     def incomplete(self) -> str:
-        """Why the run ended before all of its cases were run; empty: it did not."""
+        """Why the run ended before all of its cases were run; otherwise empty."""
         reason: str = self.raw.get("incomplete", "")
         return reason
 
     @property
     def coverage(self) -> dict[str, Any]:
-        """Coverage of the run: `cases`, `ran`, `features` and, in `undeclared`, what to declare next, as in
-        report.json. Empty where no case says what it exercises."""
+        """Coverage of the run: `cases`, `ran`, `features` and, in `undeclared`, what to declare
+        next, as in report.json. Empty if no case says what it exercises."""
         found: list[dict[str, Any]] = self.raw.get("coverage", [])
         return found[0] if found else {}
 
     @property
     def not_judged(self) -> list[str]:
-        """Features that the run asks for and did not judge."""
+        """Features that the run requires and did not judge."""
         return [
             feature["name"]
             for feature in self.coverage.get("features", [])
@@ -161,7 +162,7 @@ class Report:
         return [case for case in self.cases if case.red]
 
     def to_json(self) -> str:
-        """report.json; its schema is reports/schema/report.schema.json."""
+        """Returns report.json; its schema is reports/schema/report.schema.json."""
         return self._json
 
     def write(self, folder: str | os.PathLike[str]) -> Path:
@@ -170,21 +171,22 @@ class Report:
         return Path(folder)
 
     def raise_for_failures(self) -> None:
-        """VerificationFailed unless the verdict is "passed"."""
+        """Raises VerificationFailed unless the verdict is "passed"."""
         if self.verdict == "passed":
             return
         raise VerificationFailed(str(self))
 
     def __str__(self) -> str:
-        """Returns what a terminal prints of such a run: the causes, with cases of each and a call that repeats
-        one; what was not judged; and how many cases ended how."""
+        """Returns what a terminal prints for such a run: the causes, with cases of each and a call
+        that repeats one; requirements that were not judged; and the number of cases by verdict."""
         return self._record.text()
 
     def __repr__(self) -> str:
         return f"<fairdraw.Report {self.verdict}: {self._record.summary()}>"
 
     def _repr_html_(self) -> str:
-        """In a notebook: the headline of the page that `write` makes, and the text below it."""
+        """Returns HTML for a notebook: the headline of the page that `write` makes, and the text
+        below it."""
         colour = {"passed": "#1a7f37", "failed": "#cf222e"}.get(self.verdict, "#9a6700")
         return (
             f'<div class="fairdraw-report"><p style="border-left: 4px solid {colour}; padding-left: '
@@ -194,12 +196,12 @@ class Report:
 
 
 def merged(records: list[str], require: list[str], max_skipped: float | None) -> Report:
-    """One report of the cases of several, each as report.json: of one sampler, suite and seed."""
+    """Merges reports of several cases, given as report.json: of one sampler, suite and seed."""
     return Report(_core.merged(records, require, max_skipped))
 
 
 def data_folder() -> Path:
-    """Returns the folder of the captured logits that ship with the package, or the one in FAIRDRAW_DATA."""
+    """Returns the folder of captured logits: FAIRDRAW_DATA, or the folder in the package."""
     chosen = os.environ.get("FAIRDRAW_DATA")
     return Path(chosen) if chosen else Path(__file__).parent / "data"
 
@@ -223,7 +225,7 @@ def _captured(logits: Iterable[Any] | None) -> list[tuple[str, str]]:
 
 
 def case_ids(suite: Suite = "gate", *, logits: Iterable[Any] | None = None) -> list[str]:
-    """Ids of the cases of a suite, in the order of a run. `logits`: as for `verify`."""
+    """Returns the ids of a suite's cases, in the order of a run. `logits`: as for `verify`."""
     expect_name("suite", suite, _core.suite_names())
     return _core.case_ids(suite, _captured(logits))
 
@@ -233,9 +235,9 @@ def _print_progress(line: str, done: int, all_cases: int) -> None:
 
 
 class _ProgressLine:
-    """One line on a terminal that says how far the run is; it is gone when the run is over."""
+    """One line on a terminal that shows the progress of the run and disappears at its end."""
 
-    PAUSE = 0.1  #: seconds between two looks of it
+    PAUSE = 0.1  #: seconds between two updates
 
     def __init__(self) -> None:
         self._red = 0
@@ -258,11 +260,11 @@ class _ProgressLine:
 def _is_terminal(stream: Any) -> bool:
     try:
         return bool(stream.isatty())
-    except (AttributeError, ValueError):  # None where there is no console, or closed
+    except (AttributeError, ValueError):  # None without a console, or a closed stream
         return False
 
 
-#: What a run has none of where nothing is said.
+#: Defaults of a run's arguments.
 _NOTHING: dict[str, Any] = dict(
     **dict.fromkeys(("function", "running_batch", "max_skipped")),
     **dict.fromkeys(("abilities", "lacks", "randomness", "logits", "require"), ()),
@@ -273,7 +275,7 @@ _NOTHING: dict[str, Any] = dict(
 
 
 def run(suite: Any, case: Any, jobs: Any, progress: Any, **judged: Any) -> Report:
-    """The report of a run of the compiled module, of what is judged."""
+    """Runs the compiled module on the judged subject, and returns the report."""
     expect_name("suite", suite, _core.suite_names())
     if case is not None:
         expect_text("case", case, "a string, or None")
@@ -291,7 +293,7 @@ def run(suite: Any, case: Any, jobs: Any, progress: Any, **judged: Any) -> Repor
 
 
 def expect_coverage(require: Any, max_skipped: Any) -> tuple[list[str], float | None]:
-    """The features, each once, and the percentage, as verify takes them."""
+    """Returns the features, each once, and the percentage, as verify takes them."""
     features = expect_names("require", require, _core.feature_names())
     for place, name in enumerate(features):
         if name in features[:place]:
@@ -334,46 +336,47 @@ def verify(
 ) -> Report:
     """Judges a sampler case by case, and returns the report. Raises only for bad arguments.
 
-    Ctrl-C ends the run: the report has the cases that ended before, and says in `incomplete` that it
-    is a part; its verdict is never "passed".
+    Ctrl-C ends the run: the report has the cases that had ended, and `incomplete` says that it is
+    partial; its verdict is never "passed".
 
     sampler: called as sampler(batch) with a `fairdraw.Batch`; returns token ids, an array or a list
         of integers [outputs] (or [outputs, num_samples]), or the batch itself after writing into
         batch.out_tokens. Arrays of a batch are lent for that call. One call at a time. An exception
         or a bad result fails the case, and the run goes on. Or the name of a built-in sampler, or
-        "plugin:PATH" for one in a shared library. None where there is a running batch alone.
+        "plugin:PATH" for a sampler in a shared library. None if only a running batch is judged.
     running_batch: called without arguments; makes an object that keeps the requests of a running
-        batch (`RunningBatch`), for a case or for one of its calls. Judged by the cases of check
-        sequences, which are all cases of a run that has no sampler. With a sampler, "per_request_seeds"
-        and no "processing", equal seeds have to give both the same tokens.
+        batch (`RunningBatch`), for a case or for one of its calls. It is judged by the cases of
+        check sequences; without a sampler the run has only these. With a sampler,
+        "per_request_seeds" and no "processing", equal seeds must give both the same tokens.
     semantics: the profile to judge by, e.g. "vllm_torch" (`python -m fairdraw list profiles`), and
-        where it differs, as a plugin says it: "vllm_torch,top_k_ties=any_k,greedy_below=1e-5".
+        deviations, written as a plugin does: "vllm_torch,top_k_ties=any_k,greedy_below=1e-5".
     suite: "smoke", "gate" or "nightly".
-    arrays: what the arrays of a batch are: "numpy", or "torch", which is the default on a GPU.
+    arrays: the type of the arrays of a batch: "numpy", or "torch", which is the default on a GPU.
         bfloat16 logits are uint16 bits in NumPy.
-    device: where they are: "cpu", "cuda", "cuda:1", a torch.device. On a GPU they are copies, made
-        when they are read, so what is written into inputs is not seen; the GPU is the current one
-        of a call. Tokens, and what is written into out_* tensors, are brought back.
+    device: of the arrays: "cpu", "cuda", "cuda:1", a torch.device. On a GPU they are copies, made
+        when they are first read, so that writes into inputs are not seen; the GPU is the current
+        one during a call. Tokens, and values written into out_* tensors, are copied back.
     abilities: what the sampler can do beyond float32 logits with temperature, top_k, top_p and
         min_p (`Ability`); cases that need more are skipped.
-    lacks: filters that it does not have: "top_k", "top_p", "min_p". Cases that need one are skipped;
-        others ask for what is left. And promises that it declines: "bad_rows", whose caller refuses
-        them, and "flush_modes", which computes in its caller's FTZ and DAZ. Neither is judged then,
-        and the report says so.
+    lacks: filters that it does not have: "top_k", "top_p", "min_p". Cases that need one are
+        skipped, and other cases use the remaining filters. Also promises that it declines:
+        "bad_rows" if its caller refuses bad rows, and "flush_modes" if it computes in its caller's
+        FTZ and DAZ. Neither is judged then, and the report says so.
     randomness: which draws it promises to be independent ("seeds", "offsets", "outputs",
         "samples"), and whether equal seeds give equal tokens ("replays").
     case: only the cases whose id matches; * and ? match any characters.
     logits: files of captured logits instead of those of the package: paths, or (path, dtype).
     seed, seed_from: the run's seed, 64 bits, or a text to make it from; by default it comes from the
         commit of the current directory's repository, so that a rerun repeats the run.
-    require: features that have to be judged (`python -m fairdraw list features`); where one was not,
-        the verdict is "underpowered".
-    max_skipped: the percentage of cases that may be skipped, with the same verdict beyond it.
-    shard: "I/N", part I of N of the run, which `python -m fairdraw merge` joins: for one process a
-        GPU, or many machines.
-    jobs: cases at a time; 0 is one a core.
-    progress: None shows a line that moves on stderr where that is a terminal, and nothing elsewhere;
-        True prints a line a case there; a function is called with (line, done, all).
+    require: features that must be judged (`python -m fairdraw list features`); if one was not, the
+        verdict is "underpowered".
+    max_skipped: the percentage of cases that may be skipped; above it the verdict is
+        "underpowered".
+    shard: "I/N", part I of N of the run, which `python -m fairdraw merge` joins: for one process
+        per GPU, or many machines.
+    jobs: cases at a time; 0 is one per core.
+    progress: None shows a progress line on stderr if that is a terminal, otherwise nothing; True
+        prints a line per case there; a function is called with (line, done, all).
     """
     if sampler is None and running_batch is None:
         raise TypeError("sampler: it is missing; a sampler or a running_batch is needed")

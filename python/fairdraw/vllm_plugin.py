@@ -1,20 +1,20 @@
-"""vLLM's plugin (entry point `vllm.general_plugins`): fairdraw draws in place of vLLM's own sampler.
+"""vLLM's plugin (entry point `vllm.general_plugins`): fairdraw draws instead of vLLM's own sampler.
 
     FAIRDRAW_VLLM=1 FAIRDRAW_VLLM_FAILED_TOKEN=2 vllm serve ...
 
 vLLM loads the plugins of all installed packages in each of its processes. This one does nothing
-unless FAIRDRAW_VLLM is 1. Then
+unless FAIRDRAW_VLLM is 1. In that case
 
 - the Sampler of model runner V1 gets fairdraw.torch.TopKTopPSampler under the name of vLLM's;
-- the Sampler of model runner V2 keeps vLLM's logits processing, temperature and min_p, and what
-  comes after them, top-k, top-p and the draw, is `fairdraw.sample`: the seed is the request's, as
-  vLLM keeps it, and the offset is the token's position in its sequence.
+- the Sampler of model runner V2 keeps vLLM's logits processing, temperature and min_p, and
+  `fairdraw.sample` does the steps after them, top-k, top-p and the draw: the seed is the request's,
+  as vLLM keeps it, and the offset is the token's position in its sequence.
 
 FAIRDRAW_VLLM_FAILED_TOKEN is the id for rows that cannot be sampled (NaN, or no token left). V2
-hands tokens to the next step without looking at them, so it needs one: the id of an end token ends
-such a request. V1 needs one where requests ask for log-probabilities. With
-VLLM_USE_V2_MODEL_RUNNER=0 there is no V2 to care for. Drafted tokens are verified by vLLM's own
-rejection samplers.
+needs an id, because it passes tokens to the next step without checking them: the id of an end token
+ends such a request. V1 needs an id if requests ask for log-probabilities. With
+VLLM_USE_V2_MODEL_RUNNER=0 only V1 runs. Drafted tokens are verified by vLLM's own rejection
+samplers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
 
 
 def register() -> None:
-    """Replaces vLLM's draws; vLLM calls it, once or several times a process."""
+    """Replaces vLLM's draws; vLLM calls it once or several times per process."""
     chosen = os.environ.get(SWITCH, "")
     if chosen in ("", "0"):
         return
@@ -44,7 +44,7 @@ def register() -> None:
     from .torch import TopKTopPSampler
 
     failed_token = _failed_token()
-    if getattr(envs, RUNNER, False) is not False:  # versions without it have V1 alone
+    if getattr(envs, RUNNER, False) is not False:  # versions without it have only V1
         if failed_token == -1:
             raise ValueError(
                 f"{FAILED_TOKEN} is {os.environ.get(FAILED_TOKEN, 'unset')}; allowed with model "
@@ -52,7 +52,7 @@ def register() -> None:
             )
         from vllm.v1.worker.gpu.sample import sampler as runner_v2
 
-        # In the class: whoever has imported it by its name draws by it, too.
+        # Patches the class, so that modules that imported it by name use the new draw, too.
         runner_v2.Sampler._sample_random = _draw_of_runner_v2(failed_token)
     sampler.TopKTopPSampler = functools.partial(TopKTopPSampler, failed_token=failed_token)
 
@@ -72,18 +72,18 @@ def _draw_of_runner_v2(failed_token: int) -> Callable[..., tuple[Any, Any]]:
         *unused: Any,
         **unused_too: Any,
     ) -> tuple[Any, Any]:
-        """Tokens [rows] int64, and the logits; without what was dropped, where vLLM reads that.
+        """Returns tokens [rows] int64, and the logits, without dropped tokens if vLLM reads them.
 
-        processed_logits [rows, vocab], divided by the temperature where it is not 0; pos [rows],
-        the place of the row's last input token; expanded_idx_mapping [rows], the requests' slots in
-        sampling_states. The rest chooses between vLLM's samplers.
+        processed_logits [rows, vocab], divided by the temperature unless that is 0; pos [rows], the
+        position of the row's last input token; expanded_idx_mapping [rows], the requests' slots in
+        sampling_states. The other parameters choose between vLLM's samplers.
         """
         states = self.sampling_states
         temperature = states.temperature.gpu[expanded_idx_mapping]
         modes = ("processed_logits", "processed_logprobs")
         return draw_and_mask(
             processed_logits,
-            temperature=(temperature != 0).float(),  # 0 is greedy; others have been applied
+            temperature=(temperature != 0).float(),  # 0 is greedy; others were applied before
             top_k=top_k,
             top_p=top_p,
             seed=states.seeds.gpu[expanded_idx_mapping],

@@ -1,4 +1,4 @@
-"""The tests see the package of the build tree, or the one that is installed."""
+"""Makes the tests use the package of the build tree, or else the installed one."""
 
 import inspect
 import re
@@ -13,7 +13,7 @@ from fairdraw import _core
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-#: In a build without serving: files that import its modules, or are about it alone.
+#: Test files that need serving, ignored in a build without it.
 collect_ignore = []
 if not _core.HAS_SERVING:
     about = "beam_search cuda_* enums hostile_arrays kept_sets outputs readme"
@@ -24,7 +24,7 @@ if not _core.HAS_SERVING:
 
 
 def pytest_collection_modifyitems(items):
-    """Skips what calls serving, where there is none."""
+    """Skips tests that call serving in a build without it."""
     if _core.HAS_SERVING:
         return
     for item in items:

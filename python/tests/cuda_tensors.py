@@ -1,5 +1,5 @@
-"""What the tests on a GPU share. They are skipped where there is no torch, no GPU, or no CUDA part in
-the package."""
+"""Helpers of the tests on a GPU, which are skipped without torch, a GPU, or the package's CUDA
+part."""
 
 import dataclasses
 
@@ -25,8 +25,8 @@ def on_gpu(value):
 
 
 def expect_same(here, there):
-    """Tensors of a GPU are those of the CPU, bit for bit."""
-    if here is None:  # what was not asked for
+    """Expects tensors on a GPU to equal those on the CPU, bit for bit."""
+    if here is None:  # not asked for
         assert there is None
         return
     assert there.is_cuda and there.dtype == here.dtype
@@ -35,7 +35,7 @@ def expect_same(here, there):
 
 
 def same_on_both(operation, *arguments, **named):
-    """What an operation gives on the CPU, having compared it bit for bit with the GPU's."""
+    """Returns an operation's result on the CPU, after comparing it bit for bit with the GPU's."""
     there = [on_gpu(a) for a in arguments], {name: on_gpu(a) for name, a in named.items()}
     want = operation(*arguments, **named)
     got = operation(*there[0], **there[1])

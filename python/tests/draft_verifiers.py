@@ -1,4 +1,4 @@
-"""Verifiers of drafts for the tests: the textbook's in NumPy, in one piece that can be wrong in parts."""
+"""Verifiers of drafts for the tests: the textbook's in NumPy, whose parts subclasses make wrong."""
 
 import numpy as np
 
@@ -6,14 +6,15 @@ _ACCEPT, _RECOVER, _BONUS = 1, 2, 3
 
 
 def _mixed(state):
-    """SplitMix64's finisher, of uint64."""
+    """Returns SplitMix64's finisher of uint64."""
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return state ^ (state >> np.uint64(31))
 
 
 def uniforms(batch, purpose):
-    """[requests, max_draft + 1] in [0, 1): of a request's seed, the position's offset and a purpose."""
+    """Returns [requests, max_draft + 1] in [0, 1), from a request's seed, the position's offset and
+    a purpose."""
     shape = (batch.requests, 1)
     seed, offset = (np.broadcast_to(a.reshape(-1, 1), shape) for a in (batch.seed, batch.offset))
     index = np.arange(batch.requests, dtype=np.uint64)[:, None] * np.uint64(batch.seed_is_scalar)
@@ -25,7 +26,7 @@ def uniforms(batch, purpose):
 
 
 def _excluded_mass(weights):
-    """For each weight of a row the mass of those that are strictly larger."""
+    """Returns for each weight of a row the mass of the strictly larger ones."""
     order = np.argsort(-weights, axis=-1, kind="stable")
     ranked = np.take_along_axis(weights, order, axis=-1)
     before = ranked.cumsum(axis=-1) - ranked
@@ -38,7 +39,8 @@ def _excluded_mass(weights):
 
 
 def _filtered(logits, temperature, top_k, top_p, min_p):
-    """Weights of [requests, rows, vocab] logits: min_p, then top_k, then top_p, ties stay."""
+    """Returns weights of [requests, rows, vocab] logits after min_p, then top_k, then top_p; ties
+    stay."""
     x = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
     t, k, p, m = (a.reshape(-1, 1, 1) for a in (temperature, top_k, top_p, min_p))
     w = np.exp(x / np.where(t == 0, 1, t))
@@ -53,7 +55,7 @@ def _filtered(logits, temperature, top_k, top_p, min_p):
 
 
 def _distributions(batch):
-    """The target's rows and the draft's, divided by their sums; those of padding hold zeros."""
+    """Returns the target's and the draft's rows, divided by their sums; padding rows are zeros."""
     places = np.arange(batch.max_draft + 1)
     used = (places <= batch.draft_lengths[:, None])[..., None]
     target = np.where(used, batch.target, 0)
@@ -69,7 +71,7 @@ def _distributions(batch):
         parameters = (batch.draft_temperature, batch.draft_top_k, batch.draft_top_p)
         logits = np.where(used[:, 1:], batch.draft_logits, 0)
         draft = _filtered(logits, *parameters, batch.draft_min_p)
-    else:  # a token that is not known to be random is a certain one
+    else:  # without a distribution the drafted token has probability 1
         draft = np.arange(batch.vocab) == drafted
     draft = np.where(used[:, 1:], draft, 0)
     target, draft = (d.astype(np.float64) for d in (target, draft))
@@ -78,28 +80,30 @@ def _distributions(batch):
 
 
 def _drawn(weights, uniform):
-    """Inverse CDF along the last axis, of weights in any scale."""
+    """Draws by the inverse CDF along the last axis, from weights in any scale."""
     sums = weights.cumsum(axis=-1)
-    # The largest token of positive weight where rounding leaves nothing above the last sum.
+    # Takes the last token of positive weight if rounding leaves no larger sum.
     last = weights.shape[-1] - 1 - (weights[..., ::-1] > 0).argmax(axis=-1)
     return np.minimum((sums <= uniform[..., None] * sums[..., -1:]).sum(axis=-1), last)
 
 
 class Textbook:
-    """Accept with min(1, p / q), recover from (p - q)+, a bonus from the target; overridden in parts."""
+    """Accepts with min(1, p / q), recovers from (p - q)+, draws a bonus from the target; parts are
+    overridden."""
 
     def uniforms(self, batch, purpose):
         return uniforms(batch, purpose)
 
     def accepts(self, p, q, uniform):
-        """p, q: of the drafted tokens, [requests, max_draft]."""
+        """p, q: probabilities of the drafted tokens, [requests, max_draft]."""
         return uniform * q < p
 
     def residual(self, target, draft):
         return np.maximum(target - draft, 0)
 
     def bonus(self, target, draft):
-        """[requests, rows, vocab] to draw the bonus token from; the row is that after all drafts."""
+        """Returns [requests, rows, vocab] to draw the bonus token from; its row is the one after
+        all drafts."""
         return target
 
     def __call__(self, batch):
@@ -133,7 +137,8 @@ class Textbook:
 
 
 class Block(Textbook):
-    """A chain as a whole (Sun et al. 2024, Algorithm 2): up to the last position that stands."""
+    """Verifies a chain as a block (Sun et al. 2024, Algorithm 2), up to the last position that
+    stands."""
 
     def __call__(self, batch):
         target, draft, drafted = _distributions(batch)
@@ -169,7 +174,7 @@ class Block(Textbook):
 
 
 class Matching(Textbook):
-    """The target's own draw at each position; a draft stands while it is that draw."""
+    """Draws the target's own token at each position; a draft stands while it is that token."""
 
     def __call__(self, batch):
         target, _, drafted = _distributions(batch)
@@ -209,14 +214,14 @@ class SeedsIgnored(Textbook):
 
 
 class OneWordForAll(Textbook):
-    """The residual is drawn with the random number that rejected the draft."""
+    """Draws from the residual with the random number that rejected the draft."""
 
     def uniforms(self, batch, purpose):
         return uniforms(batch, _ACCEPT)
 
 
 class RejectedDraftsStay(Textbook):
-    """Tokens after a rejection are not cleared."""
+    """Does not clear tokens after a rejection."""
 
     def answer(self, batch, tokens, accepted, stands):
         padded = np.concatenate([batch.draft_tokens, tokens[:, -1:]], axis=1)
@@ -236,7 +241,7 @@ class BonusOfTheRowBefore(Textbook):
 
 
 class NumpyBatch:
-    """A batch of torch's tensors as NumPy has it: seeds are unsigned."""
+    """A batch of torch tensors as NumPy arrays, with unsigned seeds."""
 
     def __init__(self, batch, arrays):
         self._batch = batch

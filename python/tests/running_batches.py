@@ -1,10 +1,11 @@
-"""Running batches for the tests: on fairdraw's own, on histories kept in Python, and wrong ones."""
+"""Running batches for the tests: with fairdraw's own, with histories kept in Python, and wrong
+ones."""
 
 import numpy as np
 
 import fairdraw
 
-#: What both right ones can do.
+#: Abilities of both correct running batches.
 EXACT = {
     "abilities": (
         "exact_integer",
@@ -21,7 +22,7 @@ EXACT = {
 
 
 class OfTheLibrary:
-    """fairdraw's BatchState and FusedSamplingProcessor behind the events."""
+    """Adapts fairdraw's BatchState and FusedSamplingProcessor to the events."""
 
     def begin(self, slots, vocab, dtype, tie_rule, filter_apply_order):
         self.slots, self.words = slots, (vocab + 31) // 32
@@ -57,16 +58,16 @@ class OfTheLibrary:
 
 
 class Kept:
-    """A request, with its history in a list."""
+    """A request with its history in a list."""
 
     def __init__(self, request, output):
         self.request, self.output = request, list(output)
-        self.drawn = len(output)  # where the random bits of the next token are
+        self.drawn = len(output)  # the offset of the next token's random bits
 
 
 class InPython:
-    """Keeps requests in a dictionary, and draws each token with fairdraw's kernels by one call that
-    has everything: a chain without drafts."""
+    """Keeps requests in a dictionary, and draws each token by one call of fairdraw's kernels that
+    takes the whole state: a chain without drafts."""
 
     def begin(self, slots, vocab, dtype, tie_rule, filter_apply_order):
         self.kept = {}
@@ -124,7 +125,7 @@ class InPython:
 
 
 class KeepsTheOutputOfTheEvicted(InPython):
-    """What the slot's former request drew stays, in front of what the next one draws."""
+    """Keeps the output of a slot's former request in front of the next one's."""
 
     def begin(self, *batch):
         super().begin(*batch)
@@ -139,7 +140,7 @@ class KeepsTheOutputOfTheEvicted(InPython):
 
 
 class StartsTheOffsetAgain(InPython):
-    """A restored request draws with the random bits of its first token again."""
+    """Draws a restored request's next token with the random bits of its first."""
 
     def restore(self, slot, request, output):
         super().restore(slot, request, output)
@@ -147,7 +148,7 @@ class StartsTheOffsetAgain(InPython):
 
 
 class ParametersOfTheFormerRequest(InPython):
-    """Parameters are written to a slot once, and stay those of its first request."""
+    """Writes parameters to a slot only for its first request."""
 
     def begin(self, *batch):
         super().begin(*batch)

@@ -1,10 +1,10 @@
-"""Samplers for the tests: one on fairdraw's kernels, one in plain NumPy, and ways to be wrong."""
+"""Samplers for the tests: one on fairdraw's kernels, one in plain NumPy, and wrong ones."""
 
 import numpy as np
 
 import fairdraw
 
-#: What fairdraw.sample can do that a callable may claim.
+#: Claims of a callable that uses fairdraw.sample.
 EXACT = {
     "abilities": (
         "exact_integer",
@@ -31,7 +31,7 @@ EXACT = {
 
 
 def exact(batch):
-    """fairdraw.sample behind the contract: every result is written where the judge has it."""
+    """Adapts fairdraw.sample to the contract: writes every result into the judge's arrays."""
     scalar = batch.seed_is_scalar
     details = fairdraw.sample(
         batch.logits,
@@ -69,7 +69,8 @@ def exact(batch):
 
 
 def report(batch, logprobs):
-    """Writes Logprobs where the judge has them; whole rows by a second call, because of `top_n`."""
+    """Writes Logprobs into the judge's arrays; whole rows need a second call, because of
+    `top_n`."""
     batch.out_report_values[...] = logprobs.values.reshape(batch.out_report_values.shape)
     if batch.out_report_ranks is not None:
         batch.out_report_ranks[...] = logprobs.ranks.reshape(batch.out_report_ranks.shape)
@@ -78,7 +79,7 @@ def report(batch, logprobs):
         batch.out_report_top_values[...] = logprobs.top_values
     if batch.out_report_all is not None:
         no_ids = np.zeros(batch.rows, np.int32)
-        if hasattr(batch.logits, "new_tensor"):  # torch's: where the rows are
+        if hasattr(batch.logits, "new_tensor"):  # torch: on the device of the rows
             no_ids = batch.logits.new_tensor(no_ids, dtype=batch.out_tokens.dtype)
         batch.out_report_all[...] = fairdraw.log_probabilities(
             batch.logits,
@@ -97,7 +98,8 @@ def report(batch, logprobs):
 
 
 class Textbook:
-    """Softmax, sort, cumulative sum, in float64; its own random numbers, whatever the seeds are."""
+    """Draws by softmax, sort and cumulative sum, in float64; its own random numbers ignore the
+    seeds."""
 
     def __init__(self, seed=1, temperature_error=1.0):
         self.random = np.random.default_rng(seed)
@@ -134,7 +136,7 @@ class Textbook:
         return p
 
     def one_of(self, p, kept):
-        """A token: `p` before the filters, `kept` after them."""
+        """Returns a token: `p` before the filters, `kept` after them."""
         return self.drawn(kept)
 
     def drawn(self, p):
@@ -142,7 +144,8 @@ class Textbook:
 
 
 class Proposing(Textbook):
-    """Draws without filters until a token is kept, 64 times, and then from what is kept."""
+    """Draws without filters until a token is kept, at most 64 times, and then from the kept
+    tokens."""
 
     def one_of(self, p, kept):
         for _ in range(64):
@@ -152,7 +155,7 @@ class Proposing(Textbook):
         return self.drawn(kept)
 
 
-#: What the operations on probabilities can do.
+#: Claims of a callable that uses the operations on probabilities.
 EXACT_PROBS = {
     "abilities": (
         "exact_integer",
@@ -167,7 +170,8 @@ EXACT_PROBS = {
 
 
 def exact_probs(batch):
-    """The operations of flashinfer.sampling on rows of probabilities, and `exact` on logits."""
+    """Uses the operations of flashinfer.sampling for rows of probabilities, and `exact` for
+    logits."""
     if batch.input == "logits":
         return exact(batch)
     scalar = batch.seed_is_scalar
@@ -188,9 +192,9 @@ def exact_probs(batch):
 
 
 class Reporting(Textbook):
-    """Reports log-probabilities in float32, as engines do: by log_softmax, ties in any order.
+    """Reports log-probabilities in float32, as engines do: by log_softmax, with ties in any order.
 
-    `wrong` names a mistake.
+    `wrong` names a planted mistake.
     """
 
     CLAIM = {
@@ -230,7 +234,7 @@ class Reporting(Textbook):
         return batch
 
     def filtered(self, batch, row):
-        """The row divided by its temperature, -inf outside the mask."""
+        """Returns the row divided by its temperature, -inf outside the mask."""
         x = batch.logits[row].copy()
         if batch.allowed is not None:
             bits = np.unpackbits(batch.allowed[row].view(np.uint8), bitorder="little")

@@ -1,5 +1,5 @@
-"""What one rank of test_sharded.py does with the exchanges of calls on GPUs, without a GPU: the calls are
-plans of exchanges whose blocks lie in host memory, and a group with gloo moves them."""
+"""Runs one rank of test_sharded.py: the exchanges of calls on GPUs, without a GPU. The calls are
+plans of exchanges whose blocks are in host memory, and a gloo group moves the blocks."""
 
 import torch
 import torch.distributed as distributed
@@ -9,8 +9,8 @@ from fairdraw._gpu_exchanges import Exchanges
 
 
 class PlannedCall:
-    """A call of which so many rows are left after its tokens, and gathered two at a time. A block says
-    who sent it, of which exchange, and as which one of the call."""
+    """A call with a given number of undecided rows after its tokens, of which two at a time are
+    gathered. A block holds its sender, its exchange, and its number within the call."""
 
     undecided_at = 4
 

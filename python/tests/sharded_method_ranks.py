@@ -1,5 +1,5 @@
-"""What one rank of test_sharded.py does with the methods of ShardedSampler: each of them over its own
-columns, compared bit for bit with the package's function over the whole rows."""
+"""Runs one rank of test_sharded.py: each method of ShardedSampler over the rank's columns, compared
+bit for bit with the package's function over the whole rows."""
 
 import torch
 import torch.distributed as distributed
@@ -10,7 +10,7 @@ import fairdraw.torch
 
 
 class Columns:
-    """A rank's part of tensors that have a value a token."""
+    """Takes a rank's part of tensors that have a value per token."""
 
     def __init__(self, widths, rank):
         self.widths = widths
@@ -23,12 +23,13 @@ class Columns:
 
 
 def bits(tensor):
-    """What `same` compares: 16-bit floats as float32, which has each of their values once."""
+    """Converts for `same`: 16-bit floats become float32, which represents each of their values
+    uniquely."""
     return tensor.float() if tensor.is_floating_point() else tensor
 
 
 def hard_rows(numbers, vocab):
-    """Ties everywhere, NaN, nothing but -inf, and +inf, besides what is common."""
+    """Returns rows with ties, NaN, only -inf, and +inf, besides common ones."""
     rows = torch.randn(6, vocab, generator=numbers) * 3
     rows[1] = rows[1].round()
     rows[2, vocab - 1] = float("nan")
@@ -60,14 +61,14 @@ def check_rows(sampler, columns):
         expected = fairdraw.sample(logits, logprobs=-1, seed=0)[1].all
         same("log_softmax", sampler.log_softmax(columns.of(logits)), columns.of(expected))
     probs = fairdraw.softmax(whole)
-    probs[2, 0] = -1.0  # no probability
+    probs[2, 0] = -1.0  # not a probability
     for name, parameter in [
         *(("top_k_renorm_probs", k) for k in (0, 1, 7, 500, ks)),
         *(("top_p_renorm_probs", p) for p in (0.0, 0.5, 0.999, ps)),
     ]:
         expected = getattr(fairdraw, name)(probs, parameter)
         same(name, getattr(sampler, name)(columns.of(probs), parameter), columns.of(expected))
-    # Axes in front of the vocabulary.
+    # Several axes before the vocabulary.
     folded = whole.unflatten(0, (2, 3))
     expected = fairdraw.softmax(folded, temperatures.reshape(2, 3))
     same("softmax", sampler.softmax(columns.of(folded), temperatures.reshape(2, 3)),
@@ -75,7 +76,7 @@ def check_rows(sampler, columns):
 
 
 def check_probs(sampler, columns):
-    """Rows of probabilities as input."""
+    """Tests rows of probabilities as input."""
     numbers = torch.Generator().manual_seed(7)
     rows = 5
     seeds = torch.arange(rows) + 40

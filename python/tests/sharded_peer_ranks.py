@@ -1,7 +1,7 @@
-"""What one rank of test_sharded.py does on a GPU of its own, whose kernels exchange blocks through memory
-of all ranks: tokens are those of `fairdraw.sample` over the whole rows on one GPU.
+"""Runs one rank of test_sharded.py on its own GPU. The kernels exchange blocks through memory of
+all ranks, and the tokens must be those of `fairdraw.sample` over the whole rows on one GPU.
 
-It is a program, too, for machines without pytest: all GPUs, or 2 where there are more than 8.
+It is also a program for machines without pytest: it uses all GPUs, or 2 if there are more than 8.
 
     python3 python/tests/sharded_peer_ranks.py [nccl | gloo]
 """
@@ -32,7 +32,7 @@ CALLS = [
 
 
 class Rows:
-    """Batches of whole rows, the same on every rank, and this rank's columns of them."""
+    """Batches of whole rows, the same on every rank, and their columns for this rank."""
 
     def __init__(self, widths, rank):
         self.vocab = sum(widths)
@@ -63,10 +63,10 @@ def check_batches(sampler, rows):
             if "logprobs" in call:
                 same_reports(got.logprobs, expected.logprobs)
             left = sampler.gathered_rows
-            assert left == count or call.get("top_k") != 2000, left  # more than ranks list
+            assert left == count or call.get("top_k") != 2000, left  # more than ranks can list
             tokens = sampler(rows.of(whole), **call, seed=seeds, offset=3, gather=False)
             undecided = int(sampler.undecided)
-            # Wide nuclei are decided where no support is wanted.
+            # Wide nuclei are decided unless their support size is wanted.
             assert undecided <= left and sampler.gathered_rows == 0
             assert sampler.exchanges == 1 and sampler.exchanged_bytes == 0
             assert sampler.gather_undecided() == undecided and int(sampler.undecided) == 0
@@ -77,9 +77,9 @@ def check_batches(sampler, rows):
 
 
 def check_indices(sampler, rows, whole):
-    """Outputs that name a row: many of one, none of another."""
+    """Tests outputs that name rows: one row many times, another not at all."""
     indices = (torch.arange(LIMITS.rows) ** 2 % (len(whole) + 1)).int().cuda()
-    indices[-1] = -1  # names none
+    indices[-1] = -1  # no row
     seeds = torch.arange(LIMITS.rows).cuda() + 50
     for call in CALLS:
         call = call | {"indices": indices, "seed": seeds, "offset": 3, "return_details": True}
@@ -92,7 +92,7 @@ def check_indices(sampler, rows, whole):
 
 
 def check_probs(sampler, rows, whole):
-    """Rows of probabilities: the tokens of the operations on them, over whole rows."""
+    """Tests rows of probabilities: the tokens must equal the operations' over whole rows."""
     probs = fairdraw.softmax(whole.float())
     seeds = torch.arange(len(whole)).cuda() + 70
     for function, filters in [
@@ -114,7 +114,7 @@ def check_probs(sampler, rows, whole):
 
 
 def check_graphs(sampler, rows):
-    """Two graphs of batches of two sizes, and calls without a graph, take turns in one memory."""
+    """Alternates graphs of batches of two sizes, and calls without a graph, in one memory."""
     filters = {"temperature": 0.8, "top_k": 50, "top_p": 0.9}
     graphs = []
     for count in (2, LIMITS.rows):
@@ -125,7 +125,7 @@ def check_graphs(sampler, rows):
         distributed.barrier()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            tokens = sampler(local, **filters, seed=seeds, gather=False)  # of ties, too
+            tokens = sampler(local, **filters, seed=seeds, gather=False)  # also of ties
         graphs.append((count, graph, local, seeds, tokens, sampler.gather_undecided))
     for _ in range(3):
         for count, graph, local, seeds, tokens, gather_undecided in graphs:
@@ -160,7 +160,7 @@ def check_refusals(sampler, rows, rank):
             lambda: sampler(few, logprobs=21, seed=1))  # fmt: skip
     refused(ValueError, "allowed: host memory", lambda: sampler.softmax(few))
     refused(ValueError, "ranks disagree", lambda: sampler(few, seed=rank))
-    # And the memory goes on as it was.
+    # The memory still works afterwards.
     same("tokens", sampler(few, seed=1), fairdraw.sample(whole[:2], seed=1))
 
 
@@ -181,7 +181,7 @@ def run(rank, ranks, folder, backend):
             check_graphs(sampler, rows)
             check_refusals(sampler, rows, rank)
             torch.cuda.synchronize()
-            distributed.barrier()  # no rank frees what another one still reads
+            distributed.barrier()  # no rank may free memory that another still reads
             if rank == 0:
                 ends = list(accumulate(widths))
                 print(f"{backend}: columns end at {ends}; {sampler._peers.bytes} bytes a rank: ok")

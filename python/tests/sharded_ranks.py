@@ -1,4 +1,4 @@
-"""What one rank of test_sharded.py does: the same calls as the others, over its own columns."""
+"""Runs one rank of test_sharded.py: the same calls as the other ranks, over its own columns."""
 
 from itertools import accumulate
 
@@ -10,7 +10,7 @@ import fairdraw.torch
 
 
 def same(name, mine, whole):
-    """Bit for bit: floats are compared as integers."""
+    """Expects equality bit for bit: floats are compared as integers."""
     mine, whole = (
         tensor.contiguous().view(torch.int32) if tensor.is_floating_point() else tensor
         for tensor in (mine, whole)
@@ -20,7 +20,7 @@ def same(name, mine, whole):
 
 
 def columns_of(packed, begin, end):
-    """Bits begin to end of packed rows, from bit 0 on."""
+    """Returns bits begin to end of packed rows, moved to bit 0."""
     bits = (packed[:, :, None] >> torch.arange(32, dtype=torch.int32)) & 1
     bits = bits.flatten(1)[:, begin:end].to(torch.int64)
     bits = torch.nn.functional.pad(bits, (0, -bits.shape[1] % 32)).unflatten(1, (-1, 32))
@@ -29,7 +29,7 @@ def columns_of(packed, begin, end):
 
 
 def check_kept(logits, call, seeds, got, begin, end):
-    """The rank's part of each kept set."""
+    """Tests the rank's part of each kept set."""
     filters = {
         name: value for name, value in call.items() if not name.startswith(("log", "rank", "num"))
     }
@@ -72,7 +72,7 @@ def check_calls(sampler, rank, widths):
             got = sampler(local, **call, seed=seeds, return_details=True)
             for name in ("tokens", "statuses", "support_size", "logprob", "logprob_filtered"):
                 same(name, getattr(got, name), getattr(expected, name))
-            ok = torch.arange(rows) != 2  # the NaN's row is all zeros
+            ok = torch.arange(rows) != 2  # the row with NaN is all zeros
             same("probs", got.probs[ok], expected.probs[ok][:, begin:end])
             same("mask", got.mask[ok], columns_of(expected.mask[ok], begin, end))
             check_kept(logits, call, seeds, got, begin, end)
@@ -82,7 +82,7 @@ def check_calls(sampler, rank, widths):
         banned = fairdraw.sample(logits, top_k=9, seed=seeds, allowed=packed)
         same("tokens", sampler(local, top_k=9, seed=seeds,
                                allowed=columns_of(packed, begin, end)), banned)  # fmt: skip
-    # Without a seed all ranks draw with the same fresh one.
+    # Without a seed all ranks draw with the same fresh seed.
     tokens = sampler(whole[:, begin:end])
     told = [torch.empty_like(tokens) for _ in widths]
     distributed.all_gather(told, tokens)
@@ -100,7 +100,7 @@ def run(rank, ranks, folder):
             widths = [vocab // ranks] * (ranks - 1)
             widths.append(vocab - sum(widths))
             check_calls(fairdraw.torch.ShardedSampler(), rank, widths)
-        # Unequal ones, and one that has no columns.
+        # Unequal numbers of columns, and one rank without any.
         widths = [1000, 0, 256, 1744][:ranks]
         check_calls(fairdraw.torch.ShardedSampler(columns=widths), rank, widths)
         processing = [fairdraw.RequestProcessing(repetition_penalty=1.3, prompt=[7, 2100],
@@ -112,7 +112,7 @@ def run(rank, ranks, folder):
             local, processing=processing, seed=1, logprobs=1, logprobs_mode="processed_logits"
         )[1]
         assert report.top_ids.tolist() == [[5]] and report.top_values.tolist() == [[2.0]]
-        # A rank that disagrees is told, on every rank.
+        # A disagreement is reported on every rank.
         try:
             fairdraw.torch.ShardedSampler()(local, seed=rank)
         except ValueError as error:
@@ -124,7 +124,8 @@ def run(rank, ranks, folder):
 
 
 def same_reports(got, expected):
-    """Of a GPU, whose logarithm is another one: floats one unit apart are 2^-23 of them apart."""
+    """Compares a GPU's log-probabilities: its logarithm differs by one unit in the last place,
+    2^-23."""
     for name in ("ranks", "top_ids"):
         same(name, getattr(got, name).cpu(), getattr(expected, name).cpu())
     for name in ("values", "top_values"):
@@ -133,7 +134,7 @@ def same_reports(got, expected):
 
 
 def check_calls_on_gpu(sampler, rank, widths):
-    """Logits of the ranks on a GPU each: eagerly, with rows gathered later, and in a graph."""
+    """Tests logits of ranks on one GPU each: eagerly, with rows gathered later, and in a graph."""
     begin = sum(widths[:rank])
     numbers = torch.Generator().manual_seed(5)
     rows = 4
@@ -165,13 +166,13 @@ def check_calls_on_gpu(sampler, rank, widths):
             gathered = sampler.gathered_rows
             tokens = sampler(local, **call, seed=seeds.cuda(), gather=False)
             left = int(sampler.undecided)
-            assert left <= gathered  # wide nuclei are decided where no support is wanted
+            assert left <= gathered  # wide nuclei are decided unless their support size is wanted
             assert sampler.gather_undecided() == left and int(sampler.undecided) == 0
             same("tokens", tokens.cpu(), expected.tokens)
         banned = fairdraw.sample(logits, top_k=9, seed=seeds, allowed=packed)
         mine = columns_of(packed, begin, begin + widths[rank]).cuda()
         same("tokens", sampler(local, top_k=9, seed=seeds.cuda(), allowed=mine).cpu(), banned)
-        # What the caller's logits say of masked rows, and processed rows.
+        # Reports of the caller's logits with masked rows, and processed rows.
         expected = fairdraw.sample(logits, seed=seeds, allowed=packed, logprobs=7)
         got = sampler(local, seed=seeds.cuda(), allowed=mine, logprobs=7)
         same("tokens", got[0].cpu(), expected[0])

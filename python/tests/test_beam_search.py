@@ -1,4 +1,5 @@
-"""BeamSearch: the rules of fairdraw/beam_search.h written again, and all sequences enumerated."""
+"""Tests BeamSearch against fairdraw/beam_search.h's rules written again, and against
+enumeration."""
 
 import itertools
 import math
@@ -28,7 +29,7 @@ class Model:
 
 
 def score_of(model, sequence):
-    """A sequence's cumulative log-probability: one float32 addition a token."""
+    """Returns a sequence's cumulative log-probability: one float32 addition per token."""
     score = np.float32(0)
     for i, token in enumerate(sequence):
         score = np.float32(score + model(sequence[:i])[token])
@@ -36,7 +37,7 @@ def score_of(model, sequence):
 
 
 def search_by_hand(model, width, max_tokens, ends, penalty, early_stopping):
-    """(done by its pool, live sequences, pool) after the last step."""
+    """Returns (done by its pool, live sequences, pool) after the last step."""
     live, pool = [((), np.float32(0))], []
     most = max(1, 1 + len(ends)) * width
     for length in range(1, max_tokens + 1):
@@ -54,7 +55,7 @@ def search_by_hand(model, width, max_tokens, ends, penalty, early_stopping):
                 pool.append((np.float32(-negative / norm(length, penalty)), sequence))
             if len(live) == width:
                 break
-        pool = sorted(pool, key=lambda entry: -entry[0])[:width]  # stable: the earlier stays
+        pool = sorted(pool, key=lambda entry: -entry[0])[:width]  # stable: earlier ones stay
         if len(pool) == width:
             best = np.float32(-candidates[0][0])
             reach = max_tokens if early_stopping == 2 and penalty > 0 else length
@@ -74,7 +75,7 @@ def best_by_hand(found, penalty, best):
 
 
 def run(models, vocab, width, **options):
-    """All steps of a batch; each request has a model of its own."""
+    """Runs all steps of a batch, in which each request has its own model."""
     search = fairdraw.BeamSearch(len(models), width, **options)
     live = [[()] for _ in models]
     while not search.done:
@@ -134,8 +135,8 @@ def test_steps_follow_the_rules(early_stopping, penalty, ends):
 
 
 def test_wide_enough_it_finds_all_sequences_in_their_order():
-    # 3 tokens of 4, one of which ends: 1 + 3 + 9 sequences that end, 27 that do not. 64 beams are
-    # more than all candidates of a step (9 * 4), so that nothing is dropped.
+    # 3 tokens of 4, one of which ends: 1 + 3 + 9 sequences end, 27 do not. 64 beams are more than
+    # the candidates of a step (9 * 4), so that nothing is dropped.
     model, penalty = Model(1, 4), 0.75
     every = [
         sequence
@@ -157,8 +158,9 @@ def test_wide_enough_it_finds_all_sequences_in_their_order():
 
 
 def test_logits_are_their_log_probabilities():
-    """Scores from logits against float64: the stated error (2^-22 + 2^-24 * ln2 * d for
-    d <= 40 octaves in log Z), and half an ulp of numbers below 32 for the value and for each sum."""
+    """Compares scores from logits with float64. Bound: the stated error (2^-22 + 2^-24 * ln2 * d
+    for d <= 40 octaves in log Z), and half an ulp of numbers below 32 for the value and for each
+    sum."""
     search = fairdraw.BeamSearch(1, 4, max_tokens=4)
     random = np.random.default_rng(3)
     live, error = [((), 0.0)], 0.0
@@ -198,7 +200,7 @@ def test_a_request_that_fails_leaves_the_others():
     rows[1, 2] = math.nan
     search = fairdraw.BeamSearch(3, [2, 2, 2000], max_tokens=2)
     step = search.step(rows, logprobs=True)
-    assert step.statuses.tolist() == [0, 2, 22]  # nan_input, invalid_beam: the width
+    assert step.statuses.tolist() == [0, 2, 22]  # nan_input, invalid_beam for the width
     assert step.live_beams.tolist() == [2, 0, 0] and search.rows == 2
     step = search.step(rows[[0, 0]], logprobs=True)
     assert step.statuses[0] == 0 and step.states[0] == 2
@@ -254,7 +256,7 @@ def test_a_first_step_that_is_refused_decides_nothing():
     for rows in wrong:
         with pytest.raises((TypeError, ValueError)):
             search.step(rows)
-        assert isinstance(search.result().tokens, np.ndarray)  # nothing was of torch yet
+        assert isinstance(search.result().tokens, np.ndarray)  # no step has chosen torch yet
     row = np.arange(5, dtype=np.float32)
     step, expected = (s.step(np.stack([row, row])) for s in (search, beams(end_ids=[0])))
     assert step.tokens.tolist() == expected.tokens.tolist() == [[4, 3, 2]] * 2

@@ -1,6 +1,6 @@
-"""The operations on tensors of an NVIDIA GPU: the tokens of the CPU, no copies, no waiting.
+"""Tests operations on GPU tensors: the tokens equal the CPU's, without copies and without waiting.
 
-Skipped where there is no torch, no GPU, or no CUDA part in the package.
+Skipped without torch, a GPU, or the package's CUDA part.
 """
 
 import numpy as np
@@ -160,7 +160,7 @@ def test_a_graph_draws_anew_with_seeds_in_a_tensor():
     def call():
         fairdraw.sample(logits, 0.8, top_p=top_p, seed=seed, out=out)
 
-    call()  # what a first call loads is no part of a capture
+    call()  # loads the kernels before the capture
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         call()
@@ -170,7 +170,7 @@ def test_a_graph_draws_anew_with_seeds_in_a_tensor():
         graph.replay()
         want = fairdraw.sample(logits.cpu(), 0.8, top_p=top_p.item(), seed=torch.full((4,), step))
         assert out.tolist() == want.tolist()
-    # One request: a tensor of one seed is read at each replay too.
+    # With one request a tensor of one seed is also read at each replay.
     one = torch.empty(1, dtype=torch.int32, device="cuda")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -185,7 +185,7 @@ def test_an_unseeded_call_is_refused_in_a_capture():
     logits = torch.randn(4, VOCAB, device="cuda")
     fairdraw.sample(logits)
     with torch.cuda.graph(torch.cuda.CUDAGraph()):
-        kept = logits + 1  # a capture without work is a warning
+        kept = logits + 1  # a capture without work warns
         with pytest.raises(RuntimeError, match="seed: is needed while a CUDA graph is captured"):
             fairdraw.sample(logits)
     assert kept.shape == logits.shape
@@ -201,7 +201,7 @@ def test_one_seed_in_a_tensor_for_several_outputs_is_refused_in_a_capture():
         "captured; allowed: a number, or 4 values, one each"
     )
     with torch.cuda.graph(torch.cuda.CUDAGraph()):
-        kept = logits + 1  # a capture without work is a warning
+        kept = logits + 1  # a capture without work warns
         with pytest.raises(RuntimeError, match="seed" + message):
             fairdraw.sample(logits, seed=one)
         with pytest.raises(RuntimeError, match="offset" + message):
@@ -211,7 +211,7 @@ def test_one_seed_in_a_tensor_for_several_outputs_is_refused_in_a_capture():
 
 def test_unsigned_parameters_do_not_wrap():
     logits = torch.randn(2, VOCAB)
-    top_k = torch.tensor([2**32 - 2, 1]).to(torch.uint32)  # all, and one
+    top_k = torch.tensor([2**32 - 2, 1]).to(torch.uint32)  # off, and 1
     tokens = same_on_both(fairdraw.sample, logits, top_k=top_k, seed=torch.arange(2))
     assert tokens[1] == logits[1].argmax()
     with pytest.raises(TypeError, match="top_k holds uint64; on a GPU int32 is needed"):
@@ -223,7 +223,7 @@ def test_calls_go_to_the_current_stream():
     logits = torch.zeros(8, VOCAB, device="cuda")
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
-        torch.cuda._sleep(50_000_000)  # tens of milliseconds: who does not queue sees zeros
+        torch.cuda._sleep(50_000_000)  # tens of ms: a call that does not queue sees zeros
         logits[:, 77] = 1000
         tokens = fairdraw.sample(logits, seed=1)
     stream.synchronize()
@@ -345,7 +345,7 @@ def test_log_probabilities_are_those_of_the_cpu(logits, mode, top):
         for report in (there, given):
             got = getattr(report, name)
             if want.dtype == torch.float32:
-                # The device's own logarithm: one unit in the last place.
+                # The device's own logarithm differs by one unit in the last place.
                 assert torch.equal(want.isinf(), got.cpu().isinf())
                 finite = want.isfinite()
                 unit = torch.finfo(torch.float32).eps * want[finite].abs()

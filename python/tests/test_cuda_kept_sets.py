@@ -1,6 +1,6 @@
-"""Kept sets of tensors on an NVIDIA GPU: those of the CPU, captured in graphs, and vLLM's layout.
+"""Tests kept sets on a GPU: they equal the CPU's, in graphs too, and have vLLM's layout.
 
-Skipped where there is no torch, no GPU, or no CUDA part in the package.
+Skipped without torch, a GPU, or the package's CUDA part.
 """
 
 import pytest
@@ -19,7 +19,7 @@ def logits_of(rows, vocab, dtype):
 
 
 def expect_same_sets(here, there):
-    """`there` has the room that there was, `here` is cut."""
+    """Compares sets: `there` has unused room at its end, `here` is trimmed."""
     assert there.token_ids.is_cuda and len(there.token_ids) >= len(here.token_ids)
     for mine, other in zip(here, there.trimmed(), strict=True):
         expect_same(mine, other)
@@ -35,7 +35,7 @@ def expect_same_sets(here, there):
         {"temperature": 0.0},
         {"top_p": torch.linspace(0.1, 1, 6)},
         {"top_k": 40, "indices": torch.tensor([5, 0, 0, 2, 17])},
-        {"top_p": 0.9, "room": 700},  # not for all of them
+        {"top_p": 0.9, "room": 700},  # too small for all sets
         {"active": torch.tensor([True, False, True, True, False, True])},
     ],
 )
@@ -62,7 +62,7 @@ def test_vllms_layout_goes_there_and_comes_back():
         assert tensor.device == same.device and torch.equal(tensor, same)
     for sets in (drawn.kept, again):
         replayed = fairdraw.torch.replay_logprobs(logits, drawn.tokens, sets)
-        assert (replayed - drawn.logprobs).abs().max() < 2e-6  # the logarithm is the device's
+        assert (replayed - drawn.logprobs).abs().max() < 2e-6  # the device's own logarithm
 
 
 def test_a_mask_becomes_the_sets_of_its_columns():
@@ -107,5 +107,5 @@ def test_a_captured_call_reads_its_logits_anew():
         torch.cuda.synchronize()
         here = fairdraw.sample_with_kept_sets(logits.cpu(), top_p=0.9, seed=seeds.cpu())
         expect_same(here.tokens, drawn.tokens)
-        # The flags are worked out of bytes of the call, in the graph too.
+        # The flags are computed from the call's bytes in the graph, too.
         expect_same_sets(here.kept, drawn.kept)

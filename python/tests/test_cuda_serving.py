@@ -1,7 +1,7 @@
-"""Beams, stop criteria and the processor on tensors of an NVIDIA GPU: what the CPU gives, call by
-call; in a CUDA graph, and without waiting.
+"""Tests beams, stop criteria and the processor on a GPU: each call gives the CPU's results, in a
+CUDA graph too, and without waiting.
 
-Skipped where there is no torch, no GPU, or no CUDA part in the package.
+Skipped without torch, a GPU, or the package's CUDA part.
 """
 
 import numpy as np
@@ -14,14 +14,14 @@ from cuda_tensors import expect_same, same_on_both, torch
 
 
 def table_of(number, vocab=50):
-    """A model whose row is that of the last token, as log-probabilities."""
+    """Returns a model, as a table: the log-probabilities after each last token."""
     random = np.random.default_rng(number)
     logits = torch.from_numpy(random.standard_normal((vocab, vocab), np.float32) * 2)
     return logits.log_softmax(-1)
 
 
 def expect_beams(here, there):
-    """All but scores are equal; those differ by the last unit of a power, and here of no logarithm."""
+    """Expects equality, except of scores, which may differ in the last unit of a power."""
     for name in ("parents", "tokens", "live_beams", "states", "statuses", "lengths", "cumulative"):
         if hasattr(here, name):
             expect_same(getattr(here, name), getattr(there, name))
@@ -34,7 +34,7 @@ def expect_beams(here, there):
 
 
 def beam_rows(table, step):
-    """Rows of the live beams, request after request, on the device of the step."""
+    """Returns rows of the live beams, request after request, on the device of the step."""
     live = step.tokens[(step.tokens >= 0) & (step.states == 0)[:, None]]
     return table.to(live.device)[live.long()]
 
@@ -69,7 +69,7 @@ def test_a_search_is_that_of_the_cpu():
 
 
 def test_a_search_over_logits_finds_the_same_beams():
-    logits = table_of(2) * 1.5 + 3  # any logits: a softmax puts them back
+    logits = table_of(2) * 1.5 + 3  # any shift or scale: softmax normalises
     here, there = (fairdraw.BeamSearch(2, 4, max_tokens=5, end_ids=[0]) for _ in range(2))
     rows, other = logits[:2], logits[:2].cuda()
     while not here.done:
@@ -89,7 +89,7 @@ def test_a_search_in_a_graph_makes_a_step_at_each_replay():
     tokens = there.step(table[:requests].cuda(), logprobs=True).tokens
     weights = table.cuda()
 
-    def call():  # a place for every beam, whether it lives or not
+    def call():  # a slot for every beam, live or not
         found = there.step(
             weights[tokens.clamp(min=0).long().flatten()], logprobs=True, row_begins=begins
         )
@@ -97,7 +97,7 @@ def test_a_search_in_a_graph_makes_a_step_at_each_replay():
         return found
 
     want = here.step(beam_rows(table, step), logprobs=True)
-    expect_beams(want, call())  # what a first call loads is no part of a capture
+    expect_beams(want, call())  # loads the kernels before the capture
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         found = call()
@@ -112,7 +112,7 @@ def test_the_first_step_of_a_search_is_not_captured():
     rows = table_of(4)[:1].cuda()
     search = fairdraw.BeamSearch(1, 2, max_tokens=3)
     with torch.cuda.graph(torch.cuda.CUDAGraph()):
-        kept = rows + 1  # a capture without work is a warning
+        kept = rows + 1  # a capture without work warns
         with pytest.raises(RuntimeError, match="the first step brings the search to the GPU"):
             search.step(rows)
     assert kept.shape == rows.shape
@@ -125,7 +125,9 @@ def test_a_first_step_that_is_refused_decides_nothing():
         with pytest.raises(TypeError):
             search.step(wrong.cuda())
     expected = fairdraw.BeamSearch(1, 2, max_tokens=3).step(rows)
-    assert torch.equal(search.step(rows).tokens, expected.tokens)  # on the CPU, all the same
+    assert torch.equal(
+        search.step(rows).tokens, expected.tokens
+    )  # refused steps left it on the CPU
 
 
 def test_steps_of_a_search_do_not_wait():
@@ -233,7 +235,7 @@ REQUESTS = [
 
 
 def both(requests=REQUESTS, **options):
-    """Two states of the same requests, with the CPU's processor and the GPU's."""
+    """Makes two states of the same requests, with the CPU's processor and the GPU's."""
     found = []
     for device in (None, "cuda"):
         state = small_state()
@@ -257,7 +259,7 @@ def outputs_of(state):
 def test_steps_are_those_of_the_cpu(dtype):
     (state, here), (other, there) = both()
     for step in range(6):
-        if step == 3:  # a request goes, and comes back elsewhere with the tokens that it had
+        if step == 3:  # a request leaves, and returns to another slot with its tokens
             for s in (state, other):
                 assert s.restore(s.evict(1), slot=3) == 3
         logits = small_logits(step, state.slots, dtype)
@@ -325,7 +327,7 @@ def test_copies_come_in_the_order_of_their_steps():
         there.step(logits.cuda())
         there.start_async_token_copy()
         wanted.append([here.new_tokens().tolist(), [1, 1, 1], [0, 0, 0]])
-    assert outputs_of(other) == [[], [], []]  # the host has waited for nothing
+    assert outputs_of(other) == [[], [], []]  # nothing was waited for
     for step, want in enumerate(wanted):
         copied = there.wait_for_tokens(return_details=True)
         assert [array.tolist() for array in copied] == want
@@ -339,7 +341,7 @@ def test_copies_come_in_the_order_of_their_steps():
         there.step(logits.cuda())
     there.catch_up()
     assert outputs_of(state) == outputs_of(other)
-    # A state whose processor is on a GPU goes on elsewhere.
+    # A request of a state with a GPU processor goes on elsewhere.
     snapshot = other.evict(1)
     assert list(snapshot.output) == state.output(1)
 
@@ -353,7 +355,7 @@ def test_a_graph_of_two_steps_serves_whoever_is_there():
         for rows, values in zip(logits, first, strict=True):
             rows.copy_(values)
             here.step(values)
-            there.step(rows)  # what a first call loads is no part of a capture
+            there.step(rows)  # loads the kernels before the capture
         there.bring_changes()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=stream):
@@ -392,7 +394,7 @@ def test_steps_of_the_processor_do_not_wait():
         there.step(logits)
     finally:
         torch.cuda.set_sync_debug_mode("default")
-    # One after the other: results are those of the step before until the stream has run.
+    # In order: until the stream has run, results are those of the step before.
     assert there.wait_for_tokens().shape == (3,)
 
 

@@ -1,7 +1,7 @@
-"""Verification on tensors of an NVIDIA GPU: what the CPU gives, bit for bit; in a CUDA graph, on a
+"""Tests verification of drafts on a GPU: it equals the CPU's bit for bit, in a CUDA graph, on a
 stream, and without waiting.
 
-Skipped where there is no torch, no GPU, or no CUDA part in the package.
+Skipped without torch, a GPU, or the package's CUDA part.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ def dtype(request):
 
 
 def likely(logits, offset, parents=None, **filters):
-    """Drafted tokens [batch, n] int64, most of them those that the target draws there."""
+    """Returns drafted tokens [batch, n] int64, most of which the target also draws."""
     batch, rows, _ = logits.shape
     random = np.random.default_rng(batch)
     drafts = torch.from_numpy(random.integers(0, VOCAB, (batch, rows - 1)))
@@ -54,7 +54,7 @@ def test_chains_are_those_of_the_cpu(dtype):
     named = {**BY_REQUEST, "seed": SEEDS, "offset": 3}
     found = same_on_both(fairdraw.verify_chain, logits, draft, **named)
     assert (found.statuses == 0).all() and found.accepted.max() >= 2
-    # With a known distribution; on the GPU filters are tensors, too.
+    # With a known distribution; filters on the GPU are tensors, too.
     drafts = values(2, BATCH, DRAFTED).to(dtype)
     law = fairdraw.LawFilters(torch.linspace(0.5, 1.5, BATCH), top_p=0.999)
     same_on_both(
@@ -63,7 +63,7 @@ def test_chains_are_those_of_the_cpu(dtype):
     probs = fairdraw.softmax(drafts.reshape(-1, VOCAB)).reshape(drafts.shape)
     found = same_on_both(fairdraw.verify_chain, logits, draft, draft_probs=probs, **named)
     assert (found.statuses == 0).all()
-    # Numbers for the call, one seed, a tensor of one value, other rules.
+    # One number for the call, one seed, a tensor of one value, other rules.
     same_on_both(
         fairdraw.verify_chain, logits, draft, temperature=torch.tensor([0.7]), top_k=20, seed=5,
         tie_rule="lowest_id", filter_apply_order="joint", top_p=0.9,
@@ -90,7 +90,7 @@ def test_layouts_masks_and_padding_are_those_of_the_cpu():
         **named,
     )  # fmt: skip
     assert found.statuses.tolist() == [0, 0, 1, 0, 0, 0, 0]
-    # Sequences are brought to the GPU.
+    # Sequences are copied to the GPU.
     same_on_both(
         fairdraw.verify_chain, logits, draft.tolist(), draft_lengths=lengths, seed=SEEDS,
         active=active.tolist(),
@@ -132,7 +132,7 @@ def test_trees_of_known_law_are_those_of_the_cpu(dtype, siblings):
     drafts = values(8, BATCH, nodes + 1).to(dtype)
     parents = random_parents(9, BATCH, nodes)
     ids = likely(logits, 2, parents)
-    for b, j in np.ndindex(BATCH, nodes):  # no sibling twice: without replacement none can be
+    for b, j in np.ndindex(BATCH, nodes):  # no sibling repeats: without replacement none can
         before = ids[b, :j][parents[b, :j] == parents[b, j]]
         while ids[b, j] in before:
             ids[b, j] = (ids[b, j] + 1) % VOCAB
@@ -177,7 +177,7 @@ def test_bad_requests_fail_alone():
     logits[1, 1, 3] = float("inf")
     draft[1, 0] = fairdraw.sample(logits[1:2, 0], seed=SEEDS[1:2])[0]
     draft[2, 1] = VOCAB
-    draft[3, 1] = -(2**40)  # beyond int32
+    draft[3, 1] = -(2**40)  # outside int32
     lengths[4] = 3
     top_p[5] = 1.5
     found = same_on_both(
@@ -274,7 +274,7 @@ def test_verification_goes_to_the_current_stream():
     draft = torch.full((2, 2), 77, device="cuda")
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
-        torch.cuda._sleep(50_000_000)  # tens of milliseconds: who does not queue sees zeros
+        torch.cuda._sleep(50_000_000)  # tens of ms: a call that does not queue sees zeros
         logits[..., 77] = 1000
         found = fairdraw.verify_chain(logits, draft, seed=1)
     stream.synchronize()

@@ -1,4 +1,4 @@
-"""Values that Python takes from the compiled module are those that the C++ headers declare."""
+"""Tests that Python's values from the compiled module are those that the C++ headers declare."""
 
 import enum
 import re
@@ -15,7 +15,7 @@ ENUMS = {name: value for name, value in vars(_core).items() if isinstance(value,
 
 
 def declared(name):
-    """The members of an enum class of the public headers, with their values."""
+    """Returns the members of an enum class of the public headers, with their values."""
     text = "\n".join(header.read_text() for header in sorted(HEADERS.glob("*.h")))
     body = re.search(rf"enum class {name} : [\w:]+ {{(.*?)}};", text, re.DOTALL)[1]
     return {m: int(v) for m, v in re.findall(r"(\w+) = (\d+)", re.sub("//.*", "", body))}

@@ -1,4 +1,4 @@
-"""fairdraw.fuzz finds what is wrong with a callable, and nothing where it is right."""
+"""Tests that fairdraw.fuzz finds what is wrong with a callable, and nothing in a correct one."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ def test_the_distribution_too():
 
 
 def test_a_wrong_one_is_found_and_the_call_is_shrunk():
-    def first(batch):  # without -1 for rows that have no token
+    def first(batch):  # gives rows without a token an id instead of -1
         return batch.logits.argmax(-1)
 
     lacks = ["top_k", "top_p", "min_p"]
@@ -63,7 +63,7 @@ def test_what_raises_is_a_finding_and_ctrl_c_is_not():
 
 
 def test_the_rows_of_a_finding_run_in_python_alone():
-    def wrong(batch):  # has no token for a row of a single one
+    def wrong(batch):  # fails on one token, or no row
         if batch.vocab == 1 or batch.rows == 0:
             raise ArithmeticError(f"no luck with {batch.rows} x {batch.logits.shape[1]}")
         return right(batch)

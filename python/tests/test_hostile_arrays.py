@@ -1,6 +1,6 @@
-"""Arrays whose strides reach beyond every memory are refused by name, before anything is read.
+"""Tests that strides beyond the address space are refused by name, before anything is read.
 
-NumPy makes such arrays (numpy.lib.stride_tricks) and crashes itself where it reads them.
+NumPy makes such arrays (numpy.lib.stride_tricks) and crashes when it reads them.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ INTS = np.ones(ROWS, np.int32)
 SEEDS = np.ones(ROWS, np.uint64)
 FLAGS = np.ones(ROWS, np.uint8)
 
-#: Bytes from one element to the next along the first axis.
+#: Bytes between elements along the first axis.
 STRIDES = [2**60, 2**62, -(2**62), 2**63 - 2**10, -(2**63)]
 
 SAMPLE = {
@@ -75,7 +75,7 @@ def serving_bitmask(packed):
     fairdraw.FusedSamplingProcessor(state).update_bitmask(packed)
 
 
-#: A function, valid arguments, and those of them that are broken one at a time.
+#: A function, valid arguments, and those of them to break one at a time.
 CALLS = [
     (fairdraw.sample, SAMPLE, list(SAMPLE)),
     (fairdraw.log_probabilities, {"logits": LOGITS, "token_ids": DRAFTED}, None),
@@ -130,7 +130,7 @@ CALLS = [
     (serving_step, {"logits": LOGITS, "logit_offsets": np.arange(ROWS + 1)}, None),
     (serving_bitmask, {"packed": WORDS}, None),
 ]
-#: What the same array is called by the function that a step passes it to.
+#: Names by which the called function knows an argument of a step.
 OTHER_NAMES = {"beam_step-rows": "logits"}
 CASES = [
     pytest.param(function, arguments, name, id=f"{function.__name__}-{name}")
@@ -146,7 +146,7 @@ def with_stride(array, stride):
 
 @pytest.mark.parametrize(("function", "arguments", "name"), CASES)
 def test_a_stride_beyond_memory_is_refused(function, arguments, name):
-    function(**arguments)  # a valid call
+    function(**arguments)  # is valid
     named = OTHER_NAMES.get(f"{function.__name__}-{name}", name)
     for stride in STRIDES:
         broken = {**arguments, name: with_stride(arguments[name], stride)}
@@ -165,7 +165,7 @@ def test_strides_that_memory_has_are_taken():
 
 
 def test_drafted_tokens_beyond_int32_are_no_tokens():
-    # As int32 they would be token 0, which the draft never gives.
+    # Truncated to int32 they would be token 0, which the draft never gives.
     target = np.full((ROWS, 2, VOCAB), 1 / VOCAB, np.float32)
     draft = PROBS.reshape(ROWS, 1, VOCAB)
     for token in (2**32, 2**33, -(2**32), 2**63 - 1, -(2**63)):

@@ -1,4 +1,4 @@
-"""Kept sets, and their replay by a trainer."""
+"""Tests kept sets, and their replay by a trainer."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_a_mask_becomes_the_sets_of_its_columns():
     mask = fairdraw.sample(logits, top_p=0.7, seed=7, return_details=True).mask
     same = fairdraw.kept_sets_of_mask(mask, 700)
     assert same.to_sampling_mask() == drawn.kept.to_sampling_mask()
-    # Columns 64 to 364, as ids of a vocabulary, for some of the outputs.
+    # Columns 64 to 364, as ids of the vocabulary, for some of the outputs.
     part = fairdraw.kept_sets_of_mask(
         np.ascontiguousarray(mask[:, 2:]), 300, 64, np.array([3, 0, 9]),
         statuses=np.array([0, 5, 0], np.int32),
@@ -113,7 +113,7 @@ def test_replay_gives_the_samplers_log_probabilities(dtype, temperature):
     drawn = fairdraw.sample_with_kept_sets(logits, temperature, 60, 0.9, seed=3)
     replayed = fairdraw.torch.replay_logprobs(logits, drawn.tokens, drawn.kept, temperature)
     assert torch.equal(replayed, drawn.logprobs)
-    # A row alone, and in another order: the same bits.
+    # A single row, and rows in another order, give the same bits.
     for row in range(7):
         ids = drawn.kept.of(row)
         alone = fairdraw.torch.replay_logprobs(

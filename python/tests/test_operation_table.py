@@ -1,4 +1,4 @@
-"""The table of operations, and what follows from it."""
+"""Tests the table of operations, and what is derived from it."""
 
 import ast
 import inspect
@@ -15,7 +15,7 @@ from fairdraw._operations import DETAILS, REPORTS, TABLE, empty, lent
 
 PACKAGE = Path(fairdraw.__file__).parent
 
-#: An operation of two arguments in a copy of the table.
+#: An operation of two arguments, added to a copy of the table.
 ADDED = """
 from fairdraw._operations import TABLE, Array, Float, Operator, Table
 
@@ -38,7 +38,8 @@ def added():
 
 
 def is_of_core(node):
-    """Whether an expression is something of the compiled module, or of an object of it."""
+    """Returns whether an expression is an attribute of the compiled module, or of one of its
+    objects."""
     return isinstance(node, ast.Attribute) and (
         (isinstance(node.value, ast.Name) and node.value.id == "_core")
         or (isinstance(node.value, ast.Attribute) and node.value.attr == "_core")
@@ -46,12 +47,13 @@ def is_of_core(node):
 
 
 def positional(call):
-    """How many arguments a call of the compiled module has by position; None: it is no such call."""
+    """Returns the number of positional arguments of a call of the compiled module; None for other
+    calls."""
     arguments = call.args
     if not is_of_core(call.func):
         if not arguments or not is_of_core(arguments[0]):
             return None
-        arguments = arguments[1:]  # those of a function that something else calls
+        arguments = arguments[1:]  # arguments after a passed function
     unpacked = any(isinstance(argument, ast.Starred) for argument in arguments)
     return 1000 if unpacked else len(arguments)
 
@@ -146,7 +148,7 @@ def test_arguments_are_lent_by_kind():
     assert made["it"].shape == (2, 3) and made["it"].dtype == np.int32
 
 
-#: In a process of its own, because torch does not forget operators.
+#: Runs in a process of its own, because torch cannot unregister operators.
 COMPILED = """
 import warnings; warnings.simplefilter("ignore")
 import torch

@@ -1,4 +1,5 @@
-"""`verify_operations`: NumPy's, torch's and this package's own pass, and wrong ones are found."""
+"""Tests `verify_operations`: NumPy's, torch's and this package's own pass, and wrong ones are
+found."""
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ def column(parameter):
 
 
 def softmax(logits, temperature):
-    """Textbook, in float64; temperature 0 is one-hot."""
+    """Computes the textbook softmax in float64; temperature 0 is one-hot."""
     x = logits.astype(np.float64)
     t = np.broadcast_to(column(temperature), (len(x), 1)).astype(np.float64)
     greedy = np.zeros_like(x)
@@ -30,7 +31,7 @@ def log_softmax(logits):
 
 
 def kth_largest(values, top_k):
-    """[rows, 1]: the k-th largest value, the least where top_k is off."""
+    """Returns [rows, 1]: the k-th largest value, or the smallest if top_k is off."""
     vocab = values.shape[1]
     k = np.broadcast_to(np.asarray(top_k), (len(values),)).astype(np.int64)
     place = np.where((k <= 0) | (k > vocab), vocab, k) - 1
@@ -124,7 +125,7 @@ def test_torch_in_its_own_dtypes():
 
     report = fairdraw.verify_operations(
         {"softmax": softmax, "log_softmax": log_softmax},
-        semantics="hf",  # which takes no temperature of 0
+        semantics="hf",  # refuses temperature 0
         suite="smoke",
         case="*softmax/gaussian_wide/v1000/*edges",
         arrays="torch",

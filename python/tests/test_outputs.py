@@ -1,4 +1,4 @@
-"""When requests end, and which of several outputs are returned: against the rules written again."""
+"""Tests when requests end, and which outputs are returned, against the rules written again."""
 
 import math
 
@@ -13,7 +13,7 @@ from fairdraw.stop_criteria import FinishReason
 
 
 def stop_by_hand(step, output, eos, ignore_eos, stop_ids, sequences, min_tokens, max_tokens):
-    """(reason, kept, matched, length of the match) of one request."""
+    """Returns (reason, kept, matched, length of the match) of one request."""
     output, kept = list(output), 0
     if len(output) >= max_tokens:
         return FinishReason.LENGTH, 0, -1, 0
@@ -36,7 +36,7 @@ def stop_by_hand(step, output, eos, ignore_eos, stop_ids, sequences, min_tokens,
 
 
 def random_requests(random, count):
-    """Of three ids, so that everything happens."""
+    """Returns requests over three ids, so that all cases occur."""
     ids = lambda most: random.integers(3, size=random.integers(most + 1)).tolist()  # noqa: E731
     return {
         "step": [(ids(4) + [-1] * 4)[:4] for _ in range(count)],
@@ -88,13 +88,13 @@ def test_forms_of_histories_are_the_same():
     lists = fairdraw.check_stop(step, output=[[3, 5], [8, 7, 6]], **arguments)
     assert lists.reasons.tolist() == [FinishReason.STOP_SEQUENCE] * 2
     assert lists.kept.tolist() == [1, 1]
-    buffer = np.array([[3, 5, 1, 1], [8, 7, 6, 1]])  # past the lengths: what was there before
+    buffer = np.array([[3, 5, 1, 1], [8, 7, 6, 1]])  # past the lengths: stale values
     rows = fairdraw.check_stop(step, output=buffer, output_lengths=[2, 3], **arguments)
     last = fairdraw.check_stop(step, output=[[5], [7, 6]], output_lengths=[2, 3], **arguments)
     for found in (rows, last):
         for left, right in zip(lists, found, strict=True):
             assert left.tolist() == right.tolist()
-    # One token a step, an id for all, requests that have ended.
+    # One token per step, an id for all, requests that have ended.
     found = fairdraw.check_stop([2, 2, 3], stop_ids=[4, 2], active=[True, False, True])
     assert found.reasons.tolist() == [FinishReason.STOP_ID, 0, 0]
     assert found.matched.tolist() == [1, -1, -1] and found.kept.tolist() == [1, 0, 1]
@@ -110,7 +110,7 @@ def test_a_request_that_is_wrong_keeps_nothing_and_the_others_go_on():
         max_tokens=[9, 9, 9, 9, 4, 9],
         vocab=50,
     )
-    # invalid_history: an id that is no token; invalid_stop_criteria: one out of its range
+    # invalid_history: an id that is no token; invalid_stop_criteria: a criterion out of range
     assert found.statuses.tolist() == [0, 11, 21, 21, 21, 11]
     assert found.kept.tolist() == [1, 0, 0, 0, 0, 0]
     assert not found.reasons.any()
@@ -152,7 +152,7 @@ MASK = 2**32 - 1
 
 
 def threefry(key, counter):
-    """Threefry2x32-20 of Salmon et al. 2011, words low and high of 64-bit numbers."""
+    """Computes Threefry2x32-20 of Salmon et al. 2011, on low and high words of 64-bit numbers."""
     keys = [key & MASK, key >> 32]
     keys.append(0x1BD11BDA ^ keys[0] ^ keys[1])
     x = [((counter & MASK) + keys[0]) & MASK, ((counter >> 32) + keys[1]) & MASK]
@@ -216,7 +216,7 @@ def test_sums_are_added_from_the_left_and_keep_what_is_no_number_out():
 @pytest.mark.parametrize("penalty", [0.0, 1.0, 0.7, -2.0])
 def test_best_of_is_a_sort(penalty):
     random = np.random.default_rng(4)
-    sums = -random.integers(1, 9, (50, 6)).astype(np.float64)  # ties among them
+    sums = -random.integers(1, 9, (50, 6)).astype(np.float64)  # with ties
     lengths = random.integers(1, 9, sums.shape)
     statuses = (random.random(sums.shape) < 0.3).astype(np.int32)
     found = fairdraw.best_of(sums, 4, lengths=lengths, length_penalty=penalty, statuses=statuses)
@@ -288,7 +288,7 @@ def test_outputs_that_are_refused_name_the_argument(error, message, call):
 
 
 def test_n_outputs_of_one_prompt_from_seeds_to_the_best():
-    """What the pieces are for: 8 outputs of one prompt, their sums, the best two."""
+    """Uses the functions together: 8 outputs of one prompt, their sums, the best two."""
     random = np.random.default_rng(6)
     n, vocab = 8, 50
     seeds = fairdraw.child_seeds([11], n)[0]

@@ -1,4 +1,4 @@
-"""Logits processing of calls on rows: that of a running batch, bit for bit."""
+"""Tests logits processing of calls on rows: it equals a running batch's, bit for bit."""
 
 import dataclasses
 
@@ -17,7 +17,7 @@ def logits():
 
 
 def processing_of(row):
-    """Every field of a request's processing, none at its default, of unlike rows."""
+    """Returns processing with every field off its default, different for each row."""
     return RequestProcessing(
         repetition_penalty=1.5 + row, repetition_of_prompt=row % 2 == 0, frequency_penalty=0.5,
         presence_penalty=0.25, bias={row: 2.0, 9: -np.inf}, min_tokens=5, stop_ids=[3],
@@ -65,6 +65,6 @@ def test_processing_that_is_wrong_is_named(logits):
         fairdraw.sample(logits, seed=1, processing=rows[:1])
     with pytest.raises(ValueError, match="top_n_sigma: is given beside processing"):
         fairdraw.sample(logits, seed=1, processing=rows, top_n_sigma=2.0)
-    bad = dataclasses.replace(rows[0], repetition_penalty=0.0)  # fails its row alone
+    bad = dataclasses.replace(rows[0], repetition_penalty=0.0)  # fails only its row
     tokens = fairdraw.sample(logits, seed=1, processing=[bad, *rows[1:]])
     assert tokens[0] == -1 and tokens[1:].tolist() == plain[1:].tolist()

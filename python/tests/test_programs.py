@@ -1,4 +1,4 @@
-"""What runs as a program: the command line, the pytest plugin, the example, the benchmark."""
+"""Tests programs: the command line, the pytest plugin, the example, the benchmark."""
 
 import importlib.metadata
 import importlib.util
@@ -89,7 +89,7 @@ def run_items(folder, text, *options):
     (folder / "test_items.py").write_text(text)
     plugin = ["-p", "no:cacheprovider"]
     if not importlib.metadata.entry_points(group="pytest11", name="fairdraw"):
-        plugin += ["-p", "fairdraw.pytest_plugin"]  # the build tree's package is not installed
+        plugin += ["-p", "fairdraw.pytest_plugin"]  # needed without an installed package
     return python("-m", "pytest", "-q", "-rs", *plugin, *options, "test_items.py", cwd=folder)
 
 
@@ -102,8 +102,8 @@ def test_pytest_plugin_has_an_item_for_each_case(tmp_path):
     numbers = {
         word: int(n) for n, word in (part.split() for part in parts if len(part.split()) == 2)
     }
-    # Some cases ask for what neither callable claims: bans, 16-bit types. Of the failures of
-    # test_wrong, which have one reason, one is told.
+    # Some cases need what neither callable claims: bans, 16-bit types. The failures of test_wrong
+    # share a reason, and only one is reported.
     passed = numbers["passed"]
     assert passed >= 10
     skipped = 2 * (count - passed) + 1
@@ -280,9 +280,9 @@ def test_example_is_the_integer_model():
 
 
 def test_example_decodes_what_a_prefill_of_the_whole_text_says():
-    # The cache is right if one pass over prompt and new tokens ends in the logits of the last step.
-    # float32 sums of at most 256 terms in other orders: each value is off by 256 ulps of 2^-24 of
-    # its terms at most, through two layers; the logits are of order 1.
+    # The cache is right if one pass over prompt and new tokens gives the logits of the last step.
+    # float32 sums of at most 256 terms in another order: each value is off by at most 256 ulps of
+    # 2^-24 of its terms, through two layers; the logits are of order 1.
     shape = generate.Shape()
     weights = generate.random_weights(shape)
     prompt = generate.encode("the cache")

@@ -1,5 +1,5 @@
-"""The examples of README.md run as they are. Those of the repository's README.md and docs/ run in
-docs/site/examples_test.py; here is what they say of them."""
+"""Runs the examples of README.md. Those of the repository's README.md and docs/ run in
+docs/site/examples_test.py; this file tests the claims about them."""
 
 import re
 import types
@@ -15,14 +15,15 @@ README = Path(__file__).parent.parent / "README.md"
 
 
 def example(beginning):
-    """The block of Python whose text starts like this."""
+    """Returns the Python block whose text starts like this."""
     blocks = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
     (found,) = [block for block in blocks if block.startswith(beginning)]
     return found
 
 
 def ten_lines():
-    """The first block of the repository's README.md, without its last line: it prints a failure."""
+    """Returns the first block of the repository's README.md without its last line, which prints a
+    failure."""
     page = (README.parent.parent / "README.md").read_text()
     block = re.search(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1]
     assert block.splitlines()[-1].startswith("print(report.")
@@ -47,7 +48,8 @@ def test_the_ten_lines_have_no_answer_to_temperature_0_and_nan():
 
 
 def whole_sampler():
-    """The block of docs/your_sampler.md with a whole sampler, and its names without the judging."""
+    """Returns the block of docs/your_sampler.md with a whole sampler, and its names without the
+    judging."""
     page = (README.parent.parent / "docs" / "your_sampler.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     (block,) = [block for block in blocks if "def whole(batch):" in block]
@@ -61,7 +63,7 @@ def test_the_whole_sampler_passes_verify_and_fuzz():
     assert 'fairdraw.verify(whole, suite="smoke", abilities=["num_samples"], seed=1)' in block
     assert 'fairdraw.fuzz(whole, abilities=["num_samples"]' in block
     how = {"suite": "smoke", "abilities": ["num_samples"], "seed": 1}
-    # All but the longest, which are of the same code.
+    # All but the longest cases, which run the same code.
     for case in ("s[tu][ap]*", "batches/*", "bets/gaussian_wide/*", "boundaries/*/v16/*", "pit/g*"):
         report = VERIFY(whole, **how, case=case)
         assert report.verdict == "passed", str(report.failures)
@@ -86,7 +88,7 @@ def test_a_token_less_in_the_whole_sampler_is_found_by_both():
 
 
 def run_one_case(monkeypatch, block, case, **names):
-    """Runs a block whose call of fairdraw.verify has this case alone; returns the report."""
+    """Runs a block whose call of fairdraw.verify is limited to this case; returns the report."""
     reports = []
 
     def verify(*arguments, **named):
@@ -100,7 +102,7 @@ def run_one_case(monkeypatch, block, case, **names):
 
 
 def smoke_case(check, operation):
-    """A case of one operation on float32 logits: its id names both."""
+    """Returns the id of a case of one operation on float32 logits."""
     ids = [case for case in fairdraw.case_ids("smoke") if case.startswith(check + "/")]
     return next(case for case in ids if f"/{operation}/" in case and "/probs" not in case)
 

@@ -1,4 +1,5 @@
-"""docs/api/python.md has every public name, and every public name says what it is."""
+"""Tests that docs/api/python.md lists every public name, and that every public name has a
+docstring."""
 
 import inspect
 import re
@@ -9,7 +10,7 @@ import pytest
 import fairdraw
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "api" / "python.md"
-#: A module of the page, and the names of it that are listed; all of them where none are.
+#: A module of the page, and its listed names; without a list all of its names.
 DIRECTIVE = re.compile(
     r"^::: (fairdraw[\w.]*)(?:\n    options: \{members: \[(.*)\]\})?$", re.MULTILINE
 )

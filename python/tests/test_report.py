@@ -1,4 +1,4 @@
-"""Reports and what they say: causes, the terminal's text, calls that repeat a case, notebooks, Ctrl-C."""
+"""Tests reports: causes, the terminal's text, calls that repeat a case, notebooks, Ctrl-C."""
 
 import json
 import os
@@ -20,7 +20,7 @@ CASE = "support/peaked/v1000/everyday"
 
 
 def ends_at_zero(batch):
-    """Token 0, whatever the row: wrong in every case that looks at tokens."""
+    """Returns token 0 for every row: wrong in every case that checks tokens."""
     return np.zeros(batch.outputs, int)
 
 
@@ -65,7 +65,7 @@ def test_the_text_is_what_the_terminal_prints(tmp_path):
         [sys.executable, "-m", "fairdraw", "report", str(path), str(tmp_path / "page")],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    # Of the verb's own command its path differs; a call is no command.
+    # The verb's own report has another path; the text of a call has no command.
     assert str(report) in shown.stdout, shown.stdout + shown.stderr
 
 
@@ -84,7 +84,7 @@ def test_causes_are_those_that_the_command_line_names(tmp_path):
 
 
 class Altered:
-    """A batch, but for some of its arrays."""
+    """A batch with some of its arrays replaced."""
 
     def __init__(self, batch, **others):
         self._batch, self._others = batch, others
@@ -181,8 +181,8 @@ def test_a_long_exception_is_cut_in_every_file(tmp_path):
     red = report.failures
     assert len(red) >= 10 and all("(500" in c.message and "bytes in all)" in c.message for c in red)
     folder = report.write(tmp_path / "report")
-    # 2000 bytes a case stand in report.json twice at most (its message and what was observed), and
-    # all else of it is what the same cases take without an exception.
+    # Up to 2000 bytes per case appear in report.json at most twice (message and observation); the
+    # rest is as long as without an exception.
     usual = len(failing().to_json())
     assert len(report.to_json()) < usual + 2 * 2100 * len(report.cases)
     for path in folder.iterdir():
@@ -269,11 +269,11 @@ def test_identify_says_what_the_command_says():
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert command.returncode == 0, command.stderr
-    # Of the seed each says where it comes from, in its first line.
+    # The first line differs: it says where the seed comes from.
     assert str(found).splitlines()[1:] == command.stdout.rstrip("\n").splitlines()[1:]
     mine = fairdraw.identify(exact, seed=SEED, **EXACT)
     assert "fairdraw" in mine.profiles[:2] and set(mine.choices) == set(found.choices)
     differing = {name for name, value in mine.choices.items() if value != found.choices[name]}
-    assert differing  # profiles that are the same would tell nothing
+    assert differing  # equal profiles would test nothing
     silent = fairdraw.identify(raises_markup, seed=SEED)
     assert silent.unanswered and not silent.profiles and "cannot say" in str(silent)

@@ -1,5 +1,5 @@
-"""fairdraw.verify on objects that keep requests: right ones pass, wrong ones fail, bad ones learn
-what they did."""
+"""Tests fairdraw.verify on objects that keep requests: correct ones pass, wrong ones fail, and
+messages say what a misbehaving one did."""
 
 import gc
 import re
@@ -21,7 +21,7 @@ from test_verify import one_case
 
 SEED = 1
 CASES = "sequences/*"
-#: As EXACT, of a sampler whose arithmetic is its own: its running batch is compared with itself.
+#: Claims without EXACT's arithmetic: the running batch is then compared with itself.
 OWN_ARITHMETIC = {
     **EXACT,
     "abilities": [name for name in EXACT["abilities"] if name != "exact_integer"],
@@ -43,7 +43,7 @@ def verdicts(report):
 def test_a_right_one_passes(right, claim):
     report = judged(right, claim=claim)
     assert verdicts(report) == {"passed"}, str(report.failures)
-    # bfloat16 is the only thing of these cases that it does not take.
+    # These cases need nothing that it lacks except bfloat16.
     skipped = [case.message for case in report.cases if case.verdict == "skipped"]
     assert set(skipped) == {"takes no bfloat16 logits"}
     restored = [case.raw["measures"]["restored"] for case in report.cases if case.draws > 0]
@@ -97,7 +97,7 @@ def test_a_wrong_one_fails(wrong, seed, claim):
     report = judged(wrong, seed=seed, claim=claim)
     assert "failed" in verdicts(report), str(report)
     (first, *_) = report.failures
-    # It is the token that is wrong, and the message says of which request.
+    # The token is wrong, and the message names its request.
     assert re.search(r"step \d+, row \d+ of \d+: slot \d+, request \d+", first.message)
 
 
@@ -170,7 +170,7 @@ def test_other_cases_are_for_the_sampler_next_to_it():
         Textbook(), running_batch=OfTheLibrary, suite="smoke", case="processing/*", seed=SEED,
         abilities=["processing"],
     )  # fmt: skip
-    assert {case.verdict for case in processed.cases} == {"skipped"}  # batches have none
+    assert {case.verdict for case in processed.cases} == {"skipped"}  # batches have no processing
 
 
 class NoStatuses(OfTheLibrary):
@@ -255,7 +255,7 @@ def test_the_arrays_of_a_step_are_lent_and_the_request_is_not():
     assert verdicts(report) == {"failed"}
     says = "the running batch's step kept an array of an earlier step"
     assert all(says in case.message for case in report.cases if case.verdict == "failed")
-    assert len(kept) == 1  # it is not called again with memory that it may mistake
+    assert len(kept) == 1  # it is not called again, because the memory may be reused
     kept.clear()
 
 

@@ -1,4 +1,4 @@
-"""The operations: equal to the integer model, and as flashinfer.sampling calls them."""
+"""Tests the operations: they equal the integer model, and have flashinfer.sampling's signatures."""
 
 import inspect
 import resource
@@ -45,8 +45,8 @@ def test_sample_is_the_integer_model(logits, temperature, top_k, top_p, min_p):
 
 def test_parameters_by_row_equal_scalar_ones(logits):
     seeds = np.arange(ROWS, dtype=np.uint64)
-    temperature = np.linspace(0, 2, ROWS)  # float64, as NumPy makes them: converted
-    top_k = np.array([0, 1, 5, 50, -1, 2**40])  # int64; beyond int32 is off
+    temperature = np.linspace(0, 2, ROWS)  # float64, NumPy's default, is converted
+    top_k = np.array([0, 1, 5, 50, -1, 2**40])  # int64; outside int32 it is off
     tokens = fairdraw.sample(logits, temperature, top_k, np.float32(0.9), seed=seeds)
     for row in range(ROWS):
         alone = fairdraw.sample(
@@ -84,7 +84,7 @@ def test_indices_share_rows_and_give_the_tokens_their_dtype(logits):
 
 
 def test_one_seed_gives_each_output_bits_of_its_own():
-    # 64 equal flat rows: that all tokens are equal has a probability of 1000^-63.
+    # 64 equal flat rows: all tokens are equal with a probability of 1000^-63.
     flat = np.zeros((64, VOCAB), np.float32)
     for seed in (11, np.array([11]), np.uint64(11)):
         tokens = fairdraw.sampling_from_logits(flat, seed=seed)
@@ -124,8 +124,8 @@ def test_filters_from_probs_keep_what_the_renormalised_rows_keep(probs):
 
 
 def test_filter_order_first_and_joint_differ_where_they_must():
-    # top_k 2 leaves 0.4 and 0.3. First: renormalised, 0.571 reaches 0.5, one token stays. Joint: of
-    # the whole row 0.4 is below 0.5, so both stay; 64 draws of one of two tokens miss the second
+    # top_k 2 leaves 0.4 and 0.3. First: renormalised, 0.571 reaches 0.5, so one token stays. Joint:
+    # 0.4 of the whole row is below 0.5, so both stay; 64 draws of one of two tokens miss the second
     # with a probability of (4/7)^64 < 1e-15, and the seed is fixed.
     row = np.array([[0.4, 0.3, 0.2, 0.1]], np.float32)
     many = np.zeros(64, np.int32)
@@ -146,7 +146,7 @@ def test_softmax_and_renormalised_rows(logits, probs):
     want /= want.sum(axis=1, keepdims=True)
     got = fairdraw.softmax(logits, 0.7)
     # kernels/README.md: a weight is off by at most 2^-22 + 2^-24 * ln2 * d + 2^(d - 48), d octaves
-    # below the maximum; so is the sum, with the row's mean; 2^-24 is the last rounding.
+    # below the maximum; the sum is off by the row's mean of that; 2^-24 is the last rounding.
     octaves = (x.max(axis=1, keepdims=True) - x) / np.log(2)
     weight = 2.0**-22 + 2.0**-24 * np.log(2) * octaves + 2.0 ** (octaves - 48)
     bound = (weight + (want * weight).sum(axis=1, keepdims=True) + 2.0**-24) * 1.001 * want
@@ -167,7 +167,7 @@ def test_top_k_mask_logits_keeps_values_and_ties():
 
 
 def test_top_p_mask_logits_keeps_values_and_ties():
-    # Weights of e, 1, 1 and e^-5: of 4.72 the first has 0.575, the first three 0.9986.
+    # Weights e, 1, 1 and e^-5: of 4.72 the first has 0.575, the first three 0.9986.
     logits = np.array([[1, 0, -5, 0], [-np.inf, np.nan, 0, 0]], np.float16)
     inf = np.inf
     for top_p, kept in ((0.5, [1, -inf, -inf, -inf]), (0.6, [1, 0, -inf, 0]), (1.0, [1, 0, -5, 0])):
@@ -186,8 +186,8 @@ def test_a_masked_nucleus_is_the_one_that_is_drawn_from(logits):
 
 
 def test_min_p_after_top_p_is_a_second_call():
-    # The nucleus of 0.5 is tokens 0 and 1, both of which min_p keeps (0.6 * 0.4 = 0.24). min_p first
-    # leaves these two, of which the first alone has 4/7 of the mass.
+    # The nucleus of 0.5 is tokens 0 and 1, and min_p keeps both (0.6 * 0.4 = 0.24). With min_p
+    # first only these two are left, and the first alone has 4/7 of the mass.
     logits = np.log(np.array([[0.4, 0.3, 0.2, 0.1]], np.float32))
     first = fairdraw.sample(logits, top_p=0.5, seed=1, return_details=True)
     after = fairdraw.sample(logits, min_p=0.6, allowed=first.mask, seed=1, return_details=True)
@@ -203,7 +203,7 @@ def test_details_of_sample(logits):
     kept = np.unpackbits(details.mask.view(np.uint8), axis=1, bitorder="little")[:, :VOCAB]
     assert (kept.astype(bool) == (details.probs > 0)).all()
     drawn = np.take_along_axis(details.probs, details.tokens, axis=1)
-    # Both are float32 roundings of one quotient w / Z'; a logarithm of at most 30 is off by an ulp.
+    # Both are float32 roundings of the quotient w / Z'; a logarithm of at most 30 is off by an ulp.
     assert np.allclose(np.exp(details.logprob_filtered), drawn, rtol=2.0**-24 * (2 + 30), atol=0)
 
 
@@ -222,7 +222,7 @@ def test_top_n_sigma_keeps_what_is_near_the_largest(logits):
         logits, details.tokens, 0, "processed_logprobs", temperature=2.0, top_n_sigma=n
     ).values
     drawn = np.take_along_axis(details.probs, details.tokens[:, None], axis=1)[:, 0]
-    # Both are float32 roundings of one quotient; a logarithm of at most 30 is off by an ulp.
+    # Both are float32 roundings of the same quotient; a logarithm of at most 30 is off by an ulp.
     assert np.allclose(np.exp(values), drawn, rtol=2.0**-24 * (2 + 30), atol=0)
 
 
@@ -236,8 +236,8 @@ def test_raw_logprobs_are_those_of_the_rows(logits):
     tokens, logprobs = fairdraw.sample(logits, 0.7, top_k=5, seed=2, num_samples=3, logprobs=20)
     expected = log_softmax(logits)
     order = np.argsort(-logits, axis=1, kind="stable")
-    # The sum of weights is off by 2^-22 + 2^-24 * ln2 * E d (fairdraw/log_probabilities.h), E d < 10
-    # octaves here, and the value is rounded once, at most 30 in size.
+    # The sum of weights is off by 2^-22 + 2^-24 * ln2 * E d (fairdraw/log_probabilities.h), with E
+    # d < 10 octaves here, and the value, of size at most 30, is rounded once.
     bound = 2.0**-22 + 10 * np.log(2) * 2.0**-24 + 30 * 2.0**-24
     assert (np.abs(logprobs.values - np.take_along_axis(expected, tokens, 1)) < bound).all()
     assert (logprobs.top_ids == order[:, :20]).all()
@@ -293,7 +293,7 @@ def test_wrong_ways_to_ask_for_logprobs(logits):
 def test_allowed_active_and_out():
     flat = np.zeros((3, 70), np.float32)
     allowed = np.zeros((3, 3), np.uint32)
-    allowed[:, 2] = 1 << 4  # token 68 alone
+    allowed[:, 2] = 1 << 4  # only token 68
     out = np.empty(3, np.int32)
     active = np.array([True, False, True])
     tokens = fairdraw.sample(flat, allowed=allowed, active=active, out=out, seed=1)
@@ -419,7 +419,7 @@ def test_arguments_and_their_order_are_those_of_flashinfer():
         "top_p_sampling_from_probs": ["probs", "top_p", *draw, "return_valid"],
         "top_k_sampling_from_probs": ["probs", "top_k", *draw, "return_valid"],
         "min_p_sampling_from_probs": ["probs", "min_p", *draw, "return_valid"],
-        # The temperature is by name alone, and fairdraw's own.
+        # The temperature is fairdraw's own parameter, and keyword-only.
         "top_k_top_p_sampling_from_logits": ["logits", "top_k", "top_p", *order, "temperature"],
         "top_k_top_p_sampling_from_probs": ["probs", "top_k", "top_p", *order, "return_valid"],
         "top_p_renorm_probs": ["probs", "top_p", "is_deterministic"],
@@ -441,7 +441,7 @@ def test_arguments_and_their_order_are_those_of_flashinfer():
 
 
 def test_rows_are_not_copied():
-    # 1 GiB of zero pages, of which a call reads one row: a copy would be resident.
+    # 1 GiB of zero pages, of which a call reads one row: a copy would become resident.
     rows = np.zeros((2048, 1 << 17), np.float32)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     fairdraw.sampling_from_logits(rows, np.array([2000], np.int32), seed=1)
@@ -453,7 +453,7 @@ def test_other_threads_run_during_a_call():
     rows = np.random.default_rng(0).standard_normal((64, 1 << 17), np.float32)
 
     def another_thread_ran():
-        """Whether this one had a turn in the middle half of a call of tens of milliseconds."""
+        """Returns whether this thread ran in the middle half of a call of tens of milliseconds."""
         done = threading.Event()
         call, turns = [], []
 
@@ -471,7 +471,8 @@ def test_other_threads_run_during_a_call():
         quarter = (call[1] - call[0]) / 4
         return any(call[0] + quarter < turn < call[1] - quarter for turn in turns)
 
-    # A call that held the lock would leave no turn there; a busy machine may leave none now and then.
+    # A call that held the lock would never let it run there; a busy machine may sometimes not let
+    # it run.
     assert any(another_thread_ran() for _ in range(20))
 
 

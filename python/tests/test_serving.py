@@ -1,5 +1,5 @@
-"""BatchState and FusedSamplingProcessor: equal to `sample` and to each other, whatever happens to a
-batch. The state machine of kernels/tests/serving has the sequences; here it is what Python adds."""
+"""Tests BatchState and FusedSamplingProcessor: they equal `sample` and each other, whatever happens
+to a batch. kernels/tests/serving tests sequences of events; this file tests what Python adds."""
 
 import pickle
 import re
@@ -35,7 +35,7 @@ def test_steps_are_sample_with_an_offset_that_advances():
         assert tokens.dtype == np.int32
         drawn += tokens.tolist()
         assert state.offset(9) == 5 + len(drawn)
-    # One seed an output: an array.
+    # One seed per output: an array.
     want = [
         fairdraw.sample(
             logits_of(step),
@@ -75,7 +75,7 @@ def test_a_hook_between_processing_and_draw():
         tokens.append(processor.new_tokens().tolist())
         want = fairdraw.sample(
             rows[[0]], 0.7, 20, seed=np.zeros(1, np.uint64), offset=step
-        )  # of a processed row nothing is processed again
+        )  # processed rows are not processed again
         assert tokens[-1] == [want[0], -1, 5]
     assert state.output(2) == [5, 5, 5] and state.offset(0) == 3
     assert processor.get_new_tokens_numpy().dtype == np.int64
@@ -116,9 +116,9 @@ def test_log_probabilities_and_stops_of_a_step():
         processor.step(logits)
         found = fairdraw.log_probabilities(logits, processor.new_tokens(), 1)
         total = np.log(np.exp(logits[0].astype(np.float64)).sum())
-        # The model's own, whatever the penalties: of 9 and 9, then of 8 and 9.
+        # Values of the model, whatever the penalties: of 9 and 9, then of 8 and 9.
         wanted = [(2 - step) - total, 2 - total]
-        # Steps of float32 below 8 are 2^-21 wide: two roundings, of the sum and of the difference.
+        # float32 spacing below 8 is at most 2^-21: two roundings, of the sum and of the difference.
         assert np.abs(found.values - wanted).max() <= 2 * 2.0**-21
         assert found.top_ids.tolist() == [[9], [9]]
         stops = processor.check_stop(stop_sequences=[[], [[9, 9]]], max_tokens=2)
@@ -128,11 +128,11 @@ def test_log_probabilities_and_stops_of_a_step():
 
 
 def test_every_field_of_a_request_changes_its_tokens():
-    """A parameter that is accepted and then ignored would go unnoticed otherwise."""
+    """Catches parameters that are accepted and then ignored."""
     row = np.linspace(0, 2, VOCAB, dtype=np.float32)[None, :]
     row[0, 7] = 4.0  # the greedy token
     base = {"seed": 3, "prompt": [7]}
-    neutral = {"temperature": 1e-3}  # all but certain of its largest logit
+    neutral = {"temperature": 1e-3}  # the largest logit is almost certain
 
     def tokens(**fields):
         state = state_of()
@@ -245,7 +245,7 @@ def test_bitmask_and_copy():
     copied = processor.wait_for_tokens(return_details=True)
     assert [array.tolist() for array in copied] == [[37], [1], [0]]
     assert len(state.output(1)) == 3
-    processor.bring_changes()  # of a GPU alone
+    processor.bring_changes()  # for GPUs only
     processor.catch_up()
     assert len(state.output(1)) == 3
 
@@ -262,11 +262,11 @@ def test_new_tokens_come_by_a_copy_that_was_started_or_by_one_made_now():
     processor.step(logits_of(1))
     processor.start_async_token_copy()
     processor.step(logits_of(2))
-    assert processor.get_new_tokens().tolist() == greedy[1:2]  # what was started
+    assert processor.get_new_tokens().tolist() == greedy[1:2]  # the started copy
     found = processor.get_new_tokens(return_details=True)
     assert found.tokens.tolist() == greedy[2:3] and found.counts.tolist() == [1]
     processor.step(logits_of(3))
-    for _ in range(2):  # the last copy alone counts on the CPU
+    for _ in range(2):  # on the CPU only the last copy counts
         processor.start_async_token_copy()
     assert processor.get_new_tokens().tolist() == greedy[3:]
     assert state.output(1) == greedy
@@ -363,7 +363,7 @@ def test_a_device_that_is_not_there_is_named():
         fairdraw.FusedSamplingProcessor(state, "meta")
     if torch.cuda.is_available():
         return
-    with pytest.raises((RuntimeError, AssertionError), match="CUDA|NVIDIA"):  # what torch says
+    with pytest.raises((RuntimeError, AssertionError), match="CUDA|NVIDIA"):  # torch's message
         fairdraw.FusedSamplingProcessor(state, "cuda")
 
 

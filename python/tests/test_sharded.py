@@ -1,4 +1,5 @@
-"""fairdraw.torch.ShardedSampler: several processes, each with some columns of the logits."""
+"""Tests fairdraw.torch.ShardedSampler in several processes, each with some columns of the
+logits."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""Shards of a Python callable: each is a run of its own, and together they are the whole one."""
+"""Tests shards of a Python callable: each is a run of its own, and together they form the whole
+run."""
 
 import json
 import subprocess
@@ -32,7 +33,7 @@ def merge(files, folder, *words):
 
 
 def comparable(raw):
-    """The record less what differs from run to run."""
+    """Returns the record without the fields that differ from run to run."""
     raw = {key: value for key, value in raw.items() if key not in ("environment", "seconds")}
     raw["cases"] = [{**case, "seconds": 0} for case in raw["cases"]]
     return raw
@@ -40,7 +41,7 @@ def comparable(raw):
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory):
-    """The report.json of three shards."""
+    """Returns the report.json of three shards."""
     folder = tmp_path_factory.mktemp("shards")
     return [
         fairdraw.verify(mine, shard=f"{number}/3", **HOW).write(folder / str(number))

@@ -1,4 +1,5 @@
-"""`verify_speculation`: the textbook and this package's own pass, and wrong verifiers are found."""
+"""Tests `verify_speculation`: the textbook and this package's own pass, and wrong verifiers are
+found."""
 
 import draft_verifiers as verifiers
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import fairdraw
 
 SEED = 3
-#: Rows of few tokens, in which a verifier in NumPy draws its share in a second.
+#: Cases with rows of few tokens, for which a verifier in NumPy draws its share in a second.
 LAWS = {"logits": "verify_law/gaussian/v5/*", "probs": "chain_law/gaussian/v5/*"}
 REPLAYS = ("seeds", "offsets", "outputs", "samples", "replays")
 
@@ -24,7 +25,7 @@ def judged(verifier, case="*", target="logits", **options):
 
 
 def cause(report):
-    """What the report says is wrong, first of all."""
+    """Returns the first cause of the report."""
     return report.raw["causes"][0]["name"]
 
 
@@ -72,7 +73,7 @@ def test_probabilities_sum_to_1_where_the_profile_asks_for_it():
 
 
 def of_logits(batch):
-    """fairdraw.verify_chain behind the contract."""
+    """Adapts fairdraw.verify_chain to the contract."""
     filters = None
     if batch.draft_logits is not None:
         parameters = (batch.draft_temperature, batch.draft_top_k, batch.draft_top_p)
@@ -108,7 +109,7 @@ def of_logits(batch):
 
 
 def of_probabilities(batch):
-    """fairdraw.chain_speculative_sampling behind the contract."""
+    """Adapts fairdraw.chain_speculative_sampling to the contract."""
     scalar = batch.seed_is_scalar
     tokens, passed, emitted = fairdraw.chain_speculative_sampling(
         batch.draft_probs,
@@ -145,7 +146,7 @@ def test_this_packages_own_are_exact():
     assert report.verdict == "passed", report.failures
 
 
-#: A wrong verifier, and what a report calls it: over logits, over probabilities.
+#: A wrong verifier, and the report's name for it: over logits, over probabilities.
 WRONG = {
     verifiers.AcceptsAlways: "every draft is accepted",
     verifiers.RatioInverted: "the acceptance test divides the draft by the target",
@@ -179,7 +180,7 @@ def test_seeds_that_are_ignored_are_seen(target):
     report = judged(verifiers.SeedsIgnored(), target=target)
     assert report.verdict == "failed"
     assert cause(report) == "speculative decoding: the same call gives something else"
-    # It keeps what it does promise without them.
+    # Without claiming seeds it passes.
     honest = judged(verifiers.SeedsIgnored(), target=target, abilities=(), randomness=REPLAYS[:-1])
     assert honest.verdict == "passed", honest.failures
 

@@ -1,4 +1,5 @@
-"""verify_chain, verify_tree: tokens as `sample` draws them, or the target's distribution."""
+"""Tests verify_chain and verify_tree: tokens as `sample` draws them, or the target's
+distribution."""
 
 import math
 from fractions import Fraction
@@ -9,7 +10,7 @@ import pytest
 import fairdraw
 
 VOCAB = 40
-DYADIC = float(np.float32(1 / math.log(2)))  # temperature at which integer logits are powers of two
+DYADIC = float(np.float32(1 / math.log(2)))  # makes weights of integer logits powers of two
 FILTERS = {"temperature": 0.8, "top_k": 12, "top_p": 0.9, "min_p": 0.01}
 
 
@@ -18,13 +19,14 @@ def logits_of(number, *shape):
 
 
 def drawn(row, seed, offset, **filters):
-    """The token that `sample` draws from one row."""
+    """Returns the token that `sample` draws from one row."""
     seeds = np.array([seed, seed], np.uint64)  # an array of seeds: the index is 0
     return int(fairdraw.sample(np.stack([row, row]), **filters, seed=seeds, offset=offset)[0])
 
 
 def chain_by_hand(rows, draft, seed, offset, **filters):
-    """The target's own tokens, up to the first that is not the draft's; no distribution is known."""
+    """Returns the target's own tokens, up to the first that is not the draft's; no distribution is
+    known."""
     tokens = []
     for i, row in enumerate(rows):
         tokens.append(drawn(row, seed, offset + i, **filters))
@@ -34,7 +36,8 @@ def chain_by_hand(rows, draft, seed, offset, **filters):
 
 
 def likely_drafts(logits, seeds, offset, standing, **filters):
-    """Drafts of which the first `standing` are the target's own tokens, and the next is not."""
+    """Returns drafts whose first `standing` tokens are the target's own, and whose next one is
+    not."""
     batch, rows, _ = logits.shape
     draft = np.empty((batch, rows - 1), np.int64)
     for b in range(batch):
@@ -61,7 +64,7 @@ def test_without_a_law_the_tokens_are_those_of_sample():
     expect_chains(found, expected, 4)
     assert all(array.dtype == np.int32 for array in found)
 
-    # Greedy rows among random ones, whatever is known of the draft.
+    # Mixes greedy rows with random ones, whatever is known of the draft.
     temperature = np.array([0, 0.8, 0, 0.8])
     mixed = {**FILTERS, "temperature": temperature}
     found = fairdraw.verify_chain(logits, draft, **mixed, seed=seeds, offset=7)
@@ -91,7 +94,7 @@ def test_packed_rows_and_lengths_are_the_same_requests():
 
 
 def chain_law(target, draft):
-    """P(draft x, accepted, token) of Leviathan's rule, in fractions."""
+    """Returns P(draft x, accepted, token) by Leviathan's rule, in fractions."""
     left = [max(p - q, Fraction(0)) for p, q in zip(target, draft, strict=True)]
     law = {}
     for x, q in enumerate(draft):
@@ -111,7 +114,7 @@ def powers(exponents):
 
 
 def test_with_a_law_every_outcome_has_its_probability():
-    """All outcomes (draft, accepted, token) of two positions against fractions.
+    """Compares all outcomes (draft, accepted, token) of two positions with fractions.
 
     Hoeffding: among n draws the frequency of an outcome is off by more than
     sqrt(ln(2 / a) / (2 n)) with probability below a. All of them together: 1e-9.
@@ -129,11 +132,11 @@ def test_with_a_law_every_outcome_has_its_probability():
     found = fairdraw.verify_chain(logits, ids, draft_probs=probs, **arguments)
     assert (found.statuses == 0).all()
 
-    reached = np.arange(requests)  # requests whose drafts stood so far
+    reached = np.arange(requests)  # requests whose drafts have stood so far
     for i in range(2):
         law = chain_law(powers(target[i]), powers(draft[i]))
         assert sum(law.values()) == 1
-        # The marginal of the token is the target's: Leviathan's theorem.
+        # The token's marginal is the target's: Leviathan's theorem.
         for token, p in enumerate(powers(target[i])):
             assert sum(mass for (_, _, t), mass in law.items() if t == token) == p
         stands = found.accepted[reached] > i
@@ -150,13 +153,13 @@ def test_with_a_law_every_outcome_has_its_probability():
     bonus = found.tokens[reached, 2]
     bound = math.sqrt(math.log(2 * 4 / 1e-9) / (2 * len(reached)))
     assert np.abs(np.bincount(bonus, minlength=4) / len(reached) - 0.25).max() < bound
-    # Which the target's own distribution would not pass where the draft is taken as it is.
+    # The test has power: the draft's distribution, taken unchanged, would fail it.
     assert (
         max(abs(float(p - q)) for p, q in zip(powers(target[0]), powers(draft[0]), strict=True))
         > 0.1
     )
 
-    # Logits of the same distribution, filtered or not, are the same draft.
+    # Logits of the same distribution, filtered or not, describe the same draft.
     draft_logits = np.broadcast_to(-np.array(draft, np.float32), (requests, 2, 4)).copy()
     same = fairdraw.verify_chain(
         logits,
@@ -166,7 +169,7 @@ def test_with_a_law_every_outcome_has_its_probability():
         **arguments,
     )
     assert np.array_equal(same.tokens, found.tokens)
-    # A filter that drops what was drafted makes it impossible.
+    # A filter that drops the drafted token makes the draft impossible.
     top = fairdraw.LawFilters(DYADIC, top_k=1)
     other = fairdraw.verify_chain(
         logits[:4], np.tile([[0, 1]], (4, 1)), draft_logits=draft_logits[:4], draft_filters=top,
@@ -176,7 +179,7 @@ def test_with_a_law_every_outcome_has_its_probability():
 
 
 def test_drafts_and_verification_by_the_same_seeds_have_the_targets_law():
-    """The first two tokens together, 16 outcomes, with all of Hoeffding's 1e-9."""
+    """Tests the first two tokens together, 16 outcomes, by Hoeffding with 1e-9."""
     requests = 60000
     target, draft = [[1, 2, 3, 3], [3, 1, 2, 3]], [[3, 2, 1, 3], [2, 2, 2, 2]]
     logits = np.broadcast_to(-np.array([*target, [2] * 4], np.float32), (requests, 3, 4)).copy()
@@ -193,14 +196,14 @@ def test_drafts_and_verification_by_the_same_seeds_have_the_targets_law():
         logits, ids, draft_logits=drafts, draft_filters=fairdraw.LawFilters(DYADIC),
         temperature=DYADIC, seed=seeds, offset=3,
     )  # fmt: skip
-    # Where the first draft fell the second token is the next step's: drawn by `sample` one further.
+    # If the first draft fell, `sample` draws the second token in the next step, one offset further.
     second = fairdraw.sample(logits[:, 1], DYADIC, seed=seeds, offset=4)
     second = np.where(found.accepted > 0, found.tokens[:, 1], second)
     counts = np.bincount(found.tokens[:, 0] * 4 + second, minlength=16) / requests
     bound = math.sqrt(math.log(2 * 16 / 1e-9) / (2 * requests))
     law = [float(a * b) for a in powers(target[0]) for b in powers(target[1])]
     assert np.abs(counts - law).max() < bound
-    # Other bits than those of the draw.
+    # The bits differ from those of the draw.
     drawn_ids = fairdraw.sample(drafts[:, 0], DYADIC, seed=seeds, offset=3)
     assert (drawn_ids != ids[:, 0]).any()
     with pytest.raises(ValueError, match="purpose is 'bonus'; allowed: 'draw', 'draft'"):
@@ -229,7 +232,7 @@ def test_trees_go_where_the_targets_tokens_are():
     logits = logits_of(3, batch, nodes + 1)
     ids = np.empty((batch, nodes), np.int64)
     parents = np.stack([random_tree(random, nodes) for _ in range(batch)])
-    for b in range(batch):  # half of the nodes are what the target draws after their parent
+    for b in range(batch):  # half of the nodes are the target's draw after their parent
         depth = [-1] * (nodes + 1)
         for j, parent in enumerate(parents[b]):
             depth[j + 1] = depth[parent + 1] + 1
@@ -243,9 +246,9 @@ def test_trees_go_where_the_targets_tokens_are():
         assert found.nodes[b].tolist() == path + [-1] * (nodes - len(path))
         assert found.accepted[b] == len(path) and found.statuses[b] == 0
         longest = max(longest, len(path))
-    assert longest >= 3  # the trees were worth it
+    assert longest >= 3  # the trees are long enough
 
-    # The same trees by SGLang's links: the first child, and the next sibling.
+    # The same trees by SGLang's links: first child, next sibling.
     child = np.full((batch, nodes + 1), -1)
     sibling = np.full((batch, nodes + 1), -1)
     for b in range(batch):
@@ -257,14 +260,14 @@ def test_trees_go_where_the_targets_tokens_are():
                 child[b, parent + 1] = j + 1
             last[parent] = j
     assert np.array_equal(fairdraw.parents_from_links(child, sibling), parents)
-    child[0, 0] = -1  # nothing is reached any more
+    child[0, 0] = -1  # no node is reached any more
     assert (fairdraw.parents_from_links(child, sibling)[0] < -1).any()
 
 
 def test_a_tree_of_one_branch_with_a_law_is_a_chain():
     batch, n = 50, 3
     logits = logits_of(21, batch, n + 1)
-    drafts = logits_of(22, batch, n + 1)  # row j: of the children of node j; the last has none
+    drafts = logits_of(22, batch, n + 1)  # row j: for the children of node j; the last has none
     law = fairdraw.LawFilters(0.9, top_p=0.95)
     seeds = np.arange(batch, dtype=np.uint64)
     ids = np.stack(
@@ -310,7 +313,7 @@ def test_a_tree_of_one_branch_with_a_law_is_a_chain():
 
 @pytest.mark.parametrize("siblings", ["with_replacement", "without_replacement"])
 def test_siblings_leave_the_law_of_the_target(siblings):
-    """Three children of the root, 4 outcomes, with all of Hoeffding's 1e-9."""
+    """Tests three children of the root, 4 outcomes, by Hoeffding with 1e-9."""
     requests = 60000
     target, draft = [1, 2, 3, 3], [3, 2, 1, 3]
     logits = np.broadcast_to(-np.array(target, np.float32), (requests, 4, 4)).copy()
@@ -319,19 +322,19 @@ def test_siblings_leave_the_law_of_the_target(siblings):
     law = [float(p) for p in powers(draft)]
     if siblings == "with_replacement":
         ids = random.choice(4, (requests, 3), p=law)
-    else:  # exponential clocks: the first to ring, the next, the one after it
+    else:  # exponential clocks: the first three to ring
         ids = np.argsort(random.standard_exponential((requests, 4)) / law, axis=1)[:, :3]
     found = fairdraw.verify_tree(
         logits, ids, np.full((requests, 3), -1), max_depth=1, draft_probs=probs, siblings=siblings,
         temperature=DYADIC, seed=np.arange(requests, dtype=np.uint64),
     )  # fmt: skip
     assert (found.statuses == 0).all()
-    # The first token, an accepted child or one of what is left: the target's distribution.
+    # The first token, an accepted child or from the rest, has the target's distribution.
     counts = np.bincount(found.tokens[:, 0], minlength=4) / requests
     bound = math.sqrt(math.log(2 * 4 / 1e-9) / (2 * requests))
     assert np.abs(counts - [float(p) for p in powers(target)]).max() < bound
     assert set(np.unique(found.nodes)) == {-1, 0, 1, 2}
-    # Which the draft's own distribution would not pass: its first child, taken as it is.
+    # The test has power: the first child, taken unchanged, would fail it.
     assert np.abs(np.bincount(ids[:, 0], minlength=4) / requests - counts).max() > bound
 
 
@@ -339,7 +342,7 @@ def test_a_sibling_cannot_come_twice_without_replacement():
     logits = np.zeros((1, 3, 4), np.float32)
     twice = {"draft_probs": np.full((1, 3, 4), 0.25, np.float32), "max_depth": 1, "seed": 1}
     alike = ([[2, 2]], [[-1, -1]])
-    logits[0, 0, 2] = -np.inf  # both children are rejected, so both are read
+    logits[0, 0, 2] = -np.inf  # both children are rejected, so that both are read
     with_it = fairdraw.verify_tree(logits, *alike, **twice)
     without = fairdraw.verify_tree(logits, *alike, siblings="without_replacement", **twice)
     assert with_it.statuses.tolist() == [0]
@@ -347,7 +350,7 @@ def test_a_sibling_cannot_come_twice_without_replacement():
 
 
 def processed(row, request, prefix):
-    """RequestProcessing of a row whose output is `prefix`, in NumPy's float32."""
+    """Applies RequestProcessing to a row after the output `prefix`, in NumPy's float32."""
     row = row.copy()
     output = [*request.output, *prefix]
     seen = set(output) | (set(request.prompt) if request.repetition_of_prompt else set())
@@ -393,7 +396,7 @@ def test_processing_sees_the_growing_prefix():
     changed = 0
     for number in range(30):
         logits = logits_of(100 + number, batch, 4)
-        logits[:, :, [2, 3, 4, 6, 8, 11]] += 3  # tokens that the requests speak of
+        logits[:, :, [2, 3, 4, 6, 8, 11]] += 3  # tokens in the requests' parameters
         draft = random.choice([2, 3, 4, 6, 8, 11], (batch, 3))
         for b in range(batch):
             for i in range(3):
@@ -478,7 +481,7 @@ def test_what_is_wrong_with_one_request_fails_it_alone():
 
 
 def test_rows_that_belong_to_nobody():
-    # A begin beyond the rows, one that goes back, and a request without rows.
+    # A begin beyond the rows, a decreasing begin, and a request without rows.
     logits = logits_of(6, 6)
     draft = likely_drafts(logits[None, :2], [0], 0, [1])[0]
     begins = np.array([0, 2, 2, 9])

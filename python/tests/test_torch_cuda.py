@@ -1,6 +1,6 @@
-"""fairdraw.torch on tensors of an NVIDIA GPU: the tokens and processed rows of the CPU, bit for bit.
+"""Tests fairdraw.torch on a GPU: tokens and processed rows equal the CPU's, bit for bit.
 
-Skipped where there is no torch, no GPU, or no CUDA part in the package.
+Skipped without torch, a GPU, or the package's CUDA part.
 """
 
 import math
@@ -47,17 +47,17 @@ def test_every_mode_is_the_cpus(mode, filters, rows_seeded):
             (logits_of(1, dtype), k, p),
             (on_gpu(logits_of(1, dtype)), given(k), given(p)),
         ):
-            torch.manual_seed(5)  # what rows without a generator share
+            torch.manual_seed(5)  # the generator that rows without their own share
             generators = {row: seeded(row) for row in rows}
             results.append(sampler(logits, generators, on_k, on_p))
         (tokens, processed), (tokens_there, processed_there) = results
         expect_same(tokens, tokens_there)
         assert tokens_there.dtype == torch.int64 and (tokens_there >= 0).all()
         if mode == "processed_logprobs" and processed is not None:
-            # log_softmax is torch's own on each device: x - max - log(sum of exp(x - max)). A sum of
-            # VOCAB terms, in any order, is off by at most VOCAB 2^-24 of itself, each exponential by
-            # 8 * 2^-24 (4 ulp); log makes absolute errors of relative ones. Then come three
-            # roundings of numbers below 2^6: no |x| is above 3 * 6.
+            # log_softmax is each device's own: x - max - log(sum of exp(x - max)). A sum of VOCAB
+            # terms, in any order, is off by at most VOCAB 2^-24 of itself, each exponential by 8 *
+            # 2^-24 (4 ulp); log turns relative errors into absolute ones. Then come three roundings
+            # of numbers below 2^6: no |x| is above 3 * 6.
             kept = processed > -math.inf
             assert torch.equal(kept, processed_there.cpu() > -math.inf)
             difference = (processed - processed_there.cpu())[kept].abs().max()
@@ -98,7 +98,7 @@ def test_vllm_can_discard_a_token_of_a_generator_on_the_gpu():
     second = sampler(flat, {0: generator}, None, None)[0]
     generator.set_offset(generator.get_offset() - 4)
     assert torch.equal(sampler(flat, {0: generator}, None, None)[0], second)
-    assert not torch.equal(first, second)  # equal by chance: 1 in VOCAB, of this one seed
+    assert not torch.equal(first, second)  # equal with probability 1 / VOCAB, for this one seed
 
 
 def test_a_row_that_fails_ends_alone_on_the_gpu():
@@ -116,7 +116,7 @@ def test_nothing_waits_for_the_gpu():
     sampler = drop_in.TopKTopPSampler()
     logits, k, p = on_gpu(logits_of(1)), on_gpu(K), on_gpu(P)
     generators = {0: seeded(0, "cuda"), 1: seeded(1)}
-    sampler(logits, generators, k, p)  # makes what is made once
+    sampler(logits, generators, k, p)  # creates what later calls reuse
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
@@ -127,7 +127,7 @@ def test_nothing_waits_for_the_gpu():
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_generation_draws_on_the_gpu_what_it_draws_on_the_cpu(dtype):
-    # In place of generate(): what a logits processor is given, and what is drawn of its scores.
+    # Simulates generate(): the input of a logits processor, and the draws from its scores.
     for seed in (7, torch.arange(ROWS) + 2**62):
         sampler = drop_in.GenerationSampler(0.8, K, P, 0.01, seed=seed)
         there = drop_in.GenerationSampler(0.8, on_gpu(K), on_gpu(P), 0.01, seed=on_gpu(seed))
@@ -168,8 +168,8 @@ def test_sglang_requests_on_the_gpu():
 
 
 def test_a_captured_draw_is_replayed():
-    # GenerationSampler and RequestSampler take numbers at the call; a captured `sample` reads seeds
-    # and offsets from device memory, as a graph of an engine needs it.
+    # GenerationSampler and RequestSampler take numbers at the call. A captured `sample` reads seeds
+    # and offsets from device memory, as an engine's graph needs it.
     logits = on_gpu(logits_of(1))
     seeds = torch.arange(ROWS, device="cuda")
     offsets = torch.zeros(ROWS, dtype=torch.int64, device="cuda")

@@ -1,4 +1,4 @@
-"""torch.ops.fairdraw, and torch.compile of functions that call fairdraw."""
+"""Tests torch.ops.fairdraw, and torch.compile of functions that call fairdraw."""
 
 import warnings
 
@@ -118,7 +118,7 @@ def moved(value, device):
 
 
 def expect_equal(got, want):
-    """Results of the same types and values: tensors, None, and tuples of both."""
+    """Expects results of the same types and values: tensors, None, and tuples of both."""
     assert type(got) is type(want)
     if isinstance(want, tuple):
         for left, right in zip(got, want, strict=True):
@@ -157,7 +157,7 @@ def chains(seed, offset):
     return *found, count
 
 
-#: Functions of logits and of random bits, as users write them.
+#: Users' functions of logits and random bits.
 FUNCTIONS = {
     "sample": lambda x, **bits: fairdraw.sample(x, 0.7, 50, 0.9, 0.01, **bits),
     "sample with valid": lambda x, **bits: fairdraw.sample(
@@ -208,7 +208,7 @@ FUNCTIONS = {
 def test_compiled_functions_have_no_break_and_equal_results(device, function):
     compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
     logits = LOGITS.to(device)
-    for step in range(2):  # the second is a run of the same graph with other random bits
+    for step in range(2):  # the second runs the same graph with other random bits
         bits = {name: moved(value, device) + step for name, value in random_bits().items()}
         expect_equal(compiled(logits, **bits), function(logits, **bits))
 

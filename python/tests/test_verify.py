@@ -1,4 +1,5 @@
-"""fairdraw.verify: right callables pass, wrong ones fail, and bad ones learn what they did."""
+"""Tests fairdraw.verify: correct callables pass, wrong ones fail, and messages say what bad ones
+did."""
 
 import ctypes
 import gc
@@ -16,14 +17,14 @@ import fairdraw
 from fairdraw import _core, verification
 from samplers import EXACT, EXACT_PROBS, Proposing, Reporting, Textbook, exact, exact_probs
 
-SEED = 1  # of all runs here: what follows was seen with it, and holds for it again
+SEED = 1  # the seed of all runs here: the expectations were observed with it
 OPERATIONS = ("softmax", "log_softmax", "top_k_mask_logits", "min_p_mask_logits")
 OPERATIONS += ("top_k_renorm_probs", "top_p_renorm_probs")
 NO_OPERATIONS = {f"has no operation {name}" for name in OPERATIONS}
 
 
 def one_case(check, suite="smoke", **more):
-    """A case of the check that a callable on float32 logits can take."""
+    """Returns a case of the check that a callable on float32 logits can take."""
     ids = [case for case in fairdraw.case_ids(suite) if case.startswith(check + "/")]
     return next(c for c in ids if "/probs" not in c and "float16" not in c and "/banned" not in c)
 
@@ -99,7 +100,7 @@ def test_log_probabilities_in_float32_pass_and_wrong_ones_do_not(semantics):
             Reporting(wrong), semantics=semantics, suite="smoke", case="logprobs/*/everyday*",
             seed=SEED, **Reporting.CLAIM,
         )  # fmt: skip
-        # It takes neither such logits nor processing.
+        # It supports neither such logits nor processing.
         asked = [c for c in report.cases if "float16" not in c.id and "/processed" not in c.id]
         verdicts = [case.verdict for case in asked]
         return report, set(verdicts)
@@ -112,7 +113,7 @@ def test_log_probabilities_in_float32_pass_and_wrong_ones_do_not(semantics):
 
 def test_log_probabilities_do_not_underflow():
     rows = np.zeros((2, 64), np.float32)
-    rows[:, 0] = 200  # e^-200 is no float32
+    rows[:, 0] = 200  # e^-200 underflows in float32
     assert np.isfinite(fairdraw.sample(rows, logprobs=-1)[1].all).all()
 
 
@@ -126,7 +127,7 @@ def test_a_result_that_was_kept_can_be_read_after_the_run():
     case = one_case("mask")
     report = fairdraw.verify(keeping, suite="smoke", case=case, seed=SEED, **EXACT)
     assert "kept an array of an earlier batch" in report.cases[0].message
-    assert kept and all(int(tokens.sum()) >= 0 for tokens in kept)  # no crash: it is still mapped
+    assert kept and all(int(tokens.sum()) >= 0 for tokens in kept)  # no crash: still mapped
 
 
 def constant(value):
@@ -252,7 +253,7 @@ def test_keeping_an_array_is_a_failure_that_says_so():
     report = fairdraw.verify(keep, suite="smoke", case="support/*", seed=SEED)
     red = [case for case in report.cases if case.verdict != "skipped"]
     assert red and all("kept an array of an earlier batch" in case.message for case in red)
-    assert len(kept) == 1  # it is not called again with memory that it may mistake
+    assert len(kept) == 1  # it is not called again, because the memory may be reused
     kept.clear()
 
 
@@ -407,7 +408,7 @@ def test_what_was_not_judged_is_said_and_may_be_required():
     features = {one["name"]: one for one in report.coverage["features"]}
     assert features["top_p"]["judged"] and features["top_p"]["ran"] > 0
     assert {"min_p", "masks", "seeds"} <= set(report.not_judged)
-    # What it does not claim is no gap.
+    # An ability that it does not claim is no gap.
     assert features["exact_integer"]["claim"] and "exact_integer" not in report.not_judged
     lacks = {one["ability"]: one for one in report.coverage["undeclared"]}
     assert "seeds" in lacks["per_request_seeds"]["features"]
@@ -476,7 +477,7 @@ def test_torch_writes_into_inputs_are_seen():
 
 @pytest.mark.parametrize("takes_seeds", [True, False])
 def test_a_callable_that_claims_nothing_passes(takes_seeds):
-    # No case is left that such a sampler has too few draws for, or that needs what it does not have.
+    # No case remains for which such a sampler has too few draws, or that needs what it lacks.
     def tokens(batch):
         scalar = batch.seed_is_scalar
         seeds = {

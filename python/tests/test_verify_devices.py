@@ -1,5 +1,5 @@
-"""fairdraw.verify with tensors on a GPU. What it does there is tested on the CPU, too: the copies and
-the way back are the same."""
+"""Tests fairdraw.verify with tensors on a GPU. The copies there and back are also tested on the
+CPU, by the same code."""
 
 import re
 
@@ -28,7 +28,7 @@ def device(request):
 
 
 def judge(function, device, case, **more):
-    """As verify(function, device=device), on the CPU too."""
+    """Judges like verify(function, device=device), but also for the CPU."""
     return fairdraw.verify(
         DeviceFunction(function, device), suite="smoke", case=case, seed=SEED, arrays="torch",
         name="mine", **more,
@@ -88,7 +88,7 @@ def test_bad_results_fail_the_case_by_name(device, function, message):
 
 
 class Greedy:
-    """The token of the largest logit of each row, and where the arrays of its steps were."""
+    """Returns each row's largest token, and records the devices of its steps' arrays."""
 
     devices = set()
 
@@ -134,7 +134,7 @@ def test_running_batches(device):
 
 
 def accept_by_noise(batch):
-    """The textbook in torch, of seeds that are not its own: target="probs", none of it padding."""
+    """Implements the textbook in torch, ignoring seeds: target="probs", without padding."""
     target, draft = (d / d.sum(dim=-1, keepdim=True) for d in (batch.target, batch.draft_probs))
     drafted = batch.draft_tokens.long()
     q = draft.gather(2, drafted[..., None])[..., 0]

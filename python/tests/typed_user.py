@@ -1,4 +1,4 @@
-"""A user's file, for the type checker: mypy --strict sees all types of what is called here."""
+"""A user's file for the type checker: mypy --strict must see all types of the calls here."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def judge_on_a_gpu() -> fairdraw.Report:
 
 
 class Greedy:
-    """Keeps nothing but where requests are: what fairdraw.RunningBatch asks for."""
+    """A minimal fairdraw.RunningBatch, which keeps only the seed of each slot."""
 
     def begin(
         self, slots: int, vocab: int, dtype: str, tie_rule: str, filter_apply_order: str

@@ -1,8 +1,8 @@
-"""Uses the installed package where there is no compiler: draws, judges a sampler and the built-in ones,
-and writes their reports.
+"""Uses the installed package without a compiler: draws, judges a sampler and the built-in ones, and
+writes their reports.
 
 Usage: use_installed.py [--compilers] FOLDER
-FOLDER gets the reports. --compilers: there may be compilers.
+FOLDER gets the reports. --compilers: allows compilers on the system.
 """
 
 import json
@@ -39,7 +39,7 @@ def main():
 
     logits = np.array([[0, 1, 2, 3]], np.float32).repeat(64, 0)
     tokens = fairdraw.sample(logits, top_k=2, seed=np.arange(64))
-    # A draw of 64 with probabilities of 0.27 and 0.73 has both, but for 2e-9 of all seeds.
+    # A draw of 64 with probabilities 0.27 and 0.73 has both tokens, except for 2e-9 of all seeds.
     expect(set(tokens.tolist()) == {2, 3}, f"top_k 2 of four tokens gives {tokens}")
     again = fairdraw.sample(logits, top_k=2, seed=np.arange(64))
     expect((tokens == again).all(), "the same seeds give other tokens")

@@ -1,4 +1,4 @@
-// What racecheck (compute-sanitizer of CUDA 13.0) takes for a race: memory that is written after a
+// A false positive of racecheck (compute-sanitizer of CUDA 13.0): memory that is written after a
 // barrier of some of a block's threads, and read by the others after a barrier of all.
 //
 //   nvcc -arch=sm_90 -o /tmp/partial_barrier suites/gpu/partial_barrier.cu
@@ -6,10 +6,11 @@
 //   compute-sanitizer --tool racecheck /tmp/partial_barrier none       no hazard
 //
 // Both runs order the write before the read by the same barrier of all 512 threads. In a row of one
-// block the kernel filter_tiles_kernel does what `partial` does (cuda/tiles/shared_row.cuh):
-// racecheck names what writes an order (give_order, inlined in pass_of_all and called_end_filtered)
-// and what reads it (take_part, pass_of_block). In a cluster all wait at the cluster's barrier,
-// with which it has no trouble. No test and no part of any build.
+// block the kernel filter_tiles_kernel does the same as `partial` (cuda/tiles/shared_row.cuh):
+// racecheck names the writer of an order (give_order, inlined in pass_of_all and
+// called_end_filtered) and its reader (take_part, pass_of_block). In a cluster all threads wait at
+// the cluster's barrier, which racecheck understands. This file is no test and not part of any
+// build.
 #include <cstdio>
 #include <cstring>
 

@@ -2,20 +2,19 @@
 """Measures other samplers on this machine's GPU by the method of `fairdraw bench --backend cuda`.
 
 Each call is captured in a CUDA graph and replayed 30 times with a cold L2 (a fill of 512 MiB before
-each replay, outside the timed events), alternating with a kernel that reads the rows once; medians.
-Ratios to that floor are what can be compared between programs.
+each replay, outside the timed events), alternating with a kernel that reads the rows once. Times
+are medians. Only ratios to that floor can be compared between programs.
 
-Peers: `fairdraw`, the Python package's operations, so that the others are compared with what the same
-program measured; `torch_sort`, filters by a full sort and a draw by exponentials, as vLLM's PyTorch path did
-it; `torch_softmax`, the same draw without a filter; FlashInfer, with arrays of parameters and with
-numbers (`@scalar`), and its `cake_sampling` (numbers, unless it says `@array`); `vllm_triton`, the
-filters and the draw by Gumbel noise of vLLM's model runner V2. FlashInfer and vLLM are measured where
-Python can import them, or out of what `fetch_peers` fetched; a peer that cannot run is named on
-stderr, once a cell. Tokens of each cell's last replay have to lie in what the filters keep, else the
-cell has no row.
+Peers: `fairdraw`, the Python package's operations, measured by this program for comparison with the
+others; `torch_sort`, filters by a full sort and a draw by exponentials, as vLLM's PyTorch path did;
+`torch_softmax`, the same draw without a filter; FlashInfer, with arrays of parameters and with
+numbers (`@scalar`), and its `cake_sampling` (numbers, or arrays as `@array`); `vllm_triton`, the
+filters and the draw by Gumbel noise of vLLM's model runner V2. FlashInfer and vLLM must be
+importable, or fetched by `fetch_peers`; a peer that cannot run is named on stderr, once per cell.
+Tokens of each cell's last replay must survive the filters, otherwise the cell has no row.
 
-Writes a JSON array with the fields of `fairdraw bench --json`, and `call`, what a user types. Needs
-torch and a GPU; exit code 2 without.
+Writes a JSON array with the fields of `fairdraw bench --json` and `call`, the user's code. Needs
+torch and a GPU; exit code 2 without them.
 """
 
 import argparse
@@ -37,7 +36,7 @@ except ImportError:
 REPETITIONS = 30
 FLUSHED_BYTES = 512 << 20
 WARM_UP_SECONDS = 0.5
-# Which peers run which cells: (operations, batches, vocabularies, names of peers)
+# Cells per peer: (operations, batches, vocabularies, names of peers)
 ALL = None
 FILTERS = (
     "top_k_50+top_p_0.9", "top_p_0.9", "top_k_50", "top_k_1000", "min_p_0.05", "none",
@@ -63,12 +62,12 @@ TABLES = {
         ),
     ],
 }
-# A token may be this much outside of a nucleus or below a threshold: sums of float32 probabilities.
+# Tolerance for tokens outside a nucleus or below a threshold: sums of float32 probabilities.
 MASS_SLACK = 1e-3
 
 
 class Operation:
-    """Filters by the name that `fairdraw bench` has for them."""
+    """Filters, by their name in `fairdraw bench`."""
 
     def __init__(self, name):
         self.from_probs = name.startswith("from_probs/")
@@ -103,7 +102,8 @@ class Rows:
 
 
 class Cell:
-    """One operation on rows, with its parameters as numbers and as arrays with one value a row."""
+    """One operation on rows, with its parameters as numbers and as arrays with one value per
+    row."""
 
     def __init__(self, rows, operation):
         self.rows, self.operation = rows, operation
@@ -121,19 +121,20 @@ class Cell:
         self.requests = torch.arange(rows.batch, device="cuda", dtype=torch.int32)
         self.seeds = torch.arange(rows.batch, device="cuda", dtype=torch.int64)
         self.positions = array(1000, torch.int64)
-        # FlashInfer reads one seed a call.
+        # FlashInfer reads one seed per call.
         self.seed = torch.tensor([1], device="cuda", dtype=torch.int64)
         self.offset = torch.tensor([1000], device="cuda", dtype=torch.int64)
 
     def restore(self):
-        """Before each replay: the logits, and a later place in every stream of random numbers."""
+        """Restores the logits before each replay, and advances every stream of random numbers."""
         if not self.from_probs:
             self.work.copy_(self.rows.logits)
         self.positions += 1
         self.offset += 4
 
     def wrong(self, tokens, joint):
-        """What is wrong with tokens of a replay; empty: nothing. joint: top_p is of the whole row."""
+        """Returns what is wrong with a replay's tokens, or "". joint: top_p applies to the whole
+        row."""
         ids = tokens.view(-1).to(torch.int64)
         if ids.numel() != self.batch or ids.min() < 0 or ids.max() >= self.rows.vocab:
             return f"no ids: {ids[:8].tolist()}"
@@ -156,12 +157,12 @@ class Cell:
         return ""
 
 
-# --- Peers: a function of a cell that gives (what a user types, the call), or None where it has no
-# --- such operation
+# --- Peers: functions of a cell that return (the user's code, the call), or None without such an
+# --- operation
 
 
 def fairdraw_peer():
-    """Every parameter, seed and offset an array, as `fairdraw bench` has them."""
+    """Makes the peer with arrays for every parameter, seed and offset, as in `fairdraw bench`."""
     import fairdraw
 
     def peer(cell):
@@ -190,7 +191,8 @@ def fairdraw_peer():
 
 
 def exponential_draw(probs):
-    """The index of the largest p/q with q exponential: a draw in proportion to p, without sums."""
+    """Returns the index of the largest p/q with q exponential: a draw in proportion to p, without
+    sums."""
     q = torch.empty_like(probs).exponential_()
     return probs.div_(q).argmax(dim=-1)
 
@@ -230,7 +232,7 @@ def torch_softmax(cell):
 
 
 def flashinfer_peer(scalar=False, joint=False):
-    """The function for each operation; parameters by arrays or numbers, the seed for the call."""
+    """Makes FlashInfer's peer; parameters are arrays or numbers, and the call has one seed."""
     import flashinfer.sampling as fi
 
     def peer(cell):
@@ -284,7 +286,8 @@ def flashinfer_peer(scalar=False, joint=False):
 
 
 def cake_peer(scalar=True):
-    """cake_sampling takes numbers, or arrays and their largest k; the seed is the call's."""
+    """Makes the peer cake_sampling, with numbers, or with arrays and their largest k; the call has
+    one seed."""
     import flashinfer.sampling as fi
     from flashinfer import cake_sampling
 
@@ -312,7 +315,7 @@ def cake_peer(scalar=True):
 
 
 def engines_module(name):
-    """A module of python/engines that imports nothing else of fairdraw."""
+    """Imports a module of python/engines that imports nothing else of fairdraw."""
     if "fairdraw_engines" not in sys.modules:
         folder = types.ModuleType("fairdraw_engines")
         engines = Path(__file__).parents[2] / "python" / "engines"
@@ -338,7 +341,7 @@ def vllm_triton_peer():
             if cell.min_p:
                 min_p.apply_min_p(logits, cell.requests, cell.m)
             if k is not None or p is not None:
-                # The third: no row has top-p without top-k, as V2 finds out on the host.
+                # The third argument: no row has top-p without top-k, as V2 determines on the host.
                 logits = filters.apply_top_k_top_p_triton(
                     logits, k, p, has_topp_only_rows=k is None
                 )
@@ -374,7 +377,7 @@ def available_peers(wanted):
             raise ValueError(f"unknown peer '{name}'; known: {' '.join(makers)}")
         try:
             peers[name] = makers[name]()
-        except Exception as error:  # an import can end in anything
+        except Exception as error:  # an import may raise anything
             print(f"peers.py: {name} is not here: {error!r}", file=sys.stderr)
     return peers
 
@@ -383,7 +386,7 @@ def available_peers(wanted):
 
 
 def floor_calls(logits):
-    """Ways of reading `logits` once, for the fastest of them to be the floor."""
+    """Returns calls that read `logits` once; the fastest is the floor."""
     flat = logits.view(-1)
     calls = [lambda: flat.amax(), lambda: logits.amax(dim=-1)]
     try:
@@ -407,8 +410,8 @@ def floor_calls(logits):
 
 
 def captured(call, before):
-    """(a graph of `call`, what it returned), after a few calls that compile and load what it needs.
-    The result holds the memory that the graph writes: given back, it would be another cell's."""
+    """Returns (a graph of `call`, its result), after calls that compile and load what it needs. The
+    result keeps the memory that the graph writes, so that no other cell gets it."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -425,7 +428,7 @@ def captured(call, before):
 
 
 def medians(graphs, befores, flushed, repetitions):
-    """Median microseconds of each graph, in alternation; the first turn is not counted."""
+    """Returns median microseconds of each graph, in alternation, without the first turn."""
     times = [[] for _ in graphs]
     pending = []
     for turn in range(repetitions + 1):
@@ -450,7 +453,7 @@ def nothing():
 
 
 def best_floor(rows, flushed):
-    """The fastest floor's graph, and what it holds."""
+    """Returns the fastest floor's graph, and the memory that it needs."""
     calls = floor_calls(rows)
     graphs = [captured(call, nothing) for call in calls]
     times = medians([g for g, _ in graphs], [nothing] * len(graphs), flushed, repetitions=10)
@@ -482,7 +485,7 @@ def machine_text():
 
 
 class Bench:
-    """Measures cells, keeps their rows, and writes them as it goes, in case the time runs out."""
+    """Measures cells, and writes their rows after each, in case the time runs out."""
 
     def __init__(self, arguments):
         self.file, self.repetitions = arguments.json, arguments.repetitions
@@ -503,7 +506,7 @@ class Bench:
             times = medians([floor, graph], [nothing, cell.restore], self.flushed, self.repetitions)
             if wrong := cell.wrong(tokens, joint=name.endswith("_joint")):
                 raise RuntimeError(wrong)
-        except Exception as error:  # a peer's trouble is its own
+        except Exception as error:  # a peer's failure affects only its cell
             print(f"peers.py: {where}: {error!r}", file=sys.stderr, flush=True)
             return
         self.rows.append({
@@ -530,7 +533,8 @@ class Bench:
 
 
 def cells_of(tables, arguments):
-    """(kind, batch, vocab) -> [(operation, names of peers or ALL)], of the tables and the options."""
+    """Returns (kind, batch, vocab) -> [(operation, names of peers or ALL)], from the tables and the
+    options."""
 
     def wanted(value, chosen):
         return chosen is None or str(value) in chosen.split(",")
@@ -575,7 +579,7 @@ def main():
     except ValueError as error:
         parser.error(str(error))
     bench = Bench(arguments)
-    floors = {}  # by shape: it does not depend on the values
+    floors = {}  # per shape, because it does not depend on the values
     for (kind, batch, vocab), operations in cells.items():
         rows = Rows(batch, vocab, kind)
         if (batch, vocab) not in floors:

@@ -1,4 +1,5 @@
-"""Self-test of peers_table.py: ratios, the order of lines, and which cells a peer leads."""
+"""Self-test of peers_table.py: ratios, the order of lines, and the cells in which a peer is
+faster."""
 
 import json
 import unittest

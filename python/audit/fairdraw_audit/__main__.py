@@ -1,4 +1,4 @@
-"""`python -m fairdraw audit` by the name of its own package."""
+"""Runs `python -m fairdraw audit` under the name of its own package."""
 
 import sys
 

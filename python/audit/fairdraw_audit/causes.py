@@ -1,13 +1,13 @@
-"""The causes of an audit's faults: the names under which all of fairdraw tells causes, so that an
-audit says a cause in the words in which `verify` and the reports say it."""
+"""Causes of an audit's faults, under the names that all of fairdraw uses, so that an audit words a
+cause as `verify` and the reports do."""
 
 from __future__ import annotations
 
 from fairdraw.verification import cause_text
 
-#: By fault: a name of harness/run/evidence/cause_texts.inc. Their order is the order of causes: a
-#: fault explains those after it, since tokens that depend on each other, or numbers that are not
-#: theirs, spoil all other evidence.
+#: Maps faults to names of harness/run/evidence/cause_texts.inc, in the order of causes: a fault
+#: explains those after it, because tokens that depend on each other, or that do not follow the
+#: reported numbers, spoil all other evidence.
 CAUSES = {
     "seeds_alike": "shared random bits: all seeds give the same tokens",
     "seed_ignored": "seeds: ignored",
@@ -35,10 +35,10 @@ CAUSES = {
 
 
 def sentence(fault: str) -> str:
-    """What the server does."""
+    """Returns the sentence that says what the server does."""
     return cause_text(CAUSES[fault])[0]
 
 
 def change(fault: str) -> str:
-    """What to change."""
+    """Returns the sentence that says what to change."""
     return cause_text(CAUSES[fault])[1]

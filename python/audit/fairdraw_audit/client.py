@@ -1,4 +1,5 @@
-"""Sends the requests of an audit: several at a time, again after what may pass, kept as they come."""
+"""Sends the requests of an audit in parallel, retries temporary failures, and keeps each
+response."""
 
 from __future__ import annotations
 
@@ -12,30 +13,30 @@ from typing import Any
 from .plan import BadSetting, Settings, Stage, first_stages, last_stage
 from .records import BadRecord, Choice, Record, choices_of
 
-#: Answers that a server may give when it is busy or starts; others mean the request.
+#: Statuses of a server that is busy or starting; other errors mean that the request is wrong.
 TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 LONGEST_PAUSE = 30.0  #: seconds between tries
 LONGEST_CONNECT = 10.0  #: seconds until there is a connection
-#: Requests in a row that may fail, each after all its tries, before the rest is not sent.
+#: Maximum number of consecutive requests that fail after all their tries, before sending stops.
 MOST_FAILURES = 16
 
 Keep = Callable[[Record], None]
 
 
 class Unreachable(Exception):
-    """Nobody answers, so that the rest of the requests is not sent. The message names the URL."""
+    """Nobody answers, so that the remaining requests are not sent. The message names the URL."""
 
 
 @dataclass(frozen=True)
 class Transport:
-    """How the server is reached; no part of what is judged."""
+    """Settings of the connection to the server, which do not affect the verdict."""
 
     base_url: str
     api_key: str = ""
     concurrency: int = 8
     retries: int = 4
     timeout: float = 120.0
-    first_pause: float = 0.5  #: seconds before the second try; doubled for each one after it
+    first_pause: float = 0.5  #: seconds before the second try, doubled before each further one
 
     def __post_init__(self) -> None:
         if not self.base_url.startswith(("http://", "https://")):
@@ -52,7 +53,8 @@ class Transport:
 
 
 def _asked_pause(answer: Any) -> float | None:
-    """Seconds that the server asks for, as a number or a date; None: it does not, or in no such form."""
+    """Returns the seconds that the server asks for, as a number or a date; None without a valid
+    request."""
     asked = "" if answer is None else answer.headers.get("retry-after", "").strip()
     if asked.isascii() and asked.isdigit():
         return float(asked)
@@ -65,15 +67,15 @@ def _asked_pause(answer: Any) -> float | None:
 
 
 class _Client:
-    """Sends requests through httpx until nobody answers."""
+    """Sends requests through httpx until the server stops answering."""
 
     def __init__(self, http: Any, path: str, transport: Transport) -> None:
         self.http, self.path, self.transport = http, path, transport
-        self.answered = False  # by anything that speaks HTTP
-        self.failures = 0  # in a row
+        self.answered = False  # some HTTP response has come
+        self.failures = 0  # consecutive
 
     async def post(self, body: Any) -> tuple[Any, str]:
-        """(response, ""), or (None, why there is none)."""
+        """Returns (response, ""), or (None, why there is none)."""
         import httpx
 
         transport, why = self.transport, ""
@@ -81,7 +83,7 @@ class _Client:
             answer = None
             try:
                 sent = self.http.post(self.path, json=body)
-                # httpx limits each read alone: a server that trickles would never end.
+                # httpx only limits single reads: a server that trickles would never end
                 answer = await asyncio.wait_for(sent, transport.timeout)
                 self.answered = True
                 if answer.status_code == 200:
@@ -95,7 +97,7 @@ class _Client:
                 why = f"no server at {transport.base_url}: {error or type(error).__name__}"
                 if not self.answered or attempt == transport.retries:
                     raise Unreachable(why) from None
-            except (httpx.RequestError, ValueError, RecursionError) as error:  # or it is no JSON
+            except (httpx.RequestError, ValueError, RecursionError) as error:  # or no JSON
                 why = f"{type(error).__name__}: {error}"
             if attempt < transport.retries:
                 asked = _asked_pause(answer)
@@ -134,9 +136,9 @@ class _Client:
 
 
 async def gather(settings: Settings, transport: Transport, keep: Keep) -> None:
-    """Sends all requests of an audit; `keep` gets each record when its response is there.
+    """Sends all requests of an audit; `keep` gets each record when its response has come.
 
-    Unreachable where nobody answers, or requests fail one after another.
+    Raises Unreachable if nobody answers, or if too many consecutive requests fail.
     """
     import httpx
 
@@ -167,5 +169,5 @@ async def gather(settings: Settings, transport: Transport, keep: Keep) -> None:
 
 
 def planned(settings: Settings) -> Sequence[Record]:
-    """The requests that are known before the first response."""
+    """Returns the requests that are known before the first response."""
     return [item for stage in first_stages(settings) for item in stage.items]

@@ -28,12 +28,12 @@ from .plan import BadSetting, Settings, tokens_of
 from .records import BadRecord, Record, RecordFile, read_records
 from .report import EXIT_CODES, summary, to_json, withdraw, write
 
-#: The folder of a report unless --report says otherwise.
+#: Folder of the report without --report.
 REPORT = Path("fairdraw-audit")
 
 
 class _Progress:
-    """A bar on a terminal's stderr, drawn again after each response."""
+    """A bar on a terminal's stderr, redrawn after each response."""
 
     def __init__(self, settings: Settings) -> None:
         items = planned(settings)
@@ -142,7 +142,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 def _gather(
     settings: Settings, transport: Transport, path: Path, started: str
 ) -> tuple[list[Record], str]:
-    """The records, and why they are not all."""
+    """Returns the records, and why they are incomplete."""
     try:
         import httpx
     except ImportError:
@@ -181,7 +181,7 @@ def _gather(
 
 
 def _folder_of(words: Sequence[str] | None) -> Path:
-    """Return the place of the report of a call that cannot be read."""
+    """Returns the folder of the report for a command line that cannot be parsed."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--report", nargs="?", type=Path)
     return parser.parse_known_args(words)[0].report or REPORT

@@ -1,11 +1,11 @@
 """Checks that compare outputs: seeds, repeats, n, greedy, logit_bias and stop strings.
 
-Where a server reports no log-probabilities some of them are judged by texts alone. A text is then
-one symbol, and no number says how likely it was:
+If a server reports no log-probabilities, some checks compare texts instead. A text is then one
+symbol of unknown probability:
 
-- that equal requests get different texts is rare by the stated `divergence`, whatever is drawn;
-- texts without a seed, of one prompt, are exchangeable: that each equals the text that came after
-  the same seeded request has the probability with which a random order does this.
+- equal requests rarely get different texts, by the stated `divergence`, whatever is drawn;
+- texts of one prompt without a seed are exchangeable: the probability that each equals the text
+  that came after the same seeded request is that of a random order doing so.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Comparisons:
         repeat = self.repeats("seeds/repeat", "seed_ignored", "again")
         load = self.repeats("seeds/under_load", "neighbours", "loaded")
         if repeat.verdict == load.verdict == "failed":
-            load.fault = repeat.fault  # not the neighbours: it differs without them, too
+            load.fault = repeat.fault  # not the neighbours' fault: it differs without them, too
         yield repeat
         yield load
         yield self.greedy()
@@ -47,20 +47,20 @@ class Comparisons:
         yield self.stop()
 
     def plain_bounds(self, choice: Choice) -> list[float]:
-        """The largest probability of each token of an output at temperature 1."""
+        """Returns the largest probability of each token of an output at temperature 1."""
         positions = positions_of([choice], self.settings.top_logprobs)
         if not len(positions):
             return []
         plain = Claim(order=self.settings.order)
         upper = upper_bounds(positions, plain, self.settings.noise, self.settings.vocab).outcomes
-        # Of a token that is not reported the whole tail's probability is a bound too.
+        # For a token that is not reported, the whole tail's probability is a bound.
         column = np.where(positions.drawn < 0, upper.shape[1] - 1, positions.drawn)
         return [float(value) for value in upper[np.arange(len(positions)), column]]
 
     def independence(
         self, name: str, fault: str, groups: Sequence[Sequence[Choice]], what: str
     ) -> Check:
-        """Whether outputs repeat each other that should be drawn independently."""
+        """Judges whether outputs that should be drawn independently repeat each other."""
         tokens = equal = compared = 0
         log_e = most = 0.0
         for group in groups:
@@ -85,7 +85,7 @@ class Comparisons:
         return Check(name, verdict, text, fault, tokens, max(log_e, 0.0), measures)
 
     def followers(self) -> Check:
-        """Whether outputs without a seed depend on the seed of the request before them."""
+        """Judges whether outputs without a seed depend on the seed of the request before them."""
         name, fault = "unseeded/after_seeds", "unseeded_follow_seeds"
         what = "outputs without a seed, after the same seeded request,"
         before, after = dict(self.gathered.of("after_alone")), dict(self.gathered.of("after_again"))
@@ -125,14 +125,14 @@ class Comparisons:
             yield self.independence("n/differ", "choices_alike", several, "choices of a request")
 
     def repeats(self, name: str, fault: str, phase: str) -> Check:
-        """Whether a request with a seed gets the tokens that it got when it was alone."""
+        """Judges whether a request with a seed gets the same tokens as when it was alone."""
         alone, others = dict(self.gathered.of("alone")), dict(self.gathered.of(phase))
         pairs = [(alone[key], others[key]) for key in sorted(set(alone) & set(others))]
         if not pairs:
             return Check(name, "skipped", "not judged: no pair was gathered")
         judged = [self.repeated(first, second) for first, second in pairs]
         log_e = some_differ([each for each, _, _ in judged])
-        # What parting at the first position would have brought.
+        # The evidence if all pairs had parted at the first position.
         most = sum(each for _, each, _ in judged)
         equal = sum(each for _, _, each in judged)
         text = f"{equal} of {len(pairs)} requests got the same tokens as before"
@@ -148,11 +148,11 @@ class Comparisons:
         return Check(name, verdict, text, fault, tokens, max(log_e, 0.0), measures)
 
     def repeated(self, first: Choice, second: Choice) -> tuple[float, float, bool]:
-        """Log evidence that two outputs are not the same, its largest value, whether they are equal."""
+        """Returns log evidence that two outputs differ, its maximum, and whether they are equal."""
         divergence = self.settings.divergence
         if self.by_text:
-            # Some position of a text parts with this probability at most. The chance of agreement
-            # may be any number.
+            # Bounds the probability that any position of a text parts. The chance of agreement may
+            # be any number.
             divergence = min(1 - (1 - divergence) ** PAIR_TOKENS, 0.5)
             found = different_tokens([first.text], [second.text], [0.0], divergence)
             most = different_tokens([0], [1], [0.0], divergence)
@@ -193,10 +193,11 @@ class Comparisons:
         return Check("logit_bias", "failed" if ignored else "passed", text, "logit_bias", tokens)
 
     def pieces(self, choice: Choice) -> list[str]:
-        """The tokens of an output; of a text the piece that it repeats BIAS_TOKENS times, if any."""
+        """Returns the tokens of an output; for a text the piece that it repeats BIAS_TOKENS times,
+        if any."""
         if not self.by_text:
             return choice.tokens
-        # The spaces between pieces are the detokenizer's.
+        # The detokenizer adds the spaces between pieces.
         repeated = re.fullmatch(
             rf"\s*(\S.*?)(?:\s*\1){{{BIAS_TOKENS - 1}}}\s*", choice.text, re.DOTALL
         )

@@ -1,13 +1,14 @@
-"""What a claim allows at a position, from the log-probabilities that the server reports there.
+"""The probabilities that a claim allows at a position, by the log-probabilities that the server
+reports.
 
 A server reports the largest log-probabilities of a position, each wrong by at most `noise`. All
-other tokens together are the tail: one outcome, whose weight has a lower and an upper bound. What
-the claim's filters do near a boundary is then not certain, so each token is surely kept, surely
-dropped or neither; `upper_bounds` is the largest probability that any reading gives an outcome, and
-`nominal` the distribution where the numbers are exact.
+other tokens together are the tail: one outcome, whose weight has a lower and an upper bound. Near a
+boundary the effect of the claim's filters is therefore uncertain: each token is surely kept, surely
+dropped or neither. `upper_bounds` is the largest probability that any reading gives an outcome, and
+`nominal` is the distribution if the numbers are exact.
 
-All arrays have a row a position and a column a reported token. None of it looks at the token that
-was drawn: bets that are made of these numbers are fixed before the draw.
+All arrays have a row per position and a column per reported token. No function reads the drawn
+token: bets made from these numbers are fixed before the draw.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from typing import Any
 
 import numpy as np
 
-Array = Any  # of NumPy, whose own types say little of what is in one
+Array = Any  # a NumPy array; its own types say little about the content
 
 STEPS = ("temperature", "min_p", "top_k", "top_p")
-#: Relative error of a server's sums of probabilities in float32, next to the noise of the numbers.
+#: Relative error of a server's float32 sums of probabilities, in addition to the numbers' noise.
 SUM_ERROR = 1e-5
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a server says that it does to raw logits, and in which order."""
+    """The operations that a server claims to apply to raw logits, and their order."""
 
     temperature: float = 1.0
     top_k: int = 0
@@ -35,7 +36,7 @@ class Claim:
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
     order: tuple[str, ...] = STEPS
-    keeps_crossing_token: bool = True  #: the token at which the mass reaches top_p
+    keeps_crossing_token: bool = True  #: keeps the token at which the mass reaches top_p
 
     @property
     def penalises(self) -> bool:
@@ -44,11 +45,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class Positions:
-    """Positions of responses, with what was reported there and what was drawn."""
+    """Positions of responses, with the reported numbers and the drawn tokens."""
 
-    logprobs: Array  #: [positions, reported]; -inf where fewer are reported
-    counts: Array  #: [positions, reported]: how often the token is in the output so far
-    drawn: Array  #: [positions]: the column of the token that was drawn; -1 is the tail
+    logprobs: Array  #: [positions, reported]; -inf if fewer are reported
+    counts: Array  #: [positions, reported]: the token's count in the output so far
+    drawn: Array  #: [positions]: the drawn token's column; -1 is the tail
 
     def __len__(self) -> int:
         return len(self.drawn)
@@ -59,12 +60,13 @@ class Positions:
 
 @dataclass(frozen=True)
 class _Kept:
-    """What filters leave: weights relative to the largest, and who is kept surely or perhaps."""
+    """The filters' result: weights relative to the largest, and tokens that are surely or perhaps
+    kept."""
 
     weights: Array
-    top: Array  #: the largest value, penalised, whose weight is 1
-    scale: float  #: of values in weights
-    noise: float  #: of the logarithm of a weight
+    top: Array  #: the largest penalised value, whose weight is 1
+    scale: float  #: factor of values in the exponents of weights
+    noise: float  #: error of a weight's logarithm
     surely: Array
     perhaps: Array
     tail_low: Array
@@ -77,11 +79,11 @@ def _log(values: Array) -> Array:
 
 
 def _tail_bounds(logprobs: Array, scale: float, noise: float, vocab: int) -> tuple[Array, Array]:
-    """Bounds of the sum of exp(scale * logprob) over unreported tokens.
+    """Returns bounds of the sum of exp(scale * logprob) over unreported tokens.
 
-    None of these has more than the smallest reported one, and their probabilities sum to what the
-    reported ones leave. For scale > 1 the sum is largest where the mass is in few tokens; for
-    scale < 1 where it is spread over the vocabulary (power means).
+    No unreported token has more than the smallest reported one, and their probabilities sum to the
+    rest. For scale > 1 the sum is largest if few tokens hold the mass; for scale < 1 if the mass is
+    spread over the vocabulary (power means).
     """
     rest_low = np.clip(1 - np.exp(logprobs + noise).sum(axis=1), 0, 1)
     rest_high = np.clip(1 - np.exp(logprobs - noise).sum(axis=1), 0, 1)
@@ -104,7 +106,7 @@ def _kept(positions: Positions, claim: Claim, noise: float, vocab: int) -> _Kept
     surely, perhaps = there.copy(), there.copy()
     tail_surely = np.ones(len(values), bool)
     tail_perhaps = np.ones(len(values), bool)
-    # Column j above column i: at [:, i, j]. A token is never above itself.
+    # At [:, i, j]: column j is above column i. A token is never above itself.
     others = ~np.eye(values.shape[1], dtype=bool)
     perhaps_above = (values[:, None, :] > values[:, :, None] - 2 * noise) & others
     surely_above = values[:, None, :] > values[:, :, None] + 2 * noise
@@ -113,7 +115,7 @@ def _kept(positions: Positions, claim: Claim, noise: float, vocab: int) -> _Kept
 
     def weights() -> tuple[Array, Array, Array]:
         relative = np.exp(scale * np.where(there, values - top, -np.inf))
-        if claim.penalises:  # the tail may hold penalised tokens: nothing is known of it
+        if claim.penalises:  # the tail may hold penalised tokens: its bounds are unknown
             return relative, np.zeros(len(values)), np.full(len(values), np.inf)
         low, high = _tail_bounds(positions.logprobs, scale, noise, vocab)
         shift = np.exp(np.minimum(-scale * top[:, 0], 700))
@@ -141,7 +143,7 @@ def _kept(positions: Positions, claim: Claim, noise: float, vocab: int) -> _Kept
             most_rest = (~surely_above * up[:, None, :]).sum(axis=2) + high[:, None]
             above_tail = (surely_above_tail * down).sum(axis=1)
             below = (~surely_above_tail * up).sum(axis=1) + high
-            if not claim.keeps_crossing_token:  # its own mass counts too, except the largest's
+            if not claim.keeps_crossing_token:  # its own mass counts, except the largest's
                 own = np.where(values < top, relative, 0)
                 least_above, most_rest = least_above + own, most_rest - own
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -171,16 +173,14 @@ def _kept(positions: Positions, claim: Claim, noise: float, vocab: int) -> _Kept
 
 @dataclass(frozen=True)
 class UpperBounds:
-    """The largest probabilities that any reading of a claim gives."""
+    """The largest probabilities that any reading of a claim allows."""
 
     outcomes: Array  #: [positions, reported + 1]: of each outcome; the tail is the last
-    among_reported: (
-        Array  #: [positions, reported]: where it is known that a reported token is drawn
-    )
+    among_reported: Array  #: [positions, reported]: given that a reported token is drawn
 
 
 def upper_bounds(positions: Positions, claim: Claim, noise: float, vocab: int) -> UpperBounds:
-    """See `UpperBounds`."""
+    """Returns `UpperBounds`."""
     kept = _kept(positions, claim, noise, vocab)
     up = kept.weights * np.exp(kept.noise) * kept.perhaps
     down = kept.weights * np.exp(-kept.noise) * kept.surely
@@ -196,13 +196,14 @@ def upper_bounds(positions: Positions, claim: Claim, noise: float, vocab: int) -
 
 
 def nominal(positions: Positions, claim: Claim, vocab: int) -> Array:
-    """[positions, reported + 1]: the probabilities where the reported numbers are exact."""
+    """Returns [positions, reported + 1]: the probabilities if the reported numbers are exact."""
     kept = _kept(positions, claim, 0.0, vocab)
     tokens = kept.weights * kept.perhaps
     # A bet may take any value here. The bounds of a tail that is flatter or steeper than reported
-    # are far apart; half of the upper or twice the lower one is of the right size.
+    # are far apart; half of the upper bound or twice the lower one has the right order of
+    # magnitude.
     low, high = kept.tail_low, kept.tail_high
-    if claim.penalises:  # of a tail without penalised tokens, where it is not surely dropped
+    if claim.penalises:  # treats the tail as free of penalised tokens unless it is surely dropped
         low, high = _tail_bounds(positions.logprobs, kept.scale, 0.0, vocab)
         shift = np.exp(np.minimum(-kept.scale * kept.top, 700)) * (kept.tail_high > 0)
         low, high = low * shift, high * shift

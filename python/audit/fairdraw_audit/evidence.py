@@ -1,15 +1,15 @@
-"""Evidence that tokens do not follow a claim: bets that are fixed before each token is drawn.
+"""Evidence that tokens do not follow a claim: bets fixed before each token is drawn.
 
 Bet q on a position pays q(x) / u(x), where u(x) is the largest probability of outcome x that the
-claim and the stated noise allow. Its expectation is at most the sum of q, 1, whatever is true of
-the server within the claim; so are the products over positions, and their mean over alternatives.
-By Ville's inequality such a mean exceeds 1/a with probability a at most, at any time: positions may
-have any numbers, and an audit may end anywhere.
+claim and the stated noise allow. The expected payoff is at most the sum of q, 1, for every server
+within the claim. So are the products over positions, and their mean over alternatives. By Ville's
+inequality such a mean exceeds 1/a with probability at most a, at any time: positions may have any
+numbers, and an audit may end anywhere.
 
-Each alternative is a way to be wrong; the one under which the tokens are likeliest names the fault.
+Each alternative is a kind of fault; the alternative under which the tokens are likeliest names it.
 
-It assumes that a token which was drawn is reported with its position. A server that leaves out the
-token that ends a text is judged too harshly where that token was likely: see `ignore_eos`.
+Assumption: a drawn token is reported with its position. A server that leaves out the token that
+ends a text is judged too harshly if that token was likely: see `ignore_eos`.
 """
 
 from __future__ import annotations
@@ -25,38 +25,40 @@ from .distribution import Claim, Positions, UpperBounds, nominal, upper_bounds
 
 Array = Any
 
-#: Of what a claim allows; a token that it excludes is an alarm at once, and yet a finite number.
+#: Floor of a claim's bounds: a token that the claim excludes is an alarm at once, with a finite
+#: number.
 LEAST_BOUND = 1e-30
-#: Part of every bet that goes to the distribution without filters: no single token ends a bet.
+#: Part of every bet on the distribution without filters, so that no single token ends a bet.
 STRAY = 0.02
-#: How often tokens of the claim and stray ones may be explained by another alternative.
+#: Probability with which tokens of the claim with stray ones may be blamed on another alternative.
 UNSURE = 0.05
-#: How many of the pairs that should be equal are bet to differ: a server may be wrong now and then.
+#: Shares of the pairs of equal requests that are bet to differ: a server may be wrong only now and
+#: then.
 SHARES = (1.0, 0.5, 0.2)
-#: Penalties that no request asks for, in logits of a token that is in the output already. Engines'
-#: defaults of 1.05 to 1.2 divide logits, so that they take 0.5 to 2 off a logit of 10.
+#: Penalties that no request asks for, subtracted from the logit of a token that the output already
+#: has. Engines' defaults of 1.05 to 1.2 divide logits, which takes 0.5 to 2 off a logit of 10.
 HIDDEN_PENALTIES = (0.5, 1.5)
-#: Filters by what turns them off, in the order in which they are named as causes.
+#: Filters and their neutral values, in the order in which they are named as causes.
 FILTERS_OFF = {"top_k": 0, "top_p": 1.0, "min_p": 0.0}
 TEMPERATURE_FACTORS = (0.5, 0.8, 0.9, 0.95, 1.05, 1.1, 1.25, 2.0)
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """One way to be wrong: the fault's name, the sentence of a report, and what is drawn then."""
+    """A kind of fault: its name, the report's sentence, and the distribution that it draws from."""
 
     fault: str
     text: str
     claim: Claim
     uniform: bool = False  #: over the tokens that the claim keeps
     factor: float = 1.0  #: of the temperature
-    ignored: tuple[str, ...] = ()  #: steps of the claim that are not done
+    ignored: tuple[str, ...] = ()  #: steps of the claim that are not applied
 
 
 def _earliest_top_k(order: Sequence[str]) -> tuple[str, ...]:
-    """The same distribution with top_k as early as may be.
+    """Moves top_k as early as possible without changing the distribution.
 
-    Ranks do not depend on the temperature, and of top_k and min_p the stricter one decides.
+    Ranks do not depend on the temperature, and the stricter of top_k and min_p decides.
     """
     found = list(order)
     while (place := found.index("top_k") if "top_k" in found else 0) > 0:
@@ -67,7 +69,7 @@ def _earliest_top_k(order: Sequence[str]) -> tuple[str, ...]:
 
 
 def _orders(claim: Claim) -> list[tuple[str, ...]]:
-    """Orders of this claim's steps that draw from other distributions, one of each."""
+    """Returns one order of this claim's steps for each other distribution that orders can give."""
     active = [
         step
         for step in claim.order
@@ -86,12 +88,13 @@ def _orders(claim: Claim) -> list[tuple[str, ...]]:
 
 
 def active_filters(claim: Claim) -> list[str]:
-    """Those that the claim has, each of which may be ignored."""
+    """Returns the claim's active filters, each of which may be ignored."""
     return [name for name, off in FILTERS_OFF.items() if getattr(claim, name) != off]
 
 
 def _ignored_filters(claim: Claim) -> list[Alternative]:
-    """Each filter by itself, then several: an order might explain what two of them would drop."""
+    """Returns each filter alone, then several, because an order might explain what two of them
+    would drop."""
     found = []
     for names in itertools.chain.from_iterable(
         itertools.combinations(active_filters(claim), count) for count in (1, 2, 3)
@@ -104,10 +107,10 @@ def _ignored_filters(claim: Claim) -> list[Alternative]:
 
 
 def alternatives(claim: Claim) -> list[Alternative]:
-    """What may be wrong under this claim, in the order in which equals are named."""
+    """Returns the possible faults under this claim; of equally likely ones the first is named."""
     unfiltered = replace(claim, top_k=0, top_p=1.0, min_p=0.0)
-    # Every bet has a part of stray tokens, so this is the claim and they. It is first: where another
-    # alternative keeps the same tokens, that is no better an explanation.
+    # Every bet has a part of stray tokens, so that this alternative is the claim with stray tokens.
+    # It is first, because another alternative that keeps the same tokens explains them no better.
     text = "tokens are drawn that the filters do not keep"
     found = [Alternative("outside_support", text, claim)]
     if claim.temperature != 1:
@@ -155,30 +158,31 @@ def alternatives(claim: Claim) -> list[Alternative]:
 
 @dataclass(frozen=True)
 class Power:
-    """What a stream would have shown of an alternative."""
+    """The evidence that a stream would have given if an alternative were true."""
 
     alternative: Alternative
-    gain: float  #: of its bet, in expectation, less three deviations
-    total_variation: float  #: between it and the claim, on average over positions
+    gain: float  #: of its bet, in expectation, less three standard deviations
+    total_variation: float  #: from the claim, averaged over positions
 
 
 @dataclass(frozen=True)
 class StreamEvidence:
-    """What a stream of positions says of one claim."""
+    """The evidence of a stream of positions on one claim."""
 
     positions: int
-    log_e: float  #: the largest value of the mixture of all bets on the way
-    best: Alternative | None  #: what explains the tokens best; None where there are none
+    log_e: float  #: the maximum over time of the mixture of all bets
+    best: Alternative | None  #: explains the tokens best; None without positions
     powers: list[Power]
-    excluded: int  #: tokens that no reading of the claim allows
-    #: fault -> the log-likelihood of its likeliest alternative; "" is the claim itself.
+    excluded: int  #: number of tokens that no reading of the claim allows
+    #: fault -> log-likelihood of its likeliest alternative; "" is the claim itself.
     by_fault: dict[str, float]
 
 
 def _bet(
     positions: Positions, alternative: Alternative, unfiltered: Array, vocab: int
 ) -> tuple[Array, Array]:
-    """The bet on an alternative, and what is drawn where it is true; without the stray part."""
+    """Returns the bet on an alternative, and the distribution if it is true; without the stray
+    part."""
     plain = nominal(positions, alternative.claim, vocab)
     if alternative.uniform:
         plain = (plain > 0).astype(float)
@@ -188,10 +192,12 @@ def _bet(
 
 
 def _log_payoffs(bet: Array, truth: Array, upper: UpperBounds) -> tuple[Array, Array, Array]:
-    """[positions, outcomes] of log payoffs, and mean and variance of each position under `truth`.
+    """Returns [positions, outcomes] of log payoffs, and each position's mean and variance under
+    `truth`.
 
-    Two bets are sound: on all outcomes, or on the reported tokens alone, which pays 1 where another
-    is drawn. The better of the two by what it gains under `truth`; none where neither gains.
+    Two bets are sound: on all outcomes, or only on the reported tokens, which pays 1 if another
+    token is drawn. Per position the bet with the larger gain under `truth` is taken; no bet if
+    neither gains.
     """
     tiny = 1e-300
     logs = np.log(np.maximum(bet, tiny))
@@ -210,7 +216,7 @@ def _log_payoffs(bet: Array, truth: Array, upper: UpperBounds) -> tuple[Array, A
 
 
 def _excludes(positions: Positions, claim: Claim, noise: float, vocab: int, drawn: Array) -> bool:
-    """Return whether some token was drawn that no reading of the claim allows."""
+    """Returns whether some drawn token is one that no reading of the claim allows."""
     bounds = upper_bounds(positions, claim, noise, vocab).outcomes
     return bool((bounds[np.arange(len(drawn)), drawn] == 0).any())
 
@@ -218,7 +224,7 @@ def _excludes(positions: Positions, claim: Claim, noise: float, vocab: int, draw
 def judge_stream(
     positions: Positions, claim: Claim, noise: float, vocab: int, choices: Sequence[Alternative]
 ) -> StreamEvidence:
-    """The evidence of these positions, in their order, against a claim."""
+    """Returns the evidence of these positions, in their order, against a claim."""
     count = len(positions)
     if count == 0:
         return StreamEvidence(0, 0.0, None, [], 0, {})
@@ -238,15 +244,15 @@ def judge_stream(
         powers.append(Power(alternative, gain, variation))
         likelihoods.append(np.log(np.maximum(bet[rows, drawn], LEAST_BOUND)).sum())
     mixture = np.logaddexp.reduce(np.array(products), axis=0) - np.log(len(choices))
-    # The first alternative is the claim and stray tokens. Others are next to it by chance: it stays
-    # the best one unless another is likelier by so much that this has probability UNSURE at most.
+    # The first alternative is the claim with stray tokens. Others come close to it by chance: it
+    # stays the best one unless another is likelier by an amount of probability at most UNSURE.
     unsure = np.log(len(choices) / UNSURE)
     likelihoods[0] += unsure
     own = np.log(np.maximum(claimed[rows, drawn], LEAST_BOUND)).sum()
     for place, alternative in enumerate(choices):
         if alternative.fault == "order":
-            # Another order explains nothing where tokens are drawn that it drops, too: a filter is
-            # missing then. It has to be likelier than one that is by more than chance.
+            # Another order is no explanation if it excludes drawn tokens: then a filter is missing.
+            # Otherwise it must be likelier than the other alternatives by more than chance.
             explains = likelihoods[place] > own and not _excludes(
                 positions, alternative.claim, noise, vocab, drawn
             )
@@ -263,10 +269,11 @@ def judge_stream(
 def same_tokens(
     first: Sequence[object], second: Sequence[object], bounds: Sequence[float]
 ) -> float:
-    """Log evidence that two sequences that should be independent are the same.
+    """Returns log evidence that two sequences that should be independent are the same.
 
     `bounds` has the largest probability of each token of the first at its position. Half of each
-    bet is on that token, half on nothing in particular, up to where the sequences part.
+    bet is on that token, half on nothing in particular, up to the position at which the sequences
+    part.
     """
     total = 0.0
     for one, other, bound in zip(first, second, bounds, strict=False):
@@ -279,11 +286,11 @@ def same_tokens(
 def different_tokens(
     first: Sequence[object], second: Sequence[object], agreement: Sequence[float], divergence: float
 ) -> float:
-    """Log evidence that two sequences that should be equal are drawn independently.
+    """Returns log evidence that two sequences that should be equal are drawn independently.
 
-    The claim is that they part with probability `divergence` at most at each position, by noise of
-    the numbers; `agreement` is how often independent tokens would agree there, and any value below
-    1 - divergence is sound.
+    The claim: at each position they part with probability at most `divergence`, by noise of the
+    numbers. `agreement` is the probability with which independent tokens would agree there; any
+    value below 1 - divergence is sound.
     """
     total = 0.0
     for one, other, chance in zip(first, second, agreement, strict=False):
@@ -295,7 +302,8 @@ def different_tokens(
 
 
 def some_differ(pairs: Sequence[float]) -> float:
-    """Log evidence of several pairs, of which a share may differ: the mean over `SHARES`."""
+    """Returns log evidence of several pairs, of which a share may differ: the mean over
+    `SHARES`."""
     values = np.exp(np.array(pairs, float))
     products = [np.log(1 - share + share * values).sum() for share in SHARES]
     return float(np.logaddexp.reduce(products) - np.log(len(SHARES)))

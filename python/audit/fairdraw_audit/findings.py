@@ -1,4 +1,4 @@
-"""What an audit found: checks with verdicts, and the fault that explains those that failed."""
+"""Results of an audit: checks with verdicts, and the fault that explains the failed ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .causes import CAUSES
 
 Verdict = Literal["passed", "failed", "underpowered", "skipped", "error"]
 
-#: Faults by which outputs repeat each other.
+#: Faults that make outputs repeat each other.
 ALIKE = ("seeds_alike", "unseeded_alike", "unseeded_follow_seeds", "choices_alike")
 
 
@@ -20,19 +20,19 @@ class Check:
     id: str
     verdict: Verdict
     message: str
-    fault: str = ""  #: what a failed check names
+    fault: str = ""  #: the fault that a failed check names
     tokens: int = 0
     log_e: float | None = None
     measures: dict[str, float] = field(default_factory=dict)
-    #: The smallest total variation of an alternative that would have been seen.
+    #: The smallest total variation of an alternative that the check would have noticed.
     min_discrepancy: float | None = None
-    by_fault: dict[str, float] = field(default_factory=dict)  #: of a stream: log-likelihoods
-    seen: frozenset[str] = frozenset()  #: steps of the claim that could not be ignored unseen
+    by_fault: dict[str, float] = field(default_factory=dict)  #: streams only: log-likelihoods
+    seen: frozenset[str] = frozenset()  #: steps of the claim whose omission would have been noticed
 
 
 @dataclass(frozen=True)
 class Unnoticed:
-    """A small deviation, and how many tokens of a check would have shown it."""
+    """A small deviation, and the number of tokens with which a check would have noticed it."""
 
     text: str
     check: str
@@ -45,7 +45,7 @@ class Unnoticed:
 class Findings:
     checks: list[Check]
     kind: str  #: "raw", "processed" or "unknown"
-    log_threshold: float  #: of a check's log evidence
+    log_threshold: float  #: threshold of a check's log evidence
     unnoticed: list[Unnoticed]
     requests: int
     answered: int
@@ -57,7 +57,8 @@ class Findings:
 
         def rank(check: Check) -> tuple[int, float]:
             place = order.index(check.fault)
-            # Few of them are equal: tokens that do not follow their numbers look like repeats, too.
+            # If few outputs are equal, they may only look like repeats, because tokens do not
+            # follow their numbers.
             measures = check.measures
             if check.fault in ALIKE and 2 * measures["equal"] < measures["compared"]:
                 place += len(order)
@@ -67,12 +68,12 @@ class Findings:
 
     @property
     def cause(self) -> str:
-        """The fault that explains the others, or ""."""
+        """Returns the fault that explains the others, or ""."""
         failed = self.failed
         if not failed:
             return ""
-        # Each stream has its own likeliest fault. The one that explains all of them is the cause;
-        # where a stream lacks a filter, a fault of that filter explains nothing.
+        # Each stream has its own likeliest fault. The cause is the fault that explains all streams.
+        # For a stream without a filter, a fault of that filter explains nothing.
         streamed = [check for check in failed if check.by_fault]
         if failed[0] in streamed and failed[0].fault != "logprobs_do_not_fit":
             totals = {

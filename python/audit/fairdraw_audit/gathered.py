@@ -1,4 +1,4 @@
-"""The responses of an audit, by the check that asked for them."""
+"""The responses of an audit, by the check that requested them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .records import Choice, Position, Record, choices_of
 
 
 class Gathered:
-    """What each request brought; `settings` say what was asked."""
+    """The response to each request; `settings` describe the requests."""
 
     def __init__(self, settings: Settings, records: Sequence[Record]) -> None:
         self.settings = settings
@@ -25,7 +25,7 @@ class Gathered:
                 self.bodies[record.phase, record.key] = record.body
 
     def of(self, phase: str) -> list[tuple[int, Choice]]:
-        """(key, first output) of each response of a phase."""
+        """Returns (key, first output) for each response of a phase."""
         found = [(key, each[0]) for (name, key), each in self.choices.items() if name == phase]
         return sorted(found, key=lambda pair: pair[0])
 
@@ -33,7 +33,7 @@ class Gathered:
         return key % len(self.settings.prompts)
 
     def starts(self) -> dict[int, Position]:
-        """prompt -> the first position's numbers at temperature 1 without filters."""
+        """Returns, per prompt, the first position's numbers at temperature 1 without filters."""
         found: dict[int, Position] = {}
         for key, choice in self.of("plain"):
             if choice.positions:
@@ -42,5 +42,5 @@ class Gathered:
 
     @property
     def has_numbers(self) -> bool:
-        """Whether any response has log-probabilities; else there are texts alone."""
+        """Returns whether any response has log-probabilities; otherwise there are only texts."""
         return any(choice.positions for each in self.choices.values() for choice in each)

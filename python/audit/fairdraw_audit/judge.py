@@ -1,4 +1,4 @@
-"""The verdict of an audit: a pure function of its settings and records, so that it can be repeated."""
+"""The verdict of an audit: a pure function of settings and records, and therefore repeatable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .gathered import Gathered
 from .plan import PENALTY, Settings, streams
 from .records import Choice, Position, Record, positions_of
 
-#: The statistical ones of `comparisons`, next to the streams and the fit of processed numbers.
+#: Statistical checks of `comparisons`, in addition to the streams and the fit of processed numbers.
 COMPARED = ("seeds", "unseeded", "after_seeds", "n", "again", "load")
 
 
@@ -24,13 +24,14 @@ class _Judge:
         self.settings = settings
         self.gathered = Gathered(settings, records)
         self.streams = streams(settings)
-        # One threshold for all: by the union bound their false alarms sum to alpha.
+        # One threshold for all: by the union bound their rates of false alarms sum to alpha.
         self.statistical = len(self.streams) + 1 + len(COMPARED)
         self.log_threshold = float(np.log(self.statistical / settings.alpha))
         self.unnoticed: list[Unnoticed] = []
 
     def kind(self) -> tuple[str, Check]:
-        """Whether numbers are of the raw logits or of what is drawn from, and whether they agree."""
+        """Finds whether the numbers belong to raw logits or to the drawn distribution, and whether
+        they agree."""
         noise, name = self.settings.noise, "logprobs/kind"
         wrong_own, count, most_sum = 0, 0, 0.0
         for choices in self.gathered.choices.values():
@@ -125,8 +126,9 @@ class _Judge:
         check.measures["alternatives"] = float(len(found.powers))
         if found.log_e >= self.log_threshold:
             check.verdict = "failed"
-            assert found.best is not None  # there are positions
-            # Nothing was asked of these tokens: but for what nobody asked for, they should fit.
+            assert found.best is not None  # some positions exist
+            # These requests change nothing, so that their tokens fit unless the server adds a
+            # penalty.
             plain = name in ("plain", "fit") and found.best.fault != "penalties_unasked"
             check.fault = "logprobs_do_not_fit" if plain else found.best.fault
             check.message = (
@@ -148,11 +150,11 @@ class _Judge:
         return check
 
     def noticed(self, claim: Claim) -> float:
-        """The gain that a single bet of the mixture needs."""
+        """Returns the gain that a single bet of the mixture needs."""
         return self.log_threshold + float(np.log(len(alternatives(claim))))
 
     def note_unnoticed(self, name: str, claim: Claim, found: Any) -> None:
-        """The smallest deviation of temperature that is sure to be seen, on each side."""
+        """Notes the smallest deviation of temperature, on each side, that is sure to be noticed."""
         for above in (False, True):
             sides = [
                 (abs(np.log(power.alternative.factor)), power.alternative, power.gain)
@@ -180,7 +182,7 @@ class _Judge:
             elif kind == "raw" or name == "plain":
                 yield self.stream(name, claim, choices, first=False)
             elif kind == "processed":
-                # Numbers of what is drawn from hide the raw ones, except at a response's start.
+                # processed numbers hide the raw ones, except at a response's start
                 yield self.stream(name, claim, self.first_positions(pairs, starts), first=True)
             else:
                 text = "not judged: the reported numbers are neither raw nor processed"
@@ -196,7 +198,8 @@ class _Judge:
             yield self.stream("fit", plain, choices, first=False)
 
     def with_power(self, checks: list[Check]) -> list[Check]:
-        """No claim passes whose steps a server may ignore without any stream's noticing."""
+        """Makes the claim's check underpowered if a server could ignore a step of the claim without
+        any stream noticing."""
         claim = self.settings.claim
         steps = (["temperature"] if claim.temperature != 1 else []) + active_filters(claim)
         unseen = [step for step in steps if not any(step in check.seen for check in checks)]
@@ -220,7 +223,8 @@ class _Judge:
         return found
 
     def penalties(self, claim: Claim, choices: Sequence[Choice], kind: str) -> Check:
-        """Penalties act on what the numbers show, or are in them already: greedy outputs tell."""
+        """Judges by greedy outputs whether penalties act on the reported numbers or are already in
+        them."""
         if kind != "raw":
             text = "not judged: penalties are in the reported numbers, or these are not raw"
             return Check("stream/penalties", "skipped", text)
@@ -239,7 +243,7 @@ class _Judge:
                 for token in seen:
                     if token in here and token in base and fresh:
                         change = (here[token] - here[fresh[0]]) - (base[token] - base[fresh[0]])
-                        # One occurrence costs twice that, which is far more than the noise.
+                        # One occurrence costs twice that, far more than the noise.
                         inside += change < -PENALTY
                         outside += change >= -PENALTY
                 if one.drawn != other.drawn:
@@ -278,5 +282,5 @@ class _Judge:
 
 
 def judge(settings: Settings, records: Sequence[Record]) -> Findings:
-    """What these records say of the server."""
+    """Returns what these records show about the server."""
     return _Judge(settings, records).findings()

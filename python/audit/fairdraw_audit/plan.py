@@ -1,4 +1,4 @@
-"""What an audit claims of a server, and the requests that it sends."""
+"""The claim of an audit about a server, and the requests that it sends."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ PROMPTS = (
     "In the year 1850 the",
 )
 KINDS = ("auto", "raw", "processed")
-PAIRS = 12  #: of requests that should be equal, and as many that should not
+PAIRS = 12  #: number of pairs of requests that should be equal, and of pairs that should not
 PAIR_TOKENS = 12
-FOLLOWING_TOKENS = 8  #: of a request without a seed, sent after one with a seed
+FOLLOWING_TOKENS = 8  #: tokens of a request without a seed, sent after one with a seed
 GREEDY_TOKENS = 16
 SEVERAL = 4  #: outputs of one request
-#: Phases whose requests come one at a time -> those without a seed that come after each of these.
+#: Phases that send one request at a time -> the phase of the unseeded request after each of theirs.
 FOLLOWERS = {"alone": "after_alone", "again": "after_again"}
-PENALTY = 1.0  #: of presence and of frequency, where these are judged
-#: Added to one token. Logits of a language model differ by far less, so that token is always drawn.
+PENALTY = 1.0  #: presence and frequency penalty of their check
+#: Bias of one token. Logits of a language model differ by far less, so that this token is always
+#: drawn.
 BIAS = 100
 BIAS_TOKENS = 6
 
@@ -35,7 +36,7 @@ class BadSetting(ValueError):
 
 @dataclass(frozen=True)
 class Settings:
-    """What is claimed and what may be spent. All of it is in the header of the records."""
+    """The claim and the budget. The header of the records has all of it."""
 
     model: str
     temperature: float = 1.0
@@ -121,14 +122,15 @@ class Settings:
 
 @dataclass(frozen=True)
 class Stage:
-    """Requests that are in flight together, `at_once` at a time; None: as many as allowed."""
+    """Requests that may be in flight together: at most `at_once`; None: as many as allowed."""
 
     items: tuple[Record, ...]
     at_once: int | None = None
 
 
 def body_of(settings: Settings, claim: Claim, prompt: int, tokens: int, **more: Any) -> Any:
-    """The body of one request: every filter is stated, because servers have defaults of their own."""
+    """Returns the body of one request; it states every filter, because servers have their own
+    defaults."""
     body: dict[str, Any] = {"model": settings.model, "max_tokens": tokens}
     text = settings.prompts[prompt % len(settings.prompts)]
     if settings.endpoint == "chat":
@@ -148,10 +150,11 @@ def body_of(settings: Settings, claim: Claim, prompt: int, tokens: int, **more: 
 
 
 def streams(settings: Settings) -> dict[str, Claim]:
-    """phase -> what is claimed of its positions.
+    """Returns, per phase, the claim about its positions.
 
-    Next to all filters together each alone, so that none hides another; `plain` has temperature 1
-    and no filter, where tokens can only follow the reported numbers or not.
+    In addition to all filters together, each is tested alone, so that none hides another. `plain`
+    has temperature 1 and no filter, so that it only tests whether tokens follow the reported
+    numbers.
     """
     claim, plain = settings.claim, Claim(order=settings.order)
     found = {"plain": plain}
@@ -170,7 +173,7 @@ def streams(settings: Settings) -> dict[str, Claim]:
 
 
 def _exact(settings: Settings) -> list[Record]:
-    """Requests whose outputs are compared: ids are given later."""
+    """Returns requests whose outputs are compared; their ids are assigned later."""
     plain = Claim(order=settings.order)
     drawing = settings.claim if settings.temperature > 0 else plain
     greedy = replace(plain, temperature=0.0)
@@ -195,18 +198,18 @@ def _exact(settings: Settings) -> list[Record]:
         add("several", pair, plain, pair, PAIR_TOKENS, n=SEVERAL, seed=seed)
     for key, token in enumerate(settings.bias_tokens):
         add("bias", key, plain, 0, BIAS_TOKENS, logit_bias={str(token): BIAS}, seed=settings.seed)
-    for key in range(2):  # the stop string is known once the greedy outputs are
+    for key in range(2):  # the stop string is only known after the greedy outputs
         add("stop", key, greedy, key, GREEDY_TOKENS)
     return found
 
 
 def tokens_of(items: Sequence[Record]) -> int:
-    """The most tokens that these requests can bring."""
+    """Returns the maximum number of tokens that these requests can bring."""
     return sum(item.body["max_tokens"] * item.body.get("n", 1) for item in items)
 
 
 def first_stages(settings: Settings) -> list[Stage]:
-    """All requests but those with a stop string."""
+    """Returns all requests except those with a stop string."""
     exact = _exact(settings)
     wanted = streams(settings)
     tokens = (settings.budget_tokens - tokens_of(exact)) // len(wanted)
@@ -222,7 +225,7 @@ def first_stages(settings: Settings) -> list[Stage]:
     alone = [item for item in exact if item.phase in one_by_one]
     loaded = [item for item in exact if item.phase == "loaded"]
     rest = [item for item in exact if item.phase not in (*one_by_one, "loaded", "stop")]
-    # Among the streams, so that each of these has neighbours.
+    # Placed among the streams, so that each of these has neighbours.
     for place, item in enumerate(loaded):
         flowing.insert(1 + place * len(flowing) // len(loaded), item)
     stages = [Stage(tuple(alone), 1), Stage(tuple(rest)), Stage(tuple(flowing))]
@@ -230,7 +233,8 @@ def first_stages(settings: Settings) -> list[Stage]:
 
 
 def last_stage(settings: Settings, greedy: Sequence[Choice | None], first_id: int) -> Stage:
-    """Greedy requests again, which stop at a piece of text that these had; none without such."""
+    """Repeats greedy requests with a stop string from their earlier texts; none without such a
+    string."""
     items = [item for item in _exact(settings) if item.phase == "stop"]
     found = []
     for item in items:
@@ -242,7 +246,7 @@ def last_stage(settings: Settings, greedy: Sequence[Choice | None], first_id: in
 
 
 def stop_string(choice: Choice) -> str:
-    """A piece from the middle of an output, or "" of one that is too short."""
+    """Returns a piece from the middle of an output, or "" if the output is too short."""
     return choice.text[len(choice.text) // 2 :][:3] if len(choice.text) >= 8 else ""
 
 

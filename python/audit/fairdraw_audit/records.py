@@ -1,4 +1,4 @@
-"""Requests and responses as they are kept, and what a response says of each position."""
+"""Stored requests and responses, and what a response reports for each position."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import numpy as np
 from .distribution import Positions
 
 Array = Any
-#: Numbers below it stand for a token that was filtered out: engines write -9999 where JSON has no
-#: infinity.
+#: Numbers at or below this mean that the token was filtered out: engines write -9999 because JSON
+#: has no infinity.
 LEAST_LOGPROB = -1000.0
-#: Above it e^x is no number. Smaller ones are numbers that do not fit: some servers report logits.
+#: Above this e^x overflows. Smaller positive numbers are read, because some servers report logits.
 LARGEST_LOGPROB = 700.0
 
 
@@ -26,11 +26,11 @@ class BadRecord(ValueError):
 
 @dataclass(frozen=True)
 class Record:
-    """One request of an audit, with the response's JSON or why there is none."""
+    """A request of an audit, with the response's JSON or why there is none."""
 
     id: int
-    phase: str  #: which check it belongs to
-    key: int  #: which prompt or pair of that check
+    phase: str  #: the check's phase
+    key: int  #: the prompt or pair within the check
     body: dict[str, Any]
     response: dict[str, Any] | None = None
     error: str = ""
@@ -38,7 +38,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Position:
-    tokens: tuple[str, ...]  #: the largest, by log-probability, descending
+    tokens: tuple[str, ...]  #: the tokens with the largest log-probabilities, descending
     logprobs: tuple[float, ...]
     drawn: str
     drawn_logprob: float
@@ -59,7 +59,7 @@ class Choice:
 
 def _logprob(token: str, value: Any) -> float:
     number = float(value)
-    if not number <= LARGEST_LOGPROB:  # NaN is not
+    if not number <= LARGEST_LOGPROB:  # also refuses NaN
         raise ValueError(
             f"the log-probability of {token!r} is {number}; allowed: up to {LARGEST_LOGPROB:g}"
         )
@@ -67,14 +67,14 @@ def _logprob(token: str, value: Any) -> float:
 
 
 def _position(tokens: Iterable[str], values: Iterable[Any], drawn: str, own: Any, most: int) -> Any:
-    """Of the tokens reported: without the drawn one where that is there only as such."""
+    """Returns the reported tokens, without the drawn one if it was only added as such."""
     pairs = sorted(
         ((str(token), _logprob(token, value)) for token, value in zip(tokens, values, strict=True)),
         key=lambda pair: -pair[1],
     )
     if pairs[0][1] <= LEAST_LOGPROB:
         raise ValueError(f"the largest log-probability of a position is {pairs[0][1]}")
-    if len(pairs) == most + 1:  # servers add the token that was drawn to the `most` largest
+    if len(pairs) == most + 1:  # servers add the drawn token to the `most` largest
         place = [token for token, _ in pairs].index(drawn) if drawn in dict(pairs) else most
         del pairs[place if pairs[place][1] <= pairs[most][1] else most]
     floor = -np.inf
@@ -96,7 +96,7 @@ def _completion(logprobs: dict[str, Any], most: int) -> list[Position]:
 
 
 def _name(entry: dict[str, Any]) -> str:
-    """Tokens may share a text; their bytes, where reported, tell parts of characters apart."""
+    """Returns a token's text with its bytes, if reported: parts of characters may share a text."""
     return str(entry["token"]) + ("" if not entry.get("bytes") else f" {entry['bytes']}")
 
 
@@ -111,7 +111,8 @@ def _chat(logprobs: dict[str, Any], most: int) -> list[Position]:
 
 
 def choices_of(record: Record, most: int) -> list[Choice]:
-    """The outputs of a response, in the order of their index; `most` are reported a position."""
+    """Returns the outputs of a response, by index; `most` log-probabilities are reported per
+    position."""
     if record.response is None:
         return []
     try:
@@ -121,7 +122,7 @@ def choices_of(record: Record, most: int) -> list[Choice]:
             logprobs = entry.get("logprobs") or {}
             chat = "message" in entry
             text = (entry["message"].get("content") if chat else entry.get("text")) or ""
-            # llama.cpp's server answers completions in the form of chats, too.
+            # llama.cpp's server answers completions in the form of chats.
             positions = (_chat if "content" in logprobs else _completion)(logprobs, most)
             found.append(Choice(text, str(entry.get("finish_reason")), tuple(positions)))
         return found
@@ -130,7 +131,7 @@ def choices_of(record: Record, most: int) -> list[Choice]:
 
 
 def positions_of(choices: Sequence[Choice], width: int, only: int | None = None) -> Positions:
-    """All positions of these outputs, or the position `only` of each, as arrays."""
+    """Returns all positions of these outputs, or only position `only` of each, as arrays."""
     logprobs, counts, drawn = [], [], []
     for choice in choices:
         seen: dict[str, int] = {}
@@ -151,7 +152,7 @@ def positions_of(choices: Sequence[Choice], width: int, only: int | None = None)
 
 
 class RecordFile:
-    """Appends records to a file, a line each, as they come: what is there survives an interrupt."""
+    """Appends records to a file, one per line, as they come, so that they survive an interrupt."""
 
     def __init__(self, path: Path, header: dict[str, Any]) -> None:
         self._file = path.open("w", encoding="utf-8")
@@ -169,9 +170,9 @@ class RecordFile:
 
 
 def read_records(path: Path) -> tuple[dict[str, Any], list[Record]]:
-    """The header and the records of a file, by id. BadRecord names the line that is wrong.
+    """Returns the header and the records of a file, by id. BadRecord names the wrong line.
 
-    A last line without its end is what an interrupt leaves, and is not counted.
+    An interrupt may leave a last line without its end, which is ignored.
     """
     if path.exists() and not path.is_file():  # a pipe may never end
         raise BadRecord(f"{path}: is no regular file")

@@ -1,4 +1,4 @@
-"""The report of an audit: the format of all of fairdraw's reports, rendered as they are."""
+"""The report of an audit, in the format of all of fairdraw's reports, with the same pages."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .causes import CAUSES, change, sentence
 from .findings import Check, Findings
 from .plan import Settings
 
-#: Of reports/report.h: the format that is written here.
+#: Version of the format written here, as in reports/report.h.
 SCHEMA_VERSION = "3.3"
-#: Of a report.
+#: Files of a report.
 FILES = ("index.html", "summary.md", "junit.xml", "report.json")
 #: Exit codes of the command line, by verdict.
 EXIT_CODES = {"passed": 0, "failed": 1, "error": 3, "underpowered": 3}
@@ -31,7 +31,7 @@ def _case(check: Check, findings: Findings, settings: Settings, replay: str) -> 
     message = check.message
     evidence: dict[str, Any] = {}
     if check.verdict == "failed":
-        # A stream's own likeliest fault, and the one that explains all streams together.
+        # The fault that explains all streams together, and the stream's own likeliest fault.
         faults = [findings.cause, check.fault] if check.by_fault else [check.fault]
         evidence["suspects"] = [
             {"bug": CAUSES[fault], "reason": message} for fault in dict.fromkeys(faults)
@@ -39,7 +39,7 @@ def _case(check: Check, findings: Findings, settings: Settings, replay: str) -> 
         message = f"{sentence(check.fault)} {message[:1].upper()}{message[1:]}"
     measures = dict(check.measures)
     if check.log_e is not None:
-        # ln(10) nats are a decimal digit of evidence.
+        # ln(10) nats are one decimal digit of evidence.
         measures["log10_e"] = check.log_e / 2.302585092994046
         measures["log10_e_of_alarm"] = findings.log_threshold / 2.302585092994046
     return {
@@ -68,7 +68,7 @@ def _case(check: Check, findings: Findings, settings: Settings, replay: str) -> 
 
 
 def summary(findings: Findings) -> str:
-    """The verdict in a line, with the cause."""
+    """Returns the verdict in one line, with the cause."""
     judged = sum(check.verdict in ("passed", "failed") for check in findings.checks)
     skipped = [check.id for check in findings.checks if check.verdict == "skipped"]
     text = f"{findings.verdict}: {judged} of {len(findings.checks)} checks judged"
@@ -88,7 +88,8 @@ def to_json(
     records: str,
     incomplete: str,
 ) -> dict[str, Any]:
-    """report.json, as reports/schema/report.schema.json has it. `started`: UTC, "" of old records."""
+    """Returns report.json by reports/schema/report.schema.json. `started`: UTC, "" in old
+    records."""
     replay = f"python -m fairdraw audit --replay {records}"
     cases = [_case(check, findings, settings, replay) for check in findings.checks]
     counts = {v: 0 for v in ("passed", "failed", "underpowered", "skipped", "error")}
@@ -146,14 +147,14 @@ def to_json(
 
 
 def withdraw(folder: Path) -> None:
-    """Removes the report of an earlier call: one that ends badly leaves none that looks like its own."""
+    """Removes an earlier report, so that after a failed call it is not taken for the new one."""
     for name in FILES:
         if not (folder / name).is_dir():
             (folder / name).unlink(missing_ok=True)
 
 
 def write(report: dict[str, Any], folder: Path) -> None:
-    """The files of every report; OSError, and none of them, where one cannot be written."""
+    """Writes the files of a report. If one cannot be written, raises OSError and leaves none."""
     folder.mkdir(parents=True, exist_ok=True)
     source = folder / "report.json"
     try:

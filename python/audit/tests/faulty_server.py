@@ -1,4 +1,4 @@
-"""A small OpenAI-compatible server on fairdraw.sample, right or with one of its faults.
+"""A small OpenAI-compatible server on fairdraw.sample, correct or with one planted fault.
 
 Its model has no weights: the row of a position is one of the captured logits, chosen by the prompt,
 the last token and the step, so that streams visit all of them. `respond` answers without HTTP.
@@ -17,7 +17,7 @@ import fairdraw
 from fairdraw.verification import data_folder
 
 VOCAB = 300
-#: fault -> what the audit has to name.
+#: Planted fault -> the fault that the audit must name.
 FAULTS = {
     "temperature_ignored": "temperature",
     "temperature_too_low": "temperature",
@@ -46,7 +46,7 @@ FAULTS = {
 
 
 def captured_rows():
-    """[rows, VOCAB]: the largest logits of each captured row, in an order of their own."""
+    """Returns [rows, VOCAB]: the largest logits of each captured row, in random order."""
     whole = np.load(data_folder() / "lm_logits_f32.npy")
     top = -np.sort(-whole, axis=1)[:, :VOCAB]
     return np.random.default_rng(1).permuted(top, axis=1).astype(np.float32)
@@ -65,7 +65,7 @@ def hashed(*parts):
     return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest(), "little")
 
 
-#: Faults that show in texts alone, where no log-probability is reported.
+#: Faults that texts alone show, without log-probabilities.
 FAULTS_OF_TEXTS = (
     "seed_ignored",
     "unseeded_follow_seeds",
@@ -78,9 +78,10 @@ FAULTS_OF_TEXTS = (
 
 
 class Server:
-    """Answers request bodies. `noise` is the largest error of the numbers that it reports.
+    """A server that answers request bodies. `noise`: the largest error of the numbers that it
+    reports.
 
-    `numbers`: in the form of the API that was asked, "chat" always (as llama.cpp's server has them),
+    `numbers`: in the form of the requested API, "chat" for all requests (as in llama.cpp's server),
     or "none". `rows`: [rows, VOCAB] of logits.
     """
 
@@ -92,7 +93,7 @@ class Server:
         self.random = np.random.default_rng(noise_seed)
         self.flying = 0
         self.lock = threading.Lock()
-        self.refusals = 0  # answers with 503 that are still to come
+        self.refusals = 0  # number of responses 503 still to come
         self.requests = 0
 
     def seed_of(self, body, choice):
@@ -224,9 +225,10 @@ class Server:
 
 
 class LoopbackServer:
-    """A Server behind HTTP on a port of the loopback interface, as a context.
+    """Runs a Server behind HTTP on a port of the loopback interface, as a context.
 
-    `answer` is called with the handler and the body of each request instead, and sends what it likes.
+    If given, `answer` is called with the handler and the body of each request, and sends any
+    response.
     """
 
     def __init__(self, server, answer=None):
@@ -242,7 +244,7 @@ class LoopbackServer:
                     server.requests += 1
                     refused = server.refusals > 0
                     server.refusals -= int(refused)
-                time.sleep(0.03)  # a model's time: requests overlap, on a busy machine too
+                time.sleep(0.03)  # a model's time, so that requests overlap on a busy machine, too
                 status, value = 503, {"error": {"message": "busy"}}
                 try:
                     if answer is not None:
@@ -251,7 +253,8 @@ class LoopbackServer:
                         status, value = 200, server.respond(body)
                 except (KeyError, ValueError) as error:
                     status, value = 400, {"error": {"message": str(error)}}
-                # Before the answer: the next request of a client that waits for it has no neighbour.
+                # Before the answer, so that the next request of a client that waits for it has no
+                # neighbour.
                 with server.lock:
                     server.flying -= 1
                 self.answer(status, value)

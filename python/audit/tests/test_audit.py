@@ -1,4 +1,5 @@
-"""The audit: no false alarm on a right server, and every planted fault by its name."""
+"""Tests the audit: no false alarm on a correct server, and the right name for every planted
+fault."""
 
 import dataclasses
 import os
@@ -35,13 +36,14 @@ NULL_CLAIMS = [
     {},
     {"temperature": 1.7, "top_k": 12, "top_p": 0.5},
 ]
-#: One null audit takes about 0.4 s on one core, so these take a quarter of a minute. All 1000 run
-#: where FAIRDRAW_NULL_AUDITS says so.
+#: One null audit takes about 0.4 s on one core, so that the default 40 take 16 s.
+#: FAIRDRAW_NULL_AUDITS sets the number; the full test is 1000.
 NULL_AUDITS = int(os.environ.get("FAIRDRAW_NULL_AUDITS", "40"))
 
 
 def gathered(settings, server):
-    """The records of an audit whose server is called directly; neighbours are those of its plan."""
+    """Returns the records of an audit that calls the server directly, with the plan's
+    neighbours."""
     records = []
 
     def send(stage):
@@ -64,7 +66,7 @@ def gathered(settings, server):
 
 
 def positions_from(rows, reported=20, noise=0.0, seed=0):
-    """The largest numbers of each row, wrong by up to `noise`, with their ids."""
+    """Returns the largest numbers of each row, wrong by up to `noise`, with their ids."""
     random = np.random.default_rng(seed)
     logprobs = np.array([log_softmax(row) for row in rows])
     logprobs += noise * random.uniform(-1, 1, logprobs.shape)
@@ -89,7 +91,7 @@ CLAIMS = [
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 @pytest.mark.parametrize("noise_seed", range(3))
 def test_bounds_hold_for_what_the_kernels_draw(claim, noise_seed):
-    # The kernels' own probabilities of the exact rows, against bounds of the noisy numbers.
+    # Compares the kernels' own probabilities of the exact rows with bounds of the noisy numbers.
     details = fairdraw.sample(
         ROWS, claim.temperature, claim.top_k, claim.top_p, claim.min_p, seed=1, return_details=True
     )
@@ -105,21 +107,21 @@ def test_bounds_hold_for_what_the_kernels_draw(claim, noise_seed):
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 def test_nominal_is_what_the_kernels_draw(claim):
-    # All tokens are reported, and the numbers are exact: the tail is empty.
+    # All tokens are reported with exact numbers, so that the tail is empty.
     details = fairdraw.sample(
         ROWS, claim.temperature, claim.top_k, claim.top_p, claim.min_p, seed=1, return_details=True
     )
     positions, ids = positions_from(ROWS, reported=VOCAB)
     want = np.take_along_axis(details.probs, ids, axis=1)
     got = nominal(positions, claim, VOCAB)
-    # float32 probabilities have 24 bits; their sum over 300 tokens is normalised.
+    # float32 probabilities have 24 bits; the sum over 300 tokens is normalised.
     assert np.abs(got[:, :-1] - want).max() <= 300 * 2.0**-24
     assert ((got[:, :-1] > 0) == (want > 0)).all()
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 def test_no_bet_gains_in_expectation_under_the_claim(claim):
-    # The expected payoff of each alternative's bet, under the probabilities that are drawn from.
+    # Computes the expected payoff of each alternative's bet under the true probabilities.
     from fairdraw_audit.evidence import _bet, _log_payoffs
 
     details = fairdraw.sample(
@@ -165,19 +167,19 @@ def test_an_excluded_token_is_an_alarm_at_once():
 
 
 def test_equal_sequences_are_evidence_by_their_probability():
-    # Half of the bet is on equality: 0.5 + 0.5 / 0.1 = 5.5 at each token.
+    # Half of the bet is on equality: 0.5 + 0.5 / 0.1 = 5.5 per token.
     assert same_tokens([1, 2], [1, 2], [0.1, 0.1]) == pytest.approx(2 * np.log(5.5))
     assert same_tokens([1, 2], [3, 2], [0.1, 0.1]) == pytest.approx(np.log(0.5))
 
 
 def test_different_sequences_are_evidence_by_how_rarely_they_may_part():
-    # Parts at once, where independent tokens do so in 0.8 of cases and noise in 0.01.
+    # They part at once: probability 0.8 for independent tokens, 0.01 for noise.
     assert different_tokens([1], [2], [0.2], 0.01) == pytest.approx(np.log(80))
     assert different_tokens([1], [1], [0.2], 0.01) == pytest.approx(np.log(0.2 / 0.99))
 
 
 def test_pairs_that_differ_now_and_then_add_up():
-    # Payoffs 80 and 0.1: products over pairs where all, half or a fifth are bet to differ.
+    # Payoffs 80 and 0.1: products over pairs if all, half or a fifth are bet to differ.
     products = [8.0, (0.5 + 40) * (0.5 + 0.05), (0.8 + 16) * (0.8 + 0.02)]
     assert some_differ(np.log([80, 0.1])) == pytest.approx(np.log(sum(products) / 3))
 
@@ -187,7 +189,7 @@ def test_pairs_that_differ_now_and_then_add_up():
 
 @pytest.mark.parametrize("kind", ["raw", "processed"])
 def test_a_right_server_is_not_accused(kind):
-    # 1000 audits at a false alarm rate of 1e-6 each: one alarm is as rare as 1e-3.
+    # 1000 audits at a false alarm rate of 1e-6 each: any alarm has probability 1e-3.
     for audit in range(max(NULL_AUDITS // 2, 1)):
         settings = Settings(
             "tiny",
@@ -209,7 +211,7 @@ def test_a_right_server_is_not_accused(kind):
 def test_a_fault_is_named(fault):
     found = judge(SETTINGS, gathered(SETTINGS, Server(fault, noise=0.95 * NOISE, noise_seed=1)))
     assert found.verdict == "failed" and found.cause == FAULTS[fault], found.failed
-    # Outputs that should stop and do not are a few tokens longer than planned.
+    # Outputs that fail to stop are a few tokens longer than planned.
     assert found.tokens <= SETTINGS.budget_tokens
     assert found.failed[0].message and FAULTS[fault] in NAMES
 
@@ -246,7 +248,7 @@ def test_completions_may_have_numbers_in_the_form_of_chats(numbers):
     ["temperature_ignored", "top_k_ignored", "top_p_ignored", "stray_tokens", "greedy_draws"],
 )
 def test_a_fault_is_named_by_processed_numbers(fault):
-    # Only the first position of a response shows what the filters were given: short responses.
+    # Only a response's first position shows the raw numbers, so that short responses help.
     settings = dataclasses.replace(SETTINGS, max_tokens=3, endpoint="chat")
     found = judge(settings, gathered(settings, Server(fault, noise=0.95 * NOISE, kind="processed")))
     assert found.cause == FAULTS[fault], found.failed
@@ -254,7 +256,7 @@ def test_a_fault_is_named_by_processed_numbers(fault):
 
 
 class WithoutFilters(Server):
-    """Ignores some parameters of its requests."""
+    """A server that ignores some parameters of its requests."""
 
     def __init__(self, missing, **others):
         super().__init__(**others)
@@ -279,14 +281,14 @@ HOT = {"temperature": 1.5, "top_k": 20, "top_p": 0.6}
     ids=str,
 )
 def test_missing_filters_are_named_and_no_order(claim, missing):
-    # Other orders keep more tokens than the claim, as a server does that ignores a filter.
+    # Other orders keep more tokens than the claim, like a server that ignores a filter.
     settings = Settings("tiny", **claim, noise=NOISE)
     server = WithoutFilters(missing, noise=0.95 * NOISE, noise_seed=1)
     found = judge(settings, gathered(settings, server))
     assert found.cause in missing and {check.fault for check in found.failed} <= set(missing)
 
 
-#: Logits of which hardly one is likelier than another: most of the mass is in no reported token.
+#: Almost uniform logits: most of the mass is in unreported tokens.
 FLAT = 0.01 * np.random.default_rng(2).standard_normal((64, VOCAB), np.float32)
 
 
@@ -308,10 +310,9 @@ def test_what_a_server_could_ignore_unseen_is_not_passed(claim, rows, unseen):
 
 
 def test_equal_orders_are_not_told_apart():
-    # top_k comes before or after the temperature and min_p to the same effect, so of the 24 orders
-    # those are left that differ in what of temperature, min_p and top_p comes first, and in whether
-    # top_k comes before top_p: 6 orders of the three, in each of which top_k is before top_p, or
-    # after it at one place: behind top_p, again as early as may be. One of the 12 is the claim.
+    # top_k before or after temperature and min_p has the same effect. So the 24 orders reduce to
+    # the 6 orders of temperature, min_p and top_p, each with top_k either before top_p or directly
+    # after it. One of the 12 is the claim.
     orders = [a for a in alternatives(Claim(**CLAIM)) if a.fault == "order"]
     assert len(orders) == 6 * 2 - 1
     drawn = nominal(positions_from(ROWS)[0], Claim(**CLAIM), VOCAB)

@@ -1,4 +1,4 @@
-"""An audit says causes in the words in which all of fairdraw says them."""
+"""Tests that an audit words causes as all of fairdraw does."""
 
 from faulty_server import FAULTS
 
@@ -10,7 +10,7 @@ def test_every_fault_has_a_cause_that_is_told():
     assert {*FAULTS.values(), *ALIKE} <= set(CAUSES)
     for fault, cause in CAUSES.items():
         assert sentence(fault).endswith("."), fault
-        assert sentence(fault) != cause  # the table does not have a name that is its own sentence
+        assert sentence(fault) != cause  # no name is its own sentence
         assert change(fault).endswith("."), fault
 
 

@@ -1,4 +1,5 @@
-"""`python -m fairdraw audit` over HTTP on the loopback interface: what it asks, keeps and writes."""
+"""Tests `python -m fairdraw audit` over HTTP on the loopback interface: requests, records and
+files."""
 
 import asyncio
 import contextlib
@@ -29,7 +30,7 @@ from fairdraw_audit.report import FILES
 pytest.importorskip("httpx", reason="httpx is not installed")
 
 CLAIM = ["--temperature", "0.7", "--top-k", "8", "--top-p", "0.9", "--min-p", "0.05"]
-#: A few tokens of each check: what is tested here is not how much they find.
+#: A few tokens of each check, because their power is not tested here.
 SMALL = ["--budget-tokens", "1600", "--max-tokens", "4"]
 
 
@@ -118,7 +119,7 @@ def test_a_server_that_refuses_all_is_no_verdict(tmp_path, capfd):
 
 @pytest.fixture
 def pauses(monkeypatch):
-    """The seconds of each pause, which then takes none."""
+    """Records the seconds of each pause, and skips the pause."""
     found, sleep = [], asyncio.sleep
 
     async def paused(seconds):
@@ -130,7 +131,7 @@ def pauses(monkeypatch):
 
 
 def why_incomplete(answer, folder, *words):
-    """Why an audit ends early where each request gets an answer of this kind."""
+    """Returns why an audit ends early if each request gets an answer of this kind."""
     with LoopbackServer(Server(), answer) as there:
         address = ["--base-url", there.base_url, "--model", "tiny", "--report", str(folder)]
         assert main([*address, *SMALL, "--retries", "1", *words]) == 3

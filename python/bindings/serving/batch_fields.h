@@ -1,4 +1,5 @@
-// What the processors of both backends take and give: a state, a request's fields, lists, offsets.
+// Conversions that the processors of both backends share: a state, a request's fields, lists,
+// offsets.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,25 +16,25 @@ namespace fairdraw::python {
 
 using Ids = std::vector<std::int32_t>;
 
-/// A state, and how Python makes one.
+/// A state that is made from Python's arguments.
 struct OwnedState {
   std::unique_ptr<BatchState> state;
 
   explicit OwnedState(const Named& given);
 };
 
-/// The fields of Python's BatchRequest, by name.
+/// Returns the fields of Python's BatchRequest, by name.
 nb::dict fields_of(const BatchRequest& request);
 
 Ids list_of(View<const std::int32_t> view);
 Ids numbers_of(View<const RowStatus> statuses);
 std::vector<Ids> lists_of(const TokenLists& lists);
 
-/// An array in host memory or where the processor is: on another GPU it is refused.
+/// Returns an array in host memory or on the processor's device; refuses one on another GPU.
 InputArray array_of_processor(const char* name, nb::handle object, const Place& place);
 
-/// Calls `step` with the offsets as a view of int64 or uint32; with an empty one for None.
-/// `place`: the processor's.
+/// Calls `step` with the offsets as a view of int64 or uint32, empty for None. `place` is the
+/// processor's.
 template <class Step>
 void with_offsets(nb::handle offsets, const Place& place, const Step& step) {
   if (offsets.is_none()) return step(View<const std::int64_t>{});

@@ -1,5 +1,5 @@
-// BatchState and the CPU's FusedSamplingProcessor, as fairdraw/serving.py and
-// fairdraw/fused_sampling_processor.py need them: results as lists.
+// BatchState and the CPU's FusedSamplingProcessor for fairdraw/serving.py and
+// fairdraw/fused_sampling_processor.py. Results are lists.
 #include "fairdraw/batch_state.h"
 
 #include <fmt/format.h>
@@ -30,8 +30,8 @@ struct OwnedProcessor {
       : processor(*owned.state), vocab(owned.state->options().vocab) {}
 };
 
-/// Calls visit(name, member) for the fields of BatchRequest, as Python's dataclass names them, but
-/// for `bias`, which each side has in another form.
+/// Calls visit(name, member) for the fields of BatchRequest, by the names of Python's dataclass.
+/// `visit_bias` handles `bias`, which has another form in Python than in C++.
 void each_field(auto& r, const auto& visit, const auto& visit_bias) {
   visit("temperature", r.temperature);
   visit("top_k", r.top_k);
@@ -67,7 +67,7 @@ struct Fields {
   }
 };
 
-/// Rows in host memory, where the processor is.
+/// Returns rows in host memory, where this processor runs.
 Rows rows_on_host(Handle logits) {
   Rows rows = rows_of("logits", logits);
   const Place place = place_of(rows.array, 0, nb::none());

@@ -1,5 +1,5 @@
-// The FusedSamplingProcessor of an NVIDIA GPU, as fairdraw/fused_sampling_processor.py needs it:
-// results as tensors of torch that are the processor's own memory.
+// The FusedSamplingProcessor of an NVIDIA GPU for fairdraw/fused_sampling_processor.py. Results are
+// torch tensors that view the processor's own memory.
 #include "fairdraw/cuda_fused_sampling_processor.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace {
 
 using Handle = nb::handle;
 
-/// A processor, and where it is.
+/// A processor and its device.
 class OwnedCudaProcessor {
  public:
   OwnedCudaProcessor(OwnedState& owned, const Named& given) : vocab(owned.state->options().vocab) {
@@ -56,14 +56,14 @@ void step(OwnedCudaProcessor& self, Handle logits, Handle offsets, StepRows whic
   });
 }
 
-/// Device memory of the processor, which lives as long as some tensor of it does. Of an empty
-/// result the address means nothing.
+/// Returns a tensor of the processor's device memory, which keeps the processor alive. The address
+/// of an empty tensor means nothing.
 template <class T>
 nb::object tensor_of(Handle self, View<const T> view) {
   static_assert(sizeof(T) == sizeof(std::int32_t));
   const auto& owned = nb::cast<const OwnedCudaProcessor&>(self);
   const auto size = static_cast<std::size_t>(view.size);
-  // torch has no tensors that are only read.
+  // torch has no read-only tensors.
   void* const data = const_cast<void*>(static_cast<const void*>(view.data));  // NOLINT
   return nb::ndarray<nb::pytorch>(data, 1, &size, self, nullptr, nb::dtype<std::int32_t>(),
                                   owned.place.device_type, owned.place.device_id)

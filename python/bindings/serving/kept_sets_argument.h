@@ -8,7 +8,7 @@
 
 namespace fairdraw::python {
 
-/// Their arrays: token_ids, offsets, overflow, and the room: how many ids.
+/// Returns the arrays of the sets: token_ids, which has `room` ids, offsets and overflow.
 inline KeptSets arrays_of(const Named& sets, std::int64_t outputs, const Place& place) {
   const KeptSets arrays{
       sets.output<std::int32_t>("token_ids", sets.as<std::int64_t>("room"), place),

@@ -1,6 +1,6 @@
 // Sharded calls in host memory (fairdraw/sharded.h), for fairdraw/sharded.py. Each function takes
-// the boundaries and the shard's number with what the function of the whole rows takes, and gives a
-// call whose blocks the caller moves.
+// the arguments of the unsharded function, the shards' boundaries and this shard's number. It
+// returns a call whose blocks the caller exchanges between ranks.
 #include "fairdraw/sharded.h"
 
 #include <nanobind/stl/vector.h>
@@ -29,10 +29,10 @@ namespace {
 
 using Handle = nb::handle;
 
-/// A call in progress, and the arrays that it reads and writes.
+/// A call in progress, with the arrays that it reads and writes.
 class ShardedCall {
  public:
-  /// `arrays` keeps alive what `request` and `result` are views of. `finish` is called when the
+  /// `arrays` keeps alive the arrays that `request` and `result` view. `finish` is called after the
   /// results are written.
   ShardedCall(const Named& given, std::shared_ptr<const void> arrays, const Place& place,
               ShardedRequest request, const SampleResult& result, std::function<void()> finish = {})
@@ -67,15 +67,16 @@ class ShardedCall {
   ShardedSample call_;
 };
 
-/// A shard without columns has empty arrays, whose views would mean that nothing is asked for.
+/// Returns the rows with an address: a shard without columns has empty arrays, and a view without
+/// data would mean that the caller does not want the rows.
 FloatRows asked_for(FloatRows rows) {
   static float nothing;
   if (rows.data == nullptr) rows.data = &nothing;
   return rows;
 }
 
-/// Of an operation that draws nothing. Its seed is that of all ranks: a fresh one would be another
-/// on each.
+/// Returns the request of an operation that draws nothing. Its seed is constant, because a fresh
+/// seed would differ between the ranks.
 ShardedRequest request_over(const RowsView& columns) {
   ShardedRequest request;
   request.rows.logits = columns;
@@ -130,7 +131,7 @@ ShardedCall renorm_columns(const Named& named) {
   return {named, given, given->place, request, result};
 }
 
-/// The arguments of top_k_mask_logits, and which logits stay.
+/// The arguments of top_k_mask_logits, and a bit mask of the logits that stay.
 struct KeptLogits : TopKMaskArguments {
   explicit KeptLogits(const Named& given)
       : TopKMaskArguments(given),
@@ -139,7 +140,7 @@ struct KeptLogits : TopKMaskArguments {
 
   BitRows<std::uint32_t> mask() { return {words.data(), rows.view.rows, words_a_row}; }
 
-  /// The logits, with -inf where the mask has no bit.
+  /// Writes the logits, with -inf for each logit without a bit in the mask.
   void write_masked() const {
     const RowsView& from = rows.view;
     const bool is_wide = from.dtype == DType::float32;

@@ -15,8 +15,8 @@ namespace {
 
 using Exchange = cuda::ShardedExchange;
 
-/// What `sample` does: a call whose exchanges go through memory of the ranks, or lie in the
-/// workspace, which the caller has as an array.
+/// A call of `sample`. Its exchanges go through memory of the ranks, or their blocks lie in the
+/// workspace, which the caller holds as an array.
 class ShardedCudaCall {
  public:
   explicit ShardedCudaCall(const Named& given)
@@ -43,7 +43,7 @@ class ShardedCudaCall {
   void receive(Exchange exchange) {
     run_on_host([&] { return cuda::sharded_receive(call_, exchange); });
   }
-  /// `memory`: the address of each shard's, as this process has it.
+  /// `memory`: the address of each shard's memory, as mapped in this process.
   void use_peers(const nb::list& memory, std::int64_t bytes, std::int64_t most_rows) {
     cuda::ShardedPeers peers;
     if (memory.size() > static_cast<std::size_t>(cuda::kMaxDeviceShards)) {
@@ -59,7 +59,7 @@ class ShardedCudaCall {
     peers.most_rows = most_rows;
     run_on_host([&] { return cuda::use_peers(call_, peers); });
   }
-  /// Through peers: what candidates decide, and rows that they do not.
+  /// Runs the call through peer memory: the rows that candidates decide, and the rest.
   void run() {
     run_on_host([&] { return cuda::sample_sharded(call_, {}); });
   }
@@ -67,7 +67,7 @@ class ShardedCudaCall {
     run_on_host([&] { return cuda::continue_sharded(call_, undecided); });
   }
   std::int32_t gathers(std::int32_t rows) const { return call_.gathers(rows); }
-  /// Bytes from the workspace's beginning on.
+  /// Return positions as bytes from the beginning of the workspace.
   std::int64_t sent_at(Exchange exchange) const { return at(call_.send(exchange)); }
   std::int64_t received_at(Exchange exchange) const { return at(call_.receive(exchange)); }
   std::int64_t undecided_at() const { return at(call_.undecided()); }
@@ -86,10 +86,10 @@ class ShardedCudaCall {
   cuda::ShardedCall call_;
 };
 
-/// Returns the bytes of each rank's memory that calls of up to so many rows, samples and reported
-/// tokens take: of filtered rows, with the reports that take most, which are raw ones of masked
-/// rows. `most_logprobs`: -1 is no reports. The call is asked for its size alone; nothing of it
-/// runs, so its workspace serves as all of its arrays.
+/// Returns the bytes of each rank's memory that suffice for calls of at most so many rows, samples
+/// and reported tokens. It assumes filtered rows and the most expensive reports, raw ones of masked
+/// rows. `most_logprobs` -1: no reports. The call is only asked for its size and never runs, so the
+/// workspace stands in for all of its arrays.
 std::int64_t most_peer_bytes(const Named& given) {
   const std::vector<std::int64_t> boundaries = boundaries_of(given);
   const auto shard = given.as<std::int32_t>("shard");
@@ -123,7 +123,7 @@ std::int64_t most_peer_bytes(const Named& given) {
     }
     return call;
   };
-  static float nothing;  // asks for the size alone
+  static float nothing;  // only the size is asked for
   const auto sized = call_over(&nothing);
   Place place;
   place.device_type = nb::device::cuda::value;

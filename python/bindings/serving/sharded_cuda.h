@@ -1,4 +1,4 @@
-// Sharded calls on GPUs, and what they have in common with those in host memory.
+// Sharded calls on GPUs, and the argument that they share with calls in host memory.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace fairdraw::python {
 
-/// Where the columns of shards begin, and the vocabulary at the end.
+/// Returns the first column of each shard, followed by the size of the vocabulary.
 std::vector<std::int64_t> boundaries_of(const Named& given);
 
 void bind_sharded_on_gpu(nb::module_& module);

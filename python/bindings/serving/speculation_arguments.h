@@ -1,9 +1,9 @@
 // The arguments of speculation (fairdraw/speculative.h, and the chains of fairdraw/sampling.h):
-// requests and results over arrays of Python's, as fairdraw/speculative.py and fairdraw/sampling.py
+// requests and results over Python's arrays, as fairdraw/speculative.py and fairdraw/sampling.py
 // give them.
 //
-// Each of them keeps the arrays alive that its `request` and `result` are views of, and raises what
-// is wrong with them.
+// Each class keeps the arrays alive that its `request` and `result` view, and raises an error for a
+// wrong argument.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace fairdraw::python {
 
-/// Filters of a distribution: a mapping.
+/// Filters of a distribution, from a mapping.
 struct Distribution {
   Parameter<float> temperature, top_p, min_p;
   Parameter<std::int32_t> top_k;
@@ -42,7 +42,7 @@ struct Distribution {
   Distribution& operator=(const Distribution&) = delete;
 };
 
-/// The target's side of a call.
+/// Arguments of the target model.
 class Target {
  public:
   explicit Target(const Named& given)
@@ -68,7 +68,7 @@ class Target {
   }
 
   const Place& place() const { return place_; }
-  /// Of the logits: packed rows, or as many for each request.
+  /// Returns the number of axes of the logits: 2 for packed rows, 3 for equally many per request.
   std::size_t axes() const { return rows_.array.ndim(); }
   TargetRows view;
 
@@ -83,10 +83,10 @@ class Target {
   InputArray allowed_;
 };
 
-/// The draft's side; without a distribution (draft_law) the rest is not looked at.
+/// Arguments of the draft model; without a distribution (draft_law `none`) the rest is ignored.
 class Draft {
  public:
-  /// `axes` of the rows.
+  /// `axes`: the number of axes of the rows.
   Draft(const Named& given, std::size_t axes, const Place& place)
       : distribution(given.as<DraftLaw>("draft_law")),
         distribution_("draft_filters", given["draft_filters"], place) {
@@ -109,7 +109,7 @@ class Draft {
   Rows rows_;
 };
 
-/// What verify_tree takes; and verify_chain, where `parents` is None.
+/// The arguments of verify_tree, or of verify_chain if `parents` is None.
 class DraftedArguments {
  public:
   explicit DraftedArguments(const Named& given);
@@ -134,7 +134,7 @@ class DraftedArguments {
   Statuses statuses_;
 };
 
-/// What chain_speculative_sampling takes.
+/// The arguments of chain_speculative_sampling.
 class ChainSamplingArguments {
  public:
   explicit ChainSamplingArguments(const Named& given);

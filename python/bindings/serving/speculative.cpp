@@ -1,4 +1,4 @@
-// The operations of fairdraw/speculative.h on both backends, as fairdraw/speculative.py needs them.
+// Operations of fairdraw/speculative.h on both backends, for fairdraw/speculative.py.
 #include "fairdraw/speculative.h"
 
 #include "fairdraw/cuda_kept_sets.h"
@@ -11,9 +11,9 @@
 namespace fairdraw::python {
 namespace {
 
-/// Runs a call where its target is, on a GPU with the workspace that it takes. make_sets: None; or
-/// the call has kept sets, one for each place of its tokens, and make_sets, called with their
-/// number, gives their arrays.
+/// Runs a call on the device of its target, on a GPU with a workspace of the size that it needs. If
+/// make_sets is not None, the call has kept sets, one for each slot of its tokens, and
+/// make_sets(number) returns their arrays.
 template <class Request, class Result, class Verify, class VerifyWithSets>
 void verify(const Named& given, Place place, const Request& request, const Result& result,
             const Verify& call, const VerifyWithSets& call_with_sets) {

@@ -33,13 +33,13 @@ _EXIT_USAGE = 2
 
 
 def _dies_with_its_parent() -> None:
-    """A worker that is killed takes its run with it: Ray begins the shard again elsewhere."""
+    """Kills a run with its worker, because Ray begins the shard again elsewhere."""
     set_death_signal = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
     ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
 
 
 def _command_line_shard(options: Sequence[str], shard: str, run_id: str) -> str:
-    """report.json of a shard of `fairdraw verify`."""
+    """Runs a shard of `fairdraw verify`; returns its report.json."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "fairdraw", "verify", *options, "--quiet"]
         command += ["--shard", shard, "--run-id", run_id, "--report", folder]
@@ -52,7 +52,8 @@ def _command_line_shard(options: Sequence[str], shard: str, run_id: str) -> str:
 
 
 def _callable_shard(name: str, arguments: dict[str, Any], shard: str, run_id: str) -> str:
-    """report.json of a shard of `fairdraw.verify`, with the run's name as --run-id gives it."""
+    """Runs a shard of `fairdraw.verify`; returns its report.json, with the run's name as by
+    --run-id."""
     from fairdraw.verification import verify
 
     module, _, attribute = name.partition(":")
@@ -66,10 +67,10 @@ def run_shards(
     shards: int, options: Sequence[str], callable_name: str | None, arguments: dict[str, Any],
     cpus: float, gpus: float, run_id: str,
 ) -> list[str]:  # fmt: skip
-    """report.json of each shard, on the cluster that ray.init() has joined.
+    """Returns report.json of each shard, run on the cluster that ray.init() has joined.
 
-    A shard whose worker or machine dies is begun again, however often; an error of the shard itself
-    ends the run with RuntimeError.
+    A shard whose worker or machine dies is begun again, any number of times; an error of the shard
+    itself ends the run with RuntimeError.
     """
     import ray
 
@@ -125,8 +126,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _required(known: argparse.Namespace, arguments: dict[str, Any]) -> list[str]:
-    """Words of merge: what is asked of the whole run, of which no shard knows. Takes it out of the
-    arguments."""
+    """Moves requirements on the whole run, which no shard can check, from the arguments to words of
+    merge."""
     features, most = arguments.pop("require", None), arguments.pop("max_skipped", None)
     require = known.require or (",".join(features) if features else None)
     max_skipped = known.max_skipped if most is None else str(most)

@@ -1,5 +1,5 @@
-"""The gate on a Ray cluster of several processes, one of which is killed in mid-run: the report is
-that of one run. Where Ray is not installed it is skipped (its wheels have 79 MB)."""
+"""Tests the gate on a Ray cluster of several processes, one of which is killed during the run: the
+report equals that of one run. Skipped without Ray (its wheels have 79 MB)."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def report_of(folder):
 
 
 def processes():
-    """Parent and command of every process."""
+    """Returns the parent and the command of every process."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -68,8 +68,8 @@ def kill_a_worker(ancestor, killed, ended):
 
 
 def on_a_cluster(words, path=()):
-    """`python -m fairdraw ray` with these words, on a cluster of this machine; `path`: folders of
-    modules."""
+    """Starts `python -m fairdraw ray` with these words, on a cluster of this machine; `path`:
+    folders of modules."""
     program = "import sys, ray; sys.argv[0] = 'fairdraw ray'\n"
     program += "init = ray.init\n"
     program += "ray.init = lambda **_: init(num_cpus=3, include_dashboard=False)\n"

@@ -1,6 +1,7 @@
-"""Samplers of other engines for fairdraw.verify, an adapter each: `python -m fairdraw engines`.
+"""Adapters that judge other engines' samplers with fairdraw.verify: `python -m fairdraw engines`.
 
-Importing this imports no engine. `ENGINES` has them by name; `available` says which can run here.
+Importing this imports no engine. `ENGINES` maps names to engines; `available` says if one can run
+here.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ ENGINES: dict[str, Engine] = {
 
 
 def why_not(engine: Engine) -> str:
-    """Why an engine cannot run here; empty where it can."""
+    """Returns why an engine cannot run here; empty if it can."""
     try:
         engine.version()
     except Unavailable as reason:

@@ -44,7 +44,7 @@ def _list() -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """0: no case is red; 1: one is; 3: an engine is not to be had here."""
+    """Returns 0: no case is red; 1: one is; 3: an engine is not available here."""
     worst = 0
     engines, cases = _chosen(arguments.engines), matching_cases(arguments.suite, arguments.case)
     for engine in engines:
@@ -81,7 +81,7 @@ def _matrix(arguments: argparse.Namespace) -> int:
             lambda unfinished: write(updated(before, [*records, unfinished]), file),
             arguments.processes,
         )
-        write(updated(before, [*records, record]), file)  # what comes now may take long
+        write(updated(before, [*records, record]), file)  # saved, as the next step is slow
         if record["version"] and "reports_mask" in engine.abilities and engine.cases == ("*",):
             record["masks_by_profile"] = masks_by_profile(engine, profile_names(), arguments.seed)
         records.append(record)

@@ -1,4 +1,5 @@
-"""The pages of capsules: a small row that an engine answers wrongly, or an example that it has."""
+"""Pages of capsules: a small row that an engine answers wrongly, or an example of the engine's
+own."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ Record = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Wrong:
-    """A row that an engine answers wrongly, and how."""
+    """A row that an engine answers wrongly, and its symptom."""
 
     engine: Engine
     profile: str
@@ -31,7 +32,7 @@ class Wrong:
 @dataclasses.dataclass(eq=False)
 class Capsule:
     wrong: Wrong
-    cases: list[Record]  # the red cases that it stands for, as the matrix has them
+    cases: list[Record]  # the red cases that it represents, as in the matrix
     version: str
 
     @property
@@ -40,9 +41,9 @@ class Capsule:
 
     @property
     def key(self) -> tuple[str, str, str, str, str]:
-        """The key that the red cases of one capsule have in common."""
+        """The key that all red cases of one capsule share."""
         wrong = self.wrong
-        # A draw that leaves its mask does so whatever made the mask.
+        # A draw that leaves its mask has the same cause whatever made the mask.
         filters = [] if wrong.symptom == "leaves_mask" else wrong.row.filters()
         return (
             wrong.engine.name,
@@ -54,7 +55,7 @@ class Capsule:
 
     @property
     def name(self) -> str:
-        """The name of its folder."""
+        """The name of the capsule's folder."""
         engine, profile, symptom, unusual, filters = self.key
         words = re.findall("[a-z0-9]+", unusual.lower())[:4]
         other = "" if self.wrong.profile == self.wrong.engine.semantics else f"-{profile}"
@@ -74,7 +75,7 @@ class Capsule:
         )
 
     def case(self, text: str) -> str:
-        """The JSON for the script: the engine's calls, the row, what is expected."""
+        """Returns the script's JSON: the engine's call, the row, and the expected result."""
         wrong = self.wrong
         row, expected = wrong.row, expected_of(wrong.profile, wrong.row)
         judged = expected["defined"] and not expected["must_fail"]
@@ -97,7 +98,7 @@ class Capsule:
         return _json(wrong.engine, text, self.version, call, allowed)
 
     def page(self, text: str, output: str) -> str:
-        """The Markdown of it, with what the script put out."""
+        """Returns the capsule's Markdown page, with the script's output."""
         wrong = self.wrong
         row, expected = wrong.row, expected_of(wrong.profile, wrong.row)
         judged = expected["defined"] and not expected["must_fail"]
@@ -115,7 +116,8 @@ class Capsule:
 
 @dataclasses.dataclass(eq=False)
 class ExampleCapsule:
-    """That of an engine whose requests are no rows: what shows it is the engine's own `example`."""
+    """The capsule of an engine whose requests are no rows: the engine's own `example` shows the
+    defect."""
 
     engine: Engine
     cases: list[Record]
@@ -193,7 +195,8 @@ def _parameters(row: Row) -> str:
 
 
 def _number(value: float) -> float | str:
-    """The shortest number that float32 reads back as this one, or its name if it is not finite."""
+    """Returns the shortest number that float32 reads back as this one, or its name if it is not
+    finite."""
     text = as_text(value)
     return float(text) if np.isfinite(value) else text
 
@@ -203,7 +206,7 @@ def _some(ids: Sequence[int]) -> str:
 
 
 def _array(values: Iterable[float]) -> str:
-    """A Python expression for float32 values, runs of one value together."""
+    """Returns a Python expression for float32 values, with runs of equal values joined."""
     parts: list[tuple[str, int]] = []
     for value in values:
         text = as_text(value)

@@ -1,4 +1,4 @@
-"""For adapters of verifiers: requests in the layout of engines, one row after the other."""
+"""Helpers for adapters of verifiers: requests in the engines' packed layout, row after row."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 class PackedDrafts:
     """Requests of a `fairdraw.DraftBatch` without padding, on a device."""
 
-    target: Any  #: [drafts, vocab] float32 logits, those that the drafts are judged by
+    target: Any  #: [drafts, vocab] float32 logits by which the drafts are judged
     last: Any  #: [requests, vocab] float32 logits after all drafts of a request
     draft_tokens: Any  #: [drafts] int32
     draft_probs: Any  #: [drafts, vocab] float32, or None
-    used: Any  #: [requests, max_draft] bool on the CPU: places that hold a draft
+    used: Any  #: [requests, max_draft] bool on the CPU: slots that hold a draft
 
 
 def float32_target(batch: Any) -> Any:
-    """[requests, max_draft + 1, vocab] float32, excluded tokens at -inf."""
+    """Returns [requests, max_draft + 1, vocab] float32, with excluded tokens at -inf."""
     import torch
 
     target = batch.target.to(torch.float32, copy=True)
@@ -48,9 +48,9 @@ def packed(batch: Any, device: Any) -> PackedDrafts:
 
 
 def wide_tokens(batch: Any, tokens: Any, refused: Any) -> Any:
-    """[requests, max_draft + 1] on the CPU, of tokens in fewer columns: -1 in the others.
+    """Widens tokens to [requests, max_draft + 1] on the CPU, with -1 in the new columns.
 
-    refused: [requests] bool, requests that the engine does not take: -1 everywhere.
+    refused: [requests] bool, requests that the engine refuses: -1 in all columns.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""What an adapter is, and what adapters of tensors share."""
+"""The adapter types, and helpers that adapters of tensors share."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from fairdraw.operation_verification import DTypeName
 from fairdraw.speculation_verification import AcceptanceRuleName, DraftAbility, DraftKind
 from fairdraw.verification import Ability, Arrays, Filter
 
-#: Ends the version of an engine whose GPU kernels Triton's interpreter ran, on the CPU.
+#: Suffix of the version of an engine whose GPU kernels ran on the CPU, in Triton's interpreter.
 INTERPRETER = "Triton's interpreter"
 
-#: One call of an engine: tokens of a batch, an array or the batch itself.
+#: Samples a batch by an engine: returns the tokens, as an array or in the batch itself.
 Sampler = Callable[[Batch], Any]
 
 
@@ -24,40 +24,41 @@ Sampler = Callable[[Batch], Any]
 class Engine:
     """Another engine's sampler behind the contract of `fairdraw.verify`.
 
-    `make(seed)` gives a sampler whose own random generator starts from that seed, so that a case
-    comes out the same whenever it is run alone. Both `version` and `make` raise Unavailable where
-    the engine is not to be had.
+    `make(seed)` returns a sampler with its own random generator, started from that seed, so that a
+    case gives the same result whenever it is run alone. Both `version` and `make` raise Unavailable
+    if the engine is not available.
     """
 
     name: str
-    semantics: str  # the profile that it is judged by
-    calls: str  # what of the engine is called, for readers
+    semantics: str  # the profile to judge it by
+    calls: str  # the engine's functions that are called, for readers
     version: Callable[[], str]
     make: Callable[[int], Any]  # a Sampler
     arrays: Arrays = "torch"
     abilities: Sequence[Ability] = ()
-    #: Globs of the case ids that are about something it does; others are skipped by name.
+    #: Globs of the ids of applicable cases; others are skipped by name.
     cases: Sequence[str] = ("*",)
     #: For capsules: the function of standalone/show.py that calls the engine without fairdraw, and
-    #: arguments that it needs. None if no package is called: there is nobody to send one to.
+    #: its arguments. None if no package is called, because then nobody could receive a capsule.
     standalone: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
-    #: The engine that has the same function as its filters, whose capsules are this one's, too.
+    #: The engine with the same function as filters; its capsules also stand for this engine.
     filter_of: str | None = None
-    #: Of a rule that is written from an engine's source: where that is, and what a report of it says
-    #: first (the name of a cause).
+    #: For a rule that is written from an engine's source: the location of that source, and the
+    #: cause that a report of the rule should name first.
     source: str = ""
     cause: str = ""
-    #: What its capsule has where no row alone shows what is wrong: `what` it does, the `call` of the
-    #: standalone function without `settings`, what is `expected` of it, and `right` in words.
+    #: The capsule's content if no single row shows the defect: `what` it does, the `call` of the
+    #: standalone function without `settings`, the `expected` result, and the `right` behaviour in
+    #: words.
     example: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class OperationEngine(Engine):
-    """Operations on rows behind the contract of `fairdraw.verify_operations`.
+    """Row operations behind the contract of `fairdraw.verify_operations`.
 
-    `make(seed)` gives functions by name; `cases` are globs of the checks of those names alone.
+    `make(seed)` returns functions by name; `cases` are globs of the checks of only those names.
     """
 
     device: str = "cpu"
@@ -68,7 +69,7 @@ class OperationEngine(Engine):
 class DraftEngine(Engine):
     """A verifier of drafted tokens behind the contract of `fairdraw.verify_speculation`.
 
-    `make(seed)` gives the callable; arrays are on the CPU, and it brings them to its device.
+    `make(seed)` returns the callable, which copies the CPU arrays to its device.
     """
 
     target: Literal["logits", "probs"] = "logits"
@@ -78,7 +79,7 @@ class DraftEngine(Engine):
     lacks: Sequence[Filter] = ()
 
     def checks(self) -> tuple[str, ...]:
-        """Names of the checks that are about its rows."""
+        """Returns the names of the checks for its rows."""
         return ("verify", "verify_law") if self.target == "logits" else ("chain", "chain_law")
 
 
@@ -86,13 +87,13 @@ class DraftEngine(Engine):
 class RunningEngine(Engine):
     """A running batch (`fairdraw.RunningBatch`) with processing, judged by the cases of check `sequences`.
 
-    `make(seed)` gives what makes one. Its tokens are those of fairdraw, by seed and offset.
+    `make(seed)` returns the function that makes one. Its tokens are fairdraw's, by seed and offset.
     """
 
 
-#: What an adapter on float32 tensors can do: other dtypes are read as float32, as engines do;
-#: excluded tokens get -inf; a row is filtered once, and any number of tokens drawn from it one by
-#: one.
+#: Abilities of an adapter that computes on float32 tensors. Other dtypes are read as float32, as
+#: engines do; excluded tokens get -inf; a row is filtered once, and any number of tokens are drawn
+#: from it one by one.
 TENSOR_ABILITIES: tuple[Ability, ...] = (
     "float16",
     "bfloat16",
@@ -105,7 +106,7 @@ TENSOR_ABILITIES: tuple[Ability, ...] = (
 
 
 def allowed_ids(batch: Batch) -> np.ndarray[Any, Any] | None:
-    """[rows, vocab] bool of the batch's bitmask, or None."""
+    """Returns the batch's bitmask as [rows, vocab] bool, or None."""
     if batch.allowed is None:
         return None
     words = np.ascontiguousarray(np.asarray(batch.allowed)).view(np.uint32)
@@ -114,7 +115,7 @@ def allowed_ids(batch: Batch) -> np.ndarray[Any, Any] | None:
 
 
 def report_kept(batch: Batch, kept: np.ndarray[Any, Any]) -> None:
-    """Writes the survivors, [rows, vocab] bool, where the judge asked for them."""
+    """Writes the survivors, [rows, vocab] bool, if the judge asked for them."""
     if batch.out_mask is not None:
         words = (batch.vocab + 31) // 32
         padded = np.zeros((batch.rows, words * 32), bool)

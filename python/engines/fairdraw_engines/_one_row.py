@@ -1,4 +1,4 @@
-"""One row given to an engine, and what is wrong with its answer by a profile."""
+"""Gives one row to an engine, and finds what is wrong with its answer by a profile."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ._engine import Engine, Sampler
 Array = np.ndarray[Any, Any]
 LARGEST = float(np.finfo(np.float32).max)
 SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
-#: How often a count of a right sampler may be found wrong, over all tokens of a row.
+#: Maximum probability that some count of a right sampler is judged wrong, over all tokens of a row.
 FALSE_FAIL_RATE = 1e-12
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Row:
-    """[vocab] float32 logits, -inf where a token is not allowed, and the parameters."""
+    """One row: [vocab] float32 logits, -inf for tokens that are not allowed, and the parameters."""
 
     logits: Array
     temperature: float = 1.0
@@ -36,7 +36,7 @@ class Row:
         return len(self.logits)
 
     def filters(self) -> list[str]:
-        """Names of those that it asks for."""
+        """Returns the names of the filters that are on."""
         asked = {"top_k": self.top_k != 0, "top_p": self.top_p != 1, "min_p": self.min_p != 0}
         return [name for name, on in asked.items() if on]
 
@@ -46,18 +46,19 @@ class Row:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Answer:
-    kept: Array | None  # [vocab] bool, where the engine reports it
+    kept: Array | None  # [vocab] bool, if the engine reports it
     tokens: Array  # [draws]
 
 
 def unpacked(words: Any, vocab: int) -> Array:
-    """[rows, vocab] bool of packed words."""
+    """Unpacks words to [rows, vocab] bool."""
     raw = np.ascontiguousarray(np.asarray(words)).view(np.uint8)
     return np.unpackbits(raw, axis=1, bitorder="little")[:, :vocab].astype(bool)
 
 
 def batch_of(engine: Engine, row: Row, draws: int) -> Any:
-    """What an adapter reads of a fairdraw.Batch: the row, `draws` outputs, each with a seed."""
+    """Returns the part of a fairdraw.Batch that adapters read: the row, and `draws` outputs with
+    seeds."""
     fields: dict[str, Any] = {
         "logits": row.logits[None, :].copy(),
         "temperature": np.array([row.temperature], np.float32),
@@ -82,7 +83,7 @@ def batch_of(engine: Engine, row: Row, draws: int) -> Any:
 
 
 def answer_of(engine: Engine, sampler: Sampler, row: Row, draws: int) -> Answer:
-    """What the engine gives for the row alone in a call."""
+    """Returns the engine's answer for a call with only this row."""
     batch = batch_of(engine, row, draws)
     tokens = np.asarray(sampler(batch)).reshape(-1)
     kept = None if batch.out_mask is None else unpacked(batch.out_mask, row.vocab)[0]
@@ -90,13 +91,13 @@ def answer_of(engine: Engine, sampler: Sampler, row: Row, draws: int) -> Answer:
 
 
 def expected_of(profile: str, row: Row) -> dict[str, Any]:
-    """fairdraw.verification.expected_row of it."""
+    """Returns fairdraw.verification.expected_row of the row."""
     logits = np.ascontiguousarray(row.logits, np.float32)
     return expected_row(profile, logits, *row.parameters())
 
 
 def counts_allowed(expected: dict[str, Any], draws: int) -> dict[int, tuple[int, int]]:
-    """token -> the fewest and most draws of a right sampler, for tokens with a probability.
+    """Maps each token with a known probability to the minimum and maximum count of a right sampler.
 
     Bernstein's inequality: a count of n draws of probability q is off n q by t or more with a
     probability of at most 2 exp(-t^2 / (2 (n q (1 - q) + t / 3))). That is the rate r at
@@ -116,7 +117,8 @@ def counts_allowed(expected: dict[str, Any], draws: int) -> dict[int, tuple[int,
 
 
 def symptoms(expected: dict[str, Any], answer: Answer) -> dict[str, str]:
-    """What is wrong with an answer, by name; in words with numbers. The first is the one to tell."""
+    """Returns what is wrong with an answer: by name, in words with numbers. The first is to be
+    reported."""
     found: dict[str, str] = {}
     drawn = answer.tokens[answer.tokens >= 0]
     judged = expected["defined"] and not expected["must_fail"]
@@ -158,7 +160,7 @@ def _ids(tokens: Any) -> str:
 
 
 def trait(row: Row) -> str:
-    """What is unusual about a row's logits, in words."""
+    """Says in words what is unusual about a row's logits."""
     logits = row.logits.astype(np.float64)
     finite = logits[np.isfinite(logits)]
     if np.isnan(logits).any() or (logits == np.inf).any():
@@ -180,7 +182,7 @@ def trait(row: Row) -> str:
 
 
 def call_of(batch: Batch) -> tuple[Array, Array]:
-    """(the batch's logits as float32 with -inf at excluded tokens, the row of each output)."""
+    """Returns the logits as float32 with -inf for excluded tokens, and the row of each output."""
     if type(batch.logits).__module__.startswith("torch"):
         from ._tensors import float32_logits
 

@@ -1,4 +1,4 @@
-"""From a row that an engine answers wrongly to a small one with the same symptom."""
+"""Shrinks a row that an engine answers wrongly to a small row with the same symptom."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ Holds = Callable[[Row], bool]
 
 
 def as_text(value: float) -> str:
-    """The shortest text that float32 reads back."""
+    """Returns the shortest text that float32 reads back as the value."""
     text = repr(np.float32(value).item()) if not np.isfinite(value) else str(np.float32(value))
     return text.removesuffix(".0")
 
 
 def complexity(row: Row) -> tuple[int, int, int]:
-    """What shrinking makes less: tokens, parameters that are not at their defaults, digits."""
+    """Returns the sizes that shrinking reduces: tokens, parameters not at their defaults,
+    digits."""
     defaults = (1.0, 0, 1.0, 0.0)
     used = sum(a != b for a, b in zip(row.parameters(), defaults, strict=True))
     values, counts = np.unique(row.logits, return_counts=True)
-    # A value that ties is written once: one more of it costs a digit.
+    # A tied value is written once, and each repetition counts as one digit.
     digits = sum(len(as_text(v)) for v in values) + int(counts.sum())
     return row.vocab, used, digits + sum(len(as_text(p)) for p in row.parameters())
 
 
 def _without(row: Row, begin: int, size: int) -> Iterator[Row]:
-    """The row without some tokens; with a top_k that is smaller by as many, too."""
+    """Yields the row without some tokens, and again with a top_k that is smaller by the same
+    number."""
     logits = np.delete(row.logits, slice(begin, begin + size))
     if len(logits):
         yield dataclasses.replace(row, logits=logits)
@@ -69,7 +71,8 @@ def _rounded(values: Array, digits: int) -> Array:
 
 
 def _plainer_values(row: Row) -> Iterator[Row]:
-    """All values rounded; then one value after another 0, a neighbour of it, or rounded."""
+    """Yields the row with all values rounded, then with single values 0, equal to a neighbour, or
+    rounded."""
     finite = np.isfinite(row.logits)
 
     def changed(where: Array, to: Array | float) -> Row:
@@ -92,7 +95,8 @@ def _plainer_values(row: Row) -> Iterator[Row]:
 
 
 def shrink(row: Row, fails: Holds, seconds: float) -> Row:
-    """A simplest row on the way, after `seconds` at most; `fails` says whether one still shows it."""
+    """Returns the simplest row found within `seconds`; `fails` says whether a row still shows the
+    symptom."""
     end = time.monotonic() + seconds
 
     def holds(one: Row) -> bool:

@@ -1,4 +1,4 @@
-"""For adapters of engines that compute on torch tensors: rows filtered once, drawn from often."""
+"""Helpers for adapters of engines on torch tensors: rows are filtered once and drawn from often."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ._engine import allowed_ids, report_kept
 if TYPE_CHECKING:
     import torch
 
-#: Elements of a tensor that a draw works on at a time: 64 MiB of float32.
+#: Elements of a tensor that a draw processes at a time: 64 MiB of float32.
 CHUNK = 1 << 24
 
 
 def float32_logits(batch: Batch) -> torch.Tensor:
-    """A float32 copy [rows, vocab] of the batch's logits, excluded tokens at -inf."""
+    """Copies the batch's logits to float32 [rows, vocab], with excluded tokens at -inf."""
     import torch
 
     logits: torch.Tensor = batch.logits.to(torch.float32, copy=True)
@@ -30,7 +30,7 @@ def float32_logits(batch: Batch) -> torch.Tensor:
 
 
 def rows_of(batch: Batch) -> torch.Tensor:
-    """[outputs * num_samples] int64: the row that each token is drawn from."""
+    """Returns [outputs * num_samples] int64: the row that each token is drawn from."""
     import torch
 
     if batch.indices is None:
@@ -41,7 +41,7 @@ def rows_of(batch: Batch) -> torch.Tensor:
 
 
 def places_in_range(batch: Batch, rows: torch.Tensor) -> torch.Tensor:
-    """Places in `rows` that hold a row of the batch: an index may be none."""
+    """Returns the positions in `rows` that hold a row of the batch; others are bad indices."""
     import torch
 
     return torch.nonzero((rows >= 0) & (rows < batch.rows)).flatten()
@@ -54,12 +54,13 @@ def draw_outputs(
     kept: torch.Tensor,
     refused: torch.Tensor | None = None,
 ) -> np.ndarray[Any, Any]:
-    """Tokens [outputs, num_samples], each a row of draw([n, vocab] of weights) -> [n].
+    """Returns tokens [outputs, num_samples], drawn from the rows by draw([n, vocab] of weights) ->
+    [n].
 
-    -1 for those of refused rows, and of indices that are no rows.
+    Refused rows, and indices that are no rows, give -1.
 
-    kept: [rows, vocab] bool, what the engine's filters left: a weight may still round to 0.
-    refused: [rows] bool, requests that the engine does not take.
+    kept: [rows, vocab] bool, the survivors of the engine's filters: their weights may still round
+    to 0. refused: [rows] bool, requests that the engine refuses.
     """
     import torch
 
@@ -78,7 +79,8 @@ def draw_outputs(
 
 
 def exponential_race(probs: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """argmax of probs / Exp(1) over the last axis, float32, as engines race: [n]."""
+    """Returns argmax of probs / Exp(1) over the last axis, float32, the exponential race of
+    engines: [n]."""
     import torch
 
     noise = torch.empty_like(probs).exponential_(generator=generator)
@@ -86,15 +88,15 @@ def exponential_race(probs: torch.Tensor, generator: torch.Generator) -> torch.T
 
 
 def multinomial(probs: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """torch.multinomial, one draw a row: [n]."""
+    """Draws one token per row by torch.multinomial: [n]."""
     import torch
 
     return torch.multinomial(probs, num_samples=1, generator=generator).squeeze(1)
 
 
 def generator_of(seed: int, device: str = "cpu") -> torch.Generator:
-    """A torch generator of its own."""
+    """Makes a separate torch generator."""
     import torch
 
-    # torch seeds the CPU's Mersenne twister with the low 32 bits alone.
+    # torch seeds the CPU's Mersenne twister with only the low 32 bits.
     return torch.Generator(device).manual_seed((seed ^ (seed >> 32)) & 0xFFFFFFFF)

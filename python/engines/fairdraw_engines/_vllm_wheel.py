@@ -1,10 +1,10 @@
-"""Files of vLLM, installed or read out of its wheel, for adapters and for programs that measure.
+"""Loads files of vLLM, installed or from its wheel, for adapters and benchmarks.
 
-vLLM needs CUDA to install, and single files of it do not: FAIRDRAW_VLLM_WHEEL names a wheel
-(`pip download --no-deps vllm`, or what suites/gpu/fetch_peers cut out of one), a file's text is run
-as it is, and what it imports of the rest of vLLM is replaced by the few facts that it asks for. For
-Triton kernels those are facts of the device, and the dispatcher, which binds a launcher's arguments
-to the kernel's by name. Nothing of it is kept.
+vLLM needs CUDA to install, but single files of it do not. FAIRDRAW_VLLM_WHEEL names a wheel (`pip
+download --no-deps vllm`, or the part that suites/gpu/fetch_peers extracts). A file's text runs
+unchanged, and its imports from the rest of vLLM are replaced by the few facts that it needs. For
+Triton kernels these are facts of the device, and the dispatcher, which binds a launcher's arguments
+to the kernel's by name. The replacements are removed afterwards.
 
 Imports nothing else of fairdraw.
 """
@@ -27,17 +27,18 @@ from typing import Any
 from ._packages import Unavailable, package, version_of
 
 WHEEL = "FAIRDRAW_VLLM_WHEEL"
-#: Gives the members of modules, by the names of these.
+#: Returns the members of stand-in modules, by the modules' names.
 Needs = Callable[[], Mapping[str, Mapping[str, Any]]]
 
 
 def path_of(module: str) -> str:
-    """Where a module's text lies in a wheel."""
+    """Returns the path of a module's text in a wheel."""
     return module.replace(".", "/") + ".py"
 
 
 def wheel_source(path_inside: str) -> tuple[str, str]:
-    """(text of a file of the wheel that FAIRDRAW_VLLM_WHEEL names, version of the wheel)."""
+    """Returns a file's text from the wheel that FAIRDRAW_VLLM_WHEEL names, and the wheel's
+    version."""
     wheel = os.environ.get(WHEEL)
     if not wheel:
         raise Unavailable(f"vllm is not installed, and {WHEEL} names no wheel of it")
@@ -53,14 +54,14 @@ def wheel_source(path_inside: str) -> tuple[str, str]:
 
 @contextlib.contextmanager
 def stand_ins(modules: dict[str, dict[str, Any]]) -> Iterator[None]:
-    """Modules of these names and members in sys.modules, for as long as the body imports."""
+    """Puts modules with these members into sys.modules while the body imports."""
     before = {name: sys.modules.get(name) for name in modules}
     for name, members in modules.items():
         module = types.ModuleType(name)
         module.__dict__.update(members)
         module.__path__ = []
         sys.modules[name] = module
-    for name in modules:  # `from vllm import envs` looks for an attribute
+    for name in modules:  # `from vllm import envs` reads an attribute
         parent, _, child = name.rpartition(".")
         if parent in modules:
             setattr(sys.modules[parent], child, sys.modules[name])
@@ -75,14 +76,15 @@ def stand_ins(modules: dict[str, dict[str, Any]]) -> Iterator[None]:
 
 
 class Nothing:
-    """Whatever is asked of it, it is not there: loggers that are silent, platforms that are not."""
+    """A stand-in whose every attribute is a function that returns None: silent loggers, absent
+    platforms."""
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_, **__: None
 
 
 def triton_device() -> str:
-    """Where Triton kernels run here: "cuda", or "cpu" for Triton's interpreter."""
+    """Returns where Triton kernels run here: "cuda", or "cpu" for Triton's interpreter."""
     torch = package("torch")
     package("triton")
     if torch.cuda.is_available():
@@ -93,8 +95,8 @@ def triton_device() -> str:
 
 
 def _bound(kernel: Any, given: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:
-    """The kernel's arguments: those of the launch, then those given to the launcher, whose names
-    may differ in case and by _ptr, then strides of tensors."""
+    """Returns the kernel's arguments: those of the launch, then the launcher's, whose names may
+    differ in case and by a suffix _ptr, then strides of tensors."""
     arguments = dict(launch)
     for name, value in given.items():
         for spelled in (name, f"{name}_ptr", name.upper(), f"{name.upper()}_PTR"):
@@ -109,7 +111,7 @@ def _bound(kernel: Any, given: dict[str, Any], launch: dict[str, Any]) -> dict[s
 
 
 def _dispatcher(kernel: Any, **_: Any) -> Callable[..., Any]:
-    """Stands in for triton_kernel_dispatcher_with_warmup: launches, and warms nothing up."""
+    """Replaces triton_kernel_dispatcher_with_warmup: launches without a warm-up."""
 
     def decorate(specification: Any) -> Any:
         signature = inspect.signature(specification)
@@ -131,7 +133,7 @@ def _compute_units(*_: Any) -> int:
 
 
 def _device_functions(device: str) -> Any:
-    """vLLM's tldevice: CUDA's functions, which Triton's interpreter cannot call."""
+    """Returns vLLM's tldevice: CUDA's functions, which Triton's interpreter cannot call."""
     if device == "cuda":
         return package("triton.language.extra.libdevice")
     tl = package("triton.language")
@@ -139,7 +141,7 @@ def _device_functions(device: str) -> Any:
 
 
 def _facts(device: str) -> dict[str, dict[str, Any]]:
-    """What the files of kernels import of the rest of vLLM."""
+    """Returns the imports of the kernels' files from the rest of vLLM."""
     triton = package("triton")
     platform = type(
         "Platform",
@@ -179,7 +181,7 @@ def _facts(device: str) -> dict[str, dict[str, Any]]:
 
 
 def _with_parents(modules: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The modules, and packages that they lie in: parents come before what is in them."""
+    """Adds the parent packages of the modules; parents come before their children."""
     found: dict[str, dict[str, Any]] = {}
     for name, members in sorted(modules.items()):
         parts = name.split(".")
@@ -191,13 +193,13 @@ def _with_parents(modules: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[st
 
 @functools.cache
 def _triton_module_of(name: str, source: str, device: str, needs: Needs | None) -> Any:
-    """One module for all calls: a new one would have all of its kernels compiled again."""
+    """Loads one module for all calls, because a new one would compile all of its kernels again."""
     if device == "cpu":
-        # In Triton's interpreter the number of a loop is a Python integer.
+        # In Triton's interpreter a loop counter is a Python integer.
         source = source.replace("row_id.to(tl.int64)", "row_id")
     module = types.ModuleType("fairdraw_" + name.replace(".", "_"))
     file = f"<{WHEEL}:{name}>"
-    # Triton reads a kernel's text again, by the name of its file.
+    # Triton reads a kernel's text again, through the name of its file.
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     try:
         with stand_ins(_with_parents({**_facts(device), **(needs() if needs else {})})):
@@ -208,19 +210,19 @@ def _triton_module_of(name: str, source: str, device: str, needs: Needs | None) 
 
 
 def triton_module(name: str, needs: Needs | None = None) -> Any:
-    """A module of Triton kernels: of an installed vllm, or of the wheel.
+    """Returns a module of Triton kernels, from an installed vllm or from the wheel.
 
-    needs: members of modules that it imports besides the usual ones; asked for once, of the wheel.
+    needs: members of further modules that it imports; called once, for the wheel only.
     """
     device = triton_device()
     if device != "cpu":
-        with contextlib.suppress(Exception):  # a package for CUDA may raise anything here
+        with contextlib.suppress(Exception):  # a CUDA package may raise anything
             return importlib.import_module(name)
     return _triton_module_of(name, wheel_source(path_of(name))[0], device, needs)
 
 
 def version_with(module: str, *others: str) -> str:
-    """Versions of vllm, installed or by the name of its wheel, and of other packages."""
+    """Returns the versions of vllm, installed or in the wheel's name, and of other packages."""
     packages = version_of(*others)
     try:
         return f"{version_of('vllm')}, {packages}"

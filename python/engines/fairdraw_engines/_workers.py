@@ -1,7 +1,7 @@
-"""Cases one after another in this process, or in several, each of which takes the next when it is free.
+"""Runs cases one after another in this process, or in several processes with a shared queue.
 
-Processes are started anew and not forked, because CUDA does not survive a fork. One that dies takes its
-case with it and no other, and another is started in its place.
+Processes are spawned and not forked, because CUDA does not survive a fork. If a process dies, only
+its current case is lost, and another process is started in its place.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from multiprocessing.context import SpawnContext
 from typing import Any, Generic, TypeVar
 
 Found = TypeVar("Found")
-#: A process that has nothing more to do is given these to leave, before it is killed.
+#: Time for an idle process to exit before it is killed.
 _SECONDS_TO_LEAVE = 10
 
 
 @dataclass(frozen=True)
 class Died:
-    """In the place of a result: the process of the case died, of what `how` says."""
+    """Result of a case whose process died; `how` says of what."""
 
     how: str
 
 
 @dataclass(frozen=True)
 class Step(Generic[Found]):
-    """What came of cases since the step before, and the cases that run now, in the order they began."""
+    """Results since the step before, and the running cases, in the order in which they began."""
 
     found: dict[str, Found | Died]
     running: list[str]
@@ -42,7 +42,8 @@ class Step(Generic[Found]):
 def in_this_process(
     judge: Callable[[str], Found], cases: Sequence[str], end: float
 ) -> Generator[Step[Found], None, None]:
-    """A step before each case, and a last one. No case begins after `end`, of time.monotonic()."""
+    """Yields a step before each case, and a last one. No case begins after `end`, of
+    time.monotonic()."""
     found: dict[str, Found | Died] = {}
     for case in cases:
         if time.monotonic() >= end:
@@ -55,10 +56,10 @@ def in_this_process(
 def in_processes(
     judge: Callable[[str], Found], cases: Sequence[str], end: float, processes: int
 ) -> Generator[Step[Found], None, None]:
-    """The same by this many processes, to which `judge` is sent; cases begin in their order.
+    """Yields such steps from this many processes, to which `judge` is sent; cases begin in order.
 
-    ValueError where `judge` raises one, or an OSError; the process of any other exception dies of it.
-    Where every process dies before it has taken a case, all cases that are left count as Died.
+    Raises ValueError if `judge` raises one, or an OSError; any other exception kills its process.
+    If every process dies before it has taken a case, all remaining cases count as Died.
     """
     context = multiprocessing.get_context("spawn")
     todo = deque(cases)
@@ -114,24 +115,24 @@ def in_processes(
 
 @dataclass(frozen=True)
 class _Refusal:
-    """The message of an error in what was asked, which is none of the process."""
+    """Message of an error in the request, for which the process is not to blame."""
 
     message: str
 
 
 class _Worker:
-    """A process, and the case that it has: none while it starts."""
+    """A process, and its current case: none while it starts."""
 
     def __init__(self, context: SpawnContext, judge: Callable[[str], Any]) -> None:
         self.case = ""
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(judge, theirs))
         self.process.start()
-        theirs.close()  # or its death would not end the pipe
+        theirs.close()  # otherwise its death would not end the pipe
 
     def begin(self, case: str) -> None:
         self.case = case
-        with contextlib.suppress(OSError):  # it is dead, which the next wait finds
+        with contextlib.suppress(OSError):  # it is dead; the next wait notices
             self.connection.send(case)
 
     def leave(self) -> None:
@@ -147,7 +148,7 @@ class _Worker:
 
 
 def _serve(judge: Callable[[str], Any], connection: Connection) -> None:
-    """In a process of its own: says that it is there, then answers every case until the pipe ends."""
+    """Runs in its own process: reports that it is ready, then answers cases until the pipe ends."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(EOFError, BrokenPipeError):
         connection.send(None)
@@ -161,7 +162,8 @@ def _serve(judge: Callable[[str], Any], connection: Connection) -> None:
 
 
 def _end_with_parent() -> None:
-    """A parent that is killed ends nothing by itself, and a case may take minutes."""
+    """Exits when the parent is gone: a killed parent does not end its children, and a case may take
+    minutes."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

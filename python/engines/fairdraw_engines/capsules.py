@@ -1,11 +1,12 @@
-"""Capsules: of each red case of a matrix a small row, which a script shows without fairdraw.
+"""Capsules: for each red case of a matrix a small row, and a script that shows the defect without
+fairdraw.
 
-A red case is run again with its draws, the call that is wrong is found, its row is made small while
-the engine's answer stays wrong in the same way, and cases whose rows come out alike are one capsule:
-a folder with a page to paste into an issue, and case.json for the script standalone/show.py, which
-needs the engine's package, NumPy and perhaps torch. An engine whose requests are no rows has an `example`
-instead, which is its capsule. The script ends with 1 if the defect shows, and a
-capsule is kept only if it does.
+A red case is run again with its draws, to find the call that is wrong. Its row is shrunk while the
+engine's answer stays wrong in the same way. Cases whose shrunk rows look alike form one capsule: a
+folder with a page to paste into an issue, and case.json for the script standalone/show.py, which
+needs the engine's package, NumPy and perhaps torch. If an engine's requests are no rows, its
+`example` is its capsule. The script ends with 1 if the defect shows, and only then is a capsule
+kept.
 """
 
 from __future__ import annotations
@@ -41,22 +42,22 @@ from ._packages import Unavailable
 from ._shrink_row import complexity, shrink
 from .matrix import Record, judge, matching_cases
 
-#: Draws of a row, until the symptom shows.
+#: Numbers of draws of a row, tried until the symptom shows.
 DRAWS = (4, 256, 16384, 262144)
-#: Rows of a case whose draws are looked at again, where no single answer is wrong.
+#: Maximum rows of a case to draw from again, if no single answer is wrong.
 MOST_ROWS = 8
-#: Words of a message that say which request was wrong.
+#: Finds the parameters of the wrong request in a message.
 PARAMETERS = re.compile(r"\(temperature (\S+), top_k (-?\d+), top_p (\S+), min_p ([^\s)]+)\)")
 SCRIPT_SECONDS = 300
 #: The script that shows every capsule.
 SHOW = Path(__file__).parent / "standalone" / "show.py"
-#: Cases that are about what filters keep.
+#: Checks of the sets that filters keep.
 OF_FILTERS = ("mask/", "support/")
 REPLAY = re.compile(r"^    python -m fairdraw engines run (\S+) .*--case '([^']+)'", re.MULTILINE)
 
 
 class NotReduced(Exception):
-    """Why a red case has no capsule."""
+    """Says why a red case has no capsule."""
 
 
 def _named_parameters(message: str) -> tuple[float, int, float, float] | None:
@@ -68,7 +69,7 @@ def _named_parameters(message: str) -> tuple[float, int, float, float] | None:
 
 
 class _Watch:
-    """Looks at every call of a sampler for the first answer that is wrong."""
+    """Checks every call of a sampler until the first wrong answer."""
 
     def __init__(self, sampler: Sampler, profile: str, only: Any) -> None:
         self._sampler, self._profile, self._only = sampler, profile, only
@@ -106,7 +107,7 @@ class _Watch:
 
 
 def _row_of(engine: Engine, profile: str, suite: Any, red: Record, seed: int) -> list[Row]:
-    """Rows of the case that may show it alone, the likeliest first."""
+    """Returns rows of the case that may show the defect alone, the likeliest first."""
     watches: list[_Watch] = []
 
     def make(own_seed: int) -> Sampler:
@@ -125,7 +126,7 @@ def _row_of(engine: Engine, profile: str, suite: Any, red: Record, seed: int) ->
 def reduced(
     engine: Engine, profile: str, suite: Any, red: Record, seed: int, seconds: float
 ) -> Wrong:
-    """The red case as one small row. NotReduced where one row alone does not show it."""
+    """Reduces the red case to one small row. NotReduced if one row alone does not show it."""
     rows = _row_of(engine, profile, suite, red, seed)
     sampler = engine.make(seed)
     for draws in DRAWS:
@@ -154,7 +155,7 @@ def _smallest(
             return False
         try:
             answer = answer_of(engine, sampler, one, draws)
-        except Exception:  # the engine's, of a request that it does not take
+        except Exception:  # raised by the engine, which refuses the request
             return False
         return symptom in symptoms(expected_of(profile, one), answer)
 
@@ -162,9 +163,10 @@ def _smallest(
 
 
 def write(capsule: Capsule | ExampleCapsule, folder: Path) -> None:
-    """Writes the capsule's folder and runs SHOW of it; NotReduced where that does not show it.
+    """Writes the capsule's folder after running SHOW on it; NotReduced if SHOW does not show the
+    defect.
 
-    A capsule of that name is replaced if the script shows it, and stays if not.
+    An older capsule of that name is replaced only if the script shows the new one.
     """
     text = capsule.sentence()
     with tempfile.TemporaryDirectory() as scratch:
@@ -184,7 +186,7 @@ def write(capsule: Capsule | ExampleCapsule, folder: Path) -> None:
 
 
 def _red_cases(matrix: Record) -> set[tuple[str, str]]:
-    """(engine, case) of all that failed, in any record of the engine."""
+    """Returns (engine, case) of all failures, in any record of the engine."""
     return {
         (record["engine"], red["case"])
         for record in matrix["engines"]
@@ -196,7 +198,8 @@ def _red_cases(matrix: Record) -> set[tuple[str, str]]:
 def collect(
     matrix: Record, engines: Mapping[str, Engine], seconds: float = 20
 ) -> tuple[list[Capsule | ExampleCapsule], list[tuple[Record, str, Record]]]:
-    """Capsules of a matrix's red cases, and (record, why, red case) of those that have none."""
+    """Returns capsules of a matrix's red cases, and (record, why, red case) for cases without
+    one."""
     capsules: dict[Any, Capsule | ExampleCapsule] = {}
     left: list[tuple[Record, str, Record]] = []
     failed = _red_cases(matrix)
@@ -238,7 +241,7 @@ def collect(
 
 
 def _pages(folder: Path) -> dict[str, tuple[str, int]]:
-    """name -> (what is wrong, how many red cases) of the capsules in a folder."""
+    """Maps the capsules in a folder by name to (what is wrong, number of red cases)."""
     found = {}
     for file in sorted(folder.glob("*/issue.md")):
         text = file.read_text()
@@ -250,7 +253,8 @@ def _pages(folder: Path) -> dict[str, tuple[str, int]]:
 
 
 def index_page(folder: Path, left: Sequence[tuple[str, str, str]]) -> str:
-    """The page that lists the capsules of a folder, and (engine, case, why) of cases without one."""
+    """Writes the page that lists a folder's capsules, and (engine, case, why) of cases without
+    one."""
     lines = [
         "# Capsules",
         "",
@@ -278,7 +282,7 @@ def index_page(folder: Path, left: Sequence[tuple[str, str, str]]) -> str:
 
 
 def _left_before(page: str, again: Sequence[str]) -> list[tuple[str, str, str]]:
-    """A page's cases without a capsule, of other engines than those."""
+    """Returns the page's cases without a capsule, except those of the engines `again`."""
     rows = re.findall(r"^\| (\w+) \| `([^`]+)` \| (.*) \|$", page, re.MULTILINE)
     return [row for row in rows if row[0] not in again]
 
@@ -286,11 +290,12 @@ def _left_before(page: str, again: Sequence[str]) -> list[tuple[str, str, str]]:
 def write_all(
     matrix: Record, engines: Mapping[str, Engine], folder: Path, seconds: float = 20
 ) -> Path:
-    """Capsules of a matrix, a folder each, and the page that lists them; returns the page's path.
+    """Writes capsules of a matrix, a folder each, and the page that lists them; returns the page's
+    path.
 
-    Capsules that the folder holds stay while a case of theirs is red in the matrix and is in no new
-    one (it may need another machine), and those of other engines. Several processes may write
-    different engines' capsules into one folder.
+    Older capsules of the folder stay if they belong to other engines, or if one of their cases is
+    red in the matrix and in no new capsule (it may need another machine). Several processes may
+    write different engines' capsules into one folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     names = [r["engine"] for r in matrix["engines"] if not r["skipped_because"]]

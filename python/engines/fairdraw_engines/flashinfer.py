@@ -1,16 +1,15 @@
-"""FlashInfer's samplers (flashinfer-python) on a CUDA device: from probabilities and from logits.
+"""FlashInfer's samplers (flashinfer-python) on a CUDA device, for probabilities and for logits.
 
 Judged by profiles `flashinfer` (top_k_first) and `flashinfer_joint` (both filters on the whole
 row's mass). From probabilities: flashinfer.softmax with the temperature, then
-top_k_top_p_sampling_from_probs; rows with min_p take top_k_renorm_probs, top_p_renorm_probs and
-min_p_sampling_from_probs, one after the other, which is top_k_first alone: no cases with min_p in
-the joint order. From logits: top_k_top_p_sampling_from_logits of logits times the inverse
-temperature (0 for 0, as softmax has it), parameters in tensors, so that its slow path is taken.
-cake_sampling is judged by `flashinfer_cake`: after softmax, top_k and top_p in tensors and the
-largest k beside them, in cases in which every row has a top_k.
-chain_speculative_sampling is judged by profile `flashinfer`, whose probabilities sum to 1, as a
-verifier of drafts. Of its two counts the drafts that it emits are taken: the other one tests the
-rejected position again.
+top_k_top_p_sampling_from_probs. Rows with min_p use top_k_renorm_probs, top_p_renorm_probs and
+min_p_sampling_from_probs, one after the other. That is only top_k_first, so that the joint order
+has no cases with min_p. From logits: top_k_top_p_sampling_from_logits of logits times the inverse
+temperature (0 for 0, as in softmax), with parameters in tensors, which selects its slow path.
+cake_sampling is judged by `flashinfer_cake`: after softmax, with top_k and top_p in tensors and
+also the largest k, in cases in which every row has a top_k. chain_speculative_sampling is judged by
+profile `flashinfer`, whose probabilities sum to 1, as a verifier of drafts. Of its two counts the
+number of emitted drafts is used, because the other one tests the rejected position again.
 FlashInfer compiles its kernels with nvcc at the first call.
 """
 
@@ -113,7 +112,7 @@ def make_chain(seed: int) -> Any:
 
 
 ABILITIES: tuple[Ability, ...] = ("float16", "bfloat16", "allowed_mask", "indices", "num_samples")
-#: No ids with min_p in them, nor lists of operations that hold some.
+#: Globs without min_p: no ids that contain it, and no lists of operations with it.
 WITHOUT_MIN_P = (
     "*/none/t*",
     "*/top_k_*/t*",

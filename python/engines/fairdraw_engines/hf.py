@@ -1,10 +1,10 @@
 """Hugging Face transformers: the warpers of logits_process.py, then torch.multinomial.
 
-Judged by profile `hf`. Called are the classes of the installed package, in the order in which
-generate() applies them: temperature, top_k, top_p, min_p; then softmax and torch.multinomial of one
-sample, as its sampling loop does. One parameter set a call, as in generate(): rows of a batch are
-taken in groups. top_p is left out at 1, as there; top_k 0, which generate() leaves out too, goes to
-the class, which refuses it. What a class or torch.multinomial refuses gives no token (-1).
+Judged by profile `hf`. Calls the classes of the installed package, in the order in which generate()
+applies them: temperature, top_k, top_p, min_p; then softmax and torch.multinomial of one sample, as
+in its sampling loop. As in generate(), a call has one set of parameters, so that rows of a batch
+are grouped. top_p 1 is omitted, as there. top_k 0, which generate() omits too, goes to the class,
+which refuses it. Whatever a class or torch.multinomial refuses gives no token (-1).
 """
 
 from __future__ import annotations

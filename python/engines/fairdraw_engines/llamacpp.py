@@ -1,8 +1,8 @@
-"""llama.cpp through llama-cpp-python: a sampler chain on an array of candidates.
+"""llama.cpp via llama-cpp-python: a sampler chain on an array of candidates.
 
-Judged by profile `llamacpp`. Called are llama_sampler_init_top_k, _top_p, _min_p, _temp and _dist,
-chained in that order, llama.cpp's default one; no model or context is needed. The candidates are
-built from the logits, 12 bytes each, and filtered once a row; each draw then lets the dist sampler
+Judged by profile `llamacpp`. Calls llama_sampler_init_top_k, _top_p, _min_p, _temp and _dist,
+chained in that order, llama.cpp's default; no model or context is needed. The candidates are built
+from the logits, 12 bytes each, and filtered once per row. Each draw then lets the dist sampler
 choose among them, as in a chain whose other samplers have no state.
 """
 
@@ -24,12 +24,12 @@ from ._engine import (
 )
 from ._packages import package, version_of
 
-#: llama_token_data
+#: The struct llama_token_data.
 CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
 
 
 def float32_rows(batch: Batch) -> np.ndarray[Any, Any]:
-    """A float32 copy [rows, vocab] of the batch's logits, excluded tokens at -inf."""
+    """Copies the batch's logits to float32 [rows, vocab], with excluded tokens at -inf."""
     logits = batch.logits
     rows: np.ndarray[Any, Any]
     if batch.dtype == "bfloat16":  # bits, the upper half of a float32
@@ -43,7 +43,7 @@ def float32_rows(batch: Batch) -> np.ndarray[Any, Any]:
 
 
 class Chain:
-    """Samplers in a row, freed together."""
+    """Samplers in a chain, freed together."""
 
     def __init__(self, library: Any, samplers: list[Any]) -> None:
         self._library = library
@@ -59,7 +59,7 @@ class Chain:
 
 
 def filtered(library: Any, row: np.ndarray[Any, Any], parameters: tuple[Any, ...]) -> Any:
-    """(candidates after the filters and the temperature, the memory that they lie in)."""
+    """Returns the candidates after filters and temperature, and the memory that holds them."""
     temperature, top_k, top_p, min_p = parameters
     memory = np.zeros(len(row), CANDIDATE)
     memory["id"] = np.arange(len(row))
@@ -90,13 +90,13 @@ def make(seed: int) -> Sampler:
         tokens = np.full((batch.outputs, batch.num_samples), -1, np.int64)
         outputs_of: dict[int, list[int]] = {}
         for output, row in enumerate(rows.tolist()):
-            if 0 <= row < batch.rows:  # an index may be none
+            if 0 <= row < batch.rows:  # bad indices are no rows
                 outputs_of.setdefault(row, []).append(output)
         for row, outputs in outputs_of.items():
             candidates, memory = filtered(library, logits[row], tuple(c[row] for c in columns))
             left = memory[: candidates.size]  # the samplers move survivors to the front
-            # The temperature comes after the filters, and is one for T <= 0 alone: all but one
-            # candidate get -inf then. Where it is so small that it overflows it drops nothing.
+            # The temperature comes after the filters. It filters only for T <= 0: then all
+            # candidates but one get -inf. A T so small that logits overflow drops nothing.
             greedy = batch.temperature[row] <= 0
             values = left["logit"] if greedy else logits[row, left["id"]]
             kept[row, left["id"][values > -np.inf]] = True

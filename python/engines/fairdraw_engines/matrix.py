@@ -1,4 +1,5 @@
-"""The conformance matrix: engines, each under its profile, case by case; JSON, and a page of it."""
+"""The conformance matrix: engines, each judged by its profile, case by case; as JSON and as a
+page."""
 
 from __future__ import annotations
 
@@ -39,17 +40,17 @@ Record = dict[str, Any]
 OUT_OF_TIME = "not run: the time given to the engine was over"
 NOT_ENDED = "had not ended when its process was stopped: "
 PROCESS_DIED = "its process died"
-#: Of the suite smoke: rows on which profiles differ.
+#: Cases of suite smoke with rows on which profiles differ.
 MASKS = ("mask/*/partial_sums", "mask/gaussian/v1000/edges", "mask/ties_at_k/v1000/edges")
 
 
 def _captured_files(case: str) -> list[Any] | None:
-    """Files of captured logits that the case is about; reading none of them saves their scan."""
+    """Returns the captured logits that the case needs, or none, to save scanning the files."""
     return None if re.search(r"/lm_logits", case) else []
 
 
 def replay_command(engine: str, semantics: str, suite: str, case: str, seed: int) -> str:
-    """The command that repeats one case, with the same draws."""
+    """Returns the command that repeats one case, with the same draws."""
     return (
         f"python -m fairdraw engines run {engine} --semantics {semantics} --suite {suite} "
         f"--case '{case}' --seed {seed}"
@@ -57,7 +58,7 @@ def replay_command(engine: str, semantics: str, suite: str, case: str, seed: int
 
 
 def judge(engine: Engine, semantics: str, suite: Suite, case: str, seed: int) -> Report:
-    """One case, of a sampler whose generator starts again: the same whatever ran before."""
+    """Judges one case with a freshly seeded sampler, so that earlier cases have no influence."""
     own: dict[str, Any]
     if isinstance(engine, OperationEngine):
         own = dict(device=engine.device, dtypes=engine.dtypes)
@@ -87,13 +88,13 @@ def judge(engine: Engine, semantics: str, suite: Suite, case: str, seed: int) ->
 
 
 def is_about(engine: Engine, case: str) -> bool:
-    """Whether the case asks for nothing that the engine does not have."""
+    """Returns whether the case only needs filters that the engine has."""
     return any(fnmatch.fnmatchcase(case, glob) for glob in engine.cases)
 
 
 def is_of_kind(engine: Engine, case: str) -> bool:
-    """Return whether the case is about operations on rows, drafts over its rows or running batches, where the
-    engine has these, else about draws."""
+    """Returns whether the case tests what the engine has: row operations, drafts over its rows, or
+    running batches; for all other engines, draws."""
     if isinstance(engine, DraftEngine):
         return case.partition("/")[0] in engine.checks()
     if isinstance(engine, RunningEngine):
@@ -128,7 +129,7 @@ def _new_record(
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What a record says of a case."""
+    """Result of a case for a record."""
 
     verdict: str
     message: str
@@ -138,14 +139,15 @@ class _Outcome:
 def _judge_one(
     engine: Engine | str, semantics: str, suite: Suite, seed: int, case: str
 ) -> _Outcome:
-    """One case, in whatever process."""
+    """Judges one case, in any process."""
     found = ENGINES[engine] if isinstance(engine, str) else engine
     (result,) = judge(found, semantics, suite, case, seed).cases
     return _Outcome(result.verdict, result.message, result.seconds)
 
 
 def _write_outcomes(record: Record, cases: Sequence[str], outcomes: Mapping[str, _Outcome]) -> None:
-    """Into the record what is known, in the order of the table: however the cases came to an end."""
+    """Writes the known outcomes into the record, in the order of the table, however the cases
+    ended."""
     checks: dict[str, Counter[str]] = {}
     reasons: Counter[str] = Counter()
     red = []
@@ -187,14 +189,15 @@ def run_engine(
 ) -> Record:
     """The engine's record: counts by check and verdict, reasons of skips, and the red cases.
 
-    Of the cases of the suite that match one of the globs. An engine that is not to be had here has
-    the reason in `skipped_because`, and no checks. Cases that would begin after `seconds` are counted
-    as skipped, with that reason. `keep` is given the record whenever cases begin or end, with those
-    that run as `running`: a process that is stopped, or dies, leaves what it has found (see `ended`).
+    The record covers the cases of the suite that match one of the globs. If the engine is not
+    available here, `skipped_because` has the reason, and there are no checks. Cases that would
+    begin after `seconds` count as skipped, with that reason. `keep` gets the record whenever cases
+    begin or end, with the running cases as `running`: a process that is stopped, or dies, leaves
+    its results (see `ended`).
 
-    With more than one of `processes` none of the cases runs in this one. The record is the same, unless
-    a case ends its process: it is then counted as skipped, and the others are still judged. An engine
-    that is not in ENGINES must be one that can be pickled.
+    With more than one of `processes` no case runs in this process. The record is the same, unless a
+    case kills its process: it then counts as skipped, and the others are still judged. An engine
+    that is not in ENGINES must be picklable.
     """
     if processes < 1:
         raise ValueError(f"processes is {processes}; allowed: whole numbers from 1 on")
@@ -233,10 +236,10 @@ def run_engine(
 
 
 def ended(record: Record) -> Record:
-    """The record, whose process was perhaps stopped: cases that were running count as skipped.
+    """Completes a record whose process may have been stopped: running cases count as skipped.
 
-    Each is named in a reason. Cases that had not begun are not counted, unless they are about filters
-    that the engine does not have.
+    A reason names each of them. Cases that had not begun are not counted, except those about
+    filters that the engine does not have.
     """
     running = record.get("running") or []
     cases = [running] if isinstance(running, str) else running  # older records: one case, or ""
@@ -255,7 +258,8 @@ def ended(record: Record) -> Record:
 
 
 def masks_by_profile(engine: Engine, profiles: Iterable[str], seed: int) -> Record:
-    """profile -> [cases passed, cases judged], by masks: whose definitions an engine keeps."""
+    """Maps profiles to [passed, judged] cases of masks, which shows whose definitions an engine
+    follows."""
     table: Record = {}
     for profile in profiles:
         verdicts = Counter(
@@ -267,9 +271,9 @@ def masks_by_profile(engine: Engine, profiles: Iterable[str], seed: int) -> Reco
 
 
 def matching_cases(suite: Suite, globs: Sequence[str]) -> list[str]:
-    """Ids of the suite's cases that match one of the globs, in the order of the table.
+    """Returns the ids of the suite's cases that match one of the globs, in the order of the table.
 
-    ValueError where there is none.
+    ValueError if there is none.
     """
     ids = case_ids(suite, logits=None if data_folder().is_dir() else [])
     cases = [case for case in ids if any(fnmatch.fnmatchcase(case, glob) for glob in globs)]
@@ -279,15 +283,15 @@ def matching_cases(suite: Suite, globs: Sequence[str]) -> list[str]:
 
 
 def _label(record: Record) -> str:
-    """The engine, and where a record of it may stand beside that of a GPU."""
+    """Returns the engine's name, which for interpreted runs differs from that of a GPU's record."""
     interpreted = record["version"].endswith(INTERPRETER)
     return f"{record['engine']} in {INTERPRETER}" if interpreted else str(record["engine"])
 
 
 def updated(matrix: Record | None, records: Iterable[Record]) -> Record:
-    """The matrix with these records in the place of those of the same engine and profile.
+    """Returns the matrix after replacing records of the same engine and profile.
 
-    What Triton's interpreter ran is one thing, and what a GPU did another.
+    Records of Triton's interpreter and of a GPU do not replace each other.
     """
     fresh = {(_label(record), record["semantics"]): record for record in records}
     kept = [] if matrix is None else matrix["engines"]
@@ -307,7 +311,7 @@ def _processor() -> str:
 
 
 def _cell(counts: dict[str, int]) -> str:
-    """ "12", "10, 2 failed", "-": passed first, skipped ones left out."""
+    """Returns "12", "10, 2 failed", "-": passed first, without skipped ones."""
     passed = counts.get("passed", 0)
     parts = [str(passed)] if passed else []
     parts += [f"**{counts[v]} {v}**" for v in ("failed", "error") if counts.get(v)]
@@ -320,7 +324,7 @@ def _escaped(text: str) -> str:
 
 
 def _by_profile(ran: Sequence[Record]) -> list[str]:
-    """Profiles down, engines across."""
+    """Returns the table with profiles down and engines across."""
     tables = {_label(r): r["masks_by_profile"] for r in ran if r["masks_by_profile"]}
     if not tables:
         return []
@@ -370,11 +374,11 @@ def _reds(ran: Sequence[Record]) -> list[str]:
 
 
 def to_markdown(matrix: Record) -> str:
-    """The matrix for a reader: a row an engine, a column a check; then every red case."""
+    """Returns the matrix as a page: a row per engine, a column per check; then every red case."""
     ran = [e for e in matrix["engines"] if not e["skipped_because"]]
     absent = [e for e in matrix["engines"] if e["skipped_because"]]
     checks = sorted({check for e in ran for check in e["checks"]})
-    # A check that every engine skips says nothing here.
+    # A check that every engine skips is left out.
     checks = [c for c in checks if any(set(e["checks"].get(c, {})) - {"skipped"} for e in ran)]
     lines = [
         "# Conformance",
@@ -405,7 +409,7 @@ def to_markdown(matrix: Record) -> str:
 def write(matrix: Record, json_file: str | os.PathLike[str]) -> Path:
     """Writes the JSON, and the page next to it under the same name; returns the page's path.
 
-    Each file as a whole or not at all, whenever the process is stopped.
+    Each file is replaced atomically, so that a stopped process leaves no partial file.
     """
     path = Path(json_file)
     page = path.with_suffix(".md")

@@ -2,9 +2,9 @@
 
     pip install max==26.7.0
 
-It is compiled once a process, half a minute of one core. Judged by profile `max_cpu`, without min_p,
-which is not passed to it. A row is given to it as often as tokens are drawn from it, each with a
-seed of its own.
+It is compiled once per process, which takes half a minute of one core. Judged by profile `max_cpu`,
+without min_p, which is not passed to it. A row is passed once per token drawn from it, each time
+with its own seed.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from ._engine import Engine, Sampler, allowed_ids
 from ._packages import Unavailable, package, version_of
 
 Array = np.ndarray[Any, Any]
-#: What a banned token's logit becomes in its pipelines (sampling.py): not -inf.
+#: Logit of a banned token in its pipelines (sampling.py), which is not -inf.
 BANNED = -10000.0
-#: Values of one call: 64 MiB of logits.
+#: Maximum values of one call: 64 MiB of logits.
 MOST_VALUES = 1 << 24
 
 
 @functools.cache
 def compiled() -> Callable[..., Any]:
-    """(logits, top_k, max_k, temperature, top_p, min_top_p, seeds) -> tokens, as its pipelines build it."""
+    """Returns the function that its pipelines build: (logits, top_k, max_k, temperature, top_p,
+    min_top_p, seeds) -> tokens."""
     driver, engine = package("max.driver"), package("max.engine")
     graphs, kernels = package("max.graph"), package("max.nn.kernels")
     dtypes, cpu = package("max.dtype").DType, graphs.DeviceRef.CPU()
@@ -73,12 +74,12 @@ def make(seed: int) -> Sampler:
     random = np.random.default_rng(seed)
 
     def draw(logits: Array, top_k: Array, temperature: Array, top_p: Array) -> Any:
-        """Tokens of a batch, in calls of MOST_VALUES."""
+        """Returns tokens of a batch, in calls of at most MOST_VALUES."""
         step = max(MOST_VALUES // logits.shape[1], 1)
         parts = []
         for begin in range(0, len(logits), step):
             part = slice(begin, begin + step)
-            # The largest k of the batch; -1 where some row has none (InputContext's own rule).
+            # The largest k of the batch; -1 if some row has none (InputContext's own rule).
             max_k = top_k[part].max() if top_k[part].min() > 0 else -1
             parts.append(
                 call(
@@ -100,12 +101,12 @@ def make(seed: int) -> Sampler:
             logits[~allowed] = BANNED
         rows = np.arange(batch.rows) if batch.indices is None else np.asarray(batch.indices)
         rows = np.repeat(rows, batch.num_samples)
-        # What its requests may ask for (SamplingParams).
+        # Ranges that its requests allow (SamplingParams).
         top_k, top_p = batch.top_k.astype(np.int64), batch.top_p.astype(np.float32)
         temperature = batch.temperature.astype(np.float32)
         taken = (top_k >= -1) & (top_p >= 0) & (top_p <= 1) & (temperature >= 0)
         tokens = np.full(len(rows), -1, np.int64)
-        there = (rows >= 0) & (rows < batch.rows)  # an index may be none
+        there = (rows >= 0) & (rows < batch.rows)  # bad indices are no rows
         asked = np.flatnonzero(there & taken[np.where(there, rows, 0)])
         if len(asked) > 0:
             chosen = rows[asked]

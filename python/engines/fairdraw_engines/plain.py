@@ -1,7 +1,7 @@
-"""The draws that samplers are made of, alone: torch.multinomial and numpy's Generator.choice.
+"""The basic draws alone: torch.multinomial and numpy's Generator.choice.
 
-No filters, so that only cases without them are run; judged by profile `fairdraw`, whose distribution
-without filters is the softmax. Greedy rows are up to the caller with both, so none are tested.
+Only cases without filters are run, judged by profile `fairdraw`, whose distribution without filters
+is the softmax. Both functions leave greedy rows to the caller, so that none are tested.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ._engine import Engine, Sampler, allowed_ids
 from ._packages import version_of
 from ._tensors import draw_outputs, float32_logits, generator_of, multinomial
 
-#: One operation for all rows, and no filter.
+#: Cases with one operation for all rows, and no filter.
 WITHOUT_FILTERS = ("*/none/t*",)
 
 

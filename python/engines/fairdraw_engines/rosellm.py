@@ -17,7 +17,7 @@ from ._tensors import draw_outputs, float32_logits, generator_of, multinomial
 
 
 def probabilities(logits: Any, temperature: float, top_k: int, top_p: float) -> Any:
-    """[vocab] float32 of one row; ValueError or RuntimeError for what the engine refuses."""
+    """Returns [vocab] float32 of one row; ValueError or RuntimeError if the engine refuses it."""
     import torch
 
     if temperature <= 0:
@@ -49,7 +49,7 @@ def make(seed: int) -> Sampler:
         columns = (batch.temperature, batch.top_k, batch.top_p)
         for row, parameters in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
             seen = known.setdefault((*parameters, logits[row].numpy().tobytes()), row)
-            if seen != row:  # the same request again: the same probabilities
+            if seen != row:  # the same request again has the same probabilities
                 probs[row], refused[row] = probs[seen], refused[seen]
                 continue
             try:

@@ -1,11 +1,11 @@
-"""Operations on rows of libraries, each by itself: softmax, log-softmax, masks, renormalisation.
+"""Row operations of libraries, each by itself: softmax, log-softmax, masks, renormalisation.
 
-`torch_operations`, under profile `hf`, which takes no temperature of 0: torch.softmax of logits
-divided by the temperature, torch.log_softmax, of 16-bit rows as of float32, which engines do too.
-`flashinfer_operations`, under profile `flashinfer`: flashinfer.sampling.softmax, top_k_mask_logits,
-top_k_renorm_probs and top_p_renorm_probs on a CUDA device. `flashinfer_renorm`, under the same
-profile: a sampler that is made of them (softmax, top_k_renorm_probs, top_p_renorm_probs,
-sampling_from_probs) and reports as its mask what they leave, which its draws follow.
+`torch_operations`, by profile `hf`, which refuses temperature 0: torch.softmax of logits divided by
+the temperature, and torch.log_softmax; 16-bit rows are computed as float32, as in engines.
+`flashinfer_operations`, by profile `flashinfer`: flashinfer.sampling.softmax, top_k_mask_logits,
+top_k_renorm_probs and top_p_renorm_probs on a CUDA device. `flashinfer_renorm`, by the same
+profile: a sampler built from them (softmax, top_k_renorm_probs, top_p_renorm_probs,
+sampling_from_probs), whose mask is what they leave and what its draws follow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Operations = Mapping[str, Callable[..., Any]]
 
 
 def _column(parameter: Any) -> Any:
-    """[rows, 1] of an array of parameters; a number as it is."""
+    """Returns an array of parameters as [rows, 1]; a number unchanged."""
     return parameter[:, None] if hasattr(parameter, "ndim") and parameter.ndim == 1 else parameter
 
 
@@ -45,13 +45,14 @@ def make_flashinfer(seed: int) -> Operations:
     sampling = package("flashinfer.sampling")
 
     def dense(function: Callable[..., Any]) -> Callable[..., Any]:
-        """Its kernels take rows without gaps, and one row at least (python/engines/README.md)."""
+        """Adapts to its kernels, which need rows without gaps, at least one
+        (python/engines/README.md)."""
         return lambda rows, parameter: (
             function(rows.contiguous(), parameter) if len(rows) > 0 else rows.clone()
         )
 
     def that_ends(function: Callable[..., Any]) -> Callable[..., Any]:
-        """What is judged goes on where a call would never return."""
+        """Raises instead of making a call that would never return, so that judging goes on."""
 
         def call(rows: Any, top_p: Any) -> Any:
             if rows.isinf().any():

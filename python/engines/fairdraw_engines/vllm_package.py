@@ -1,9 +1,9 @@
 """vLLM's own topk_topp_sampler.py: the PyTorch-native path of V1's sampler on the CPU.
 
-Judged by profile `vllm_torch`. Called are apply_top_k_top_p and random_sample of the package's
-module; temperature, min_p and greedy rows are those of `vllm_torch`. The module is that of an
-installed vllm or of a wheel (_vllm_wheel.py); what it imports of vLLM is replaced by the few facts
-that it asks for (a CPU platform, no Triton).
+Judged by profile `vllm_torch`. Calls apply_top_k_top_p and random_sample of the package's module;
+temperature, min_p and greedy rows are those of `vllm_torch`. The module comes from an installed
+vllm or from a wheel (_vllm_wheel.py); its imports from vLLM are replaced by the few facts that it
+needs (a CPU platform, no Triton).
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def from_wheel() -> Any:
 
 
 def load() -> Any:
-    """The module: of an installed vllm, or of the wheel."""
+    """Returns the module, from an installed vllm or from the wheel."""
     try:
         return importlib.import_module(MODULE)
-    except Exception:  # a package for CUDA may raise anything here
+    except Exception:  # a CUDA package may raise anything
         return from_wheel()
 
 
@@ -70,7 +70,7 @@ def make(seed: int) -> Sampler:
     generator = generator_of(seed)
 
     def race(probs: Any) -> Any:
-        # Requests without a seed take torch's global generator: lend it the engine's.
+        # Requests without a seed use torch's global generator, which gets the engine's state here.
         with torch.random.fork_rng(devices=[]):
             torch.set_rng_state(generator.get_state())
             tokens = module.random_sample(probs, {})

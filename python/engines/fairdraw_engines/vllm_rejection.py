@@ -1,13 +1,14 @@
 """vLLM's rejection sampler of V1 (vllm/v1/sample/rejection_sampler.py), a verifier of drafts.
 
-Judged by profile `vllm_torch` under the token-wise rule. Called are apply_sampling_constraints and
-rejection_sample of the package's module, with the PyTorch path of apply_top_k_top_p; the bonus
-token is drawn before, as RejectionSampler.forward has it: temperature, the same filters and
-random_sample. Drafts come with probabilities or without. V1 refuses min_p together with drafts.
-Requests that SamplingParams refuses give no token.
-Requests have no generators of their own here, so torch's generator of the device decides.
+Judged by profile `vllm_torch` under the token-wise rule. Calls apply_sampling_constraints and
+rejection_sample of the package's module, with the PyTorch path of apply_top_k_top_p. The bonus
+token is drawn before, as in RejectionSampler.forward: temperature, the same filters and
+random_sample. Drafts come with or without probabilities. V1 refuses min_p together with drafts.
+Requests that SamplingParams refuses give no token. Requests have no generators of their own here,
+so that the device's torch generator decides.
 
-The kernels are Triton's: on a CUDA device, or slowly in Triton's interpreter (_vllm_wheel.py).
+The kernels are Triton's. They run on a CUDA device, or slowly in Triton's interpreter
+(_vllm_wheel.py).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ MODULE = "vllm.v1.sample.rejection_sampler"
 
 
 def _needs() -> dict[str, dict[str, Any]]:
-    """What the module imports of vLLM: the filters, and names of what is not called here."""
+    """Returns the module's imports from vLLM: the filters, and names that are not called here."""
     absent = {
         "vllm.utils.torch_utils": ("async_tensor_h2d",),
         "vllm.v1.outputs": ("LogprobsLists", "LogprobsTensors", "SamplerOutput"),
@@ -59,7 +60,8 @@ def version() -> str:
 
 
 def _metadata(batch: Any, device: str) -> SimpleNamespace:
-    """SamplingMetadata of requests as V1 normalises them: what greedy ones filter is off."""
+    """Returns SamplingMetadata of requests as V1 normalises them: greedy requests have no
+    filters."""
     import torch
 
     greedy = batch.temperature < SAMPLING_EPS
@@ -77,7 +79,7 @@ def _metadata(batch: Any, device: str) -> SimpleNamespace:
 
 
 def _bonus_tokens(logits: Any, metadata: Any) -> Any:
-    """[requests] of their last rows, by V1's sampler."""
+    """Draws [requests] bonus tokens from their last rows, by V1's sampler."""
     sampler = vllm_package.load()
     greedy = metadata.temperature == 0
     largest = logits.argmax(dim=-1)

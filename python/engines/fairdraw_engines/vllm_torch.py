@@ -1,8 +1,8 @@
 """vLLM's PyTorch sampler, written from its description: top-k and top-p by a sort, then a race.
 
-Judged by profile `vllm_torch`. No package is called: this is what vLLM documents and its source
-says, in other words, so that a matrix can be made where vLLM cannot be installed; `vllm_package`
-calls the real module. Order: greedy rows, temperature, min_p, top-k, top-p, exponential race.
+Judged by profile `vllm_torch`. Calls no package: it restates vLLM's documentation and source, so
+that a matrix can be made where vLLM cannot be installed; `vllm_package` calls the real module.
+Order: greedy rows, temperature, min_p, top-k, top-p, exponential race.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from ._engine import TENSOR_ABILITIES, Engine, Sampler
 from ._packages import version_of
 from ._tensors import draw_outputs, exponential_race, float32_logits, generator_of
 
-#: Temperatures below are greedy, and switch every filter of the request off.
+#: Temperatures below this are greedy, and turn off every filter of the request.
 SAMPLING_EPS = 1e-5
 
 
 def refused_by_params(batch: Batch) -> Any:
-    """Requests that SamplingParams refuses before a row is sampled: [rows] bool.
+    """Returns the requests that SamplingParams refuses before sampling: [rows] bool.
 
-    It refuses top_p 0 too, which the PyTorch path below it takes for greedy, and the profile with it.
+    It also refuses top_p 0, which is not in this mask, because the PyTorch path and the profile
+    take it as greedy.
     """
     refused = (batch.temperature < 0) | (batch.top_k < -1)
     refused |= (batch.top_p < 0) | (batch.top_p > 1) | (batch.min_p < 0) | (batch.min_p > 1)
@@ -30,7 +31,7 @@ def refused_by_params(batch: Batch) -> Any:
 
 
 def before_top_k(batch: Batch) -> tuple[Any, Any, Any, Any, Any]:
-    """What vLLM does before top-k and top-p, of requests as it normalises them.
+    """Does vLLM's steps before top-k and top-p, for requests as it normalises them.
 
     Returns (greedy [rows] bool, their argmax [rows], logits after temperature and min_p, top_k
     with "off" as the vocabulary's size, top_p).
@@ -55,7 +56,7 @@ def before_top_k(batch: Batch) -> tuple[Any, Any, Any, Any, Any]:
 def draw_or_largest(
     batch: Batch, greedy: Any, largest: Any, logits: Any, draw: Any, refused: Any = None
 ) -> Any:
-    """Draws from the softmax of what the filters left, or takes the argmax in greedy rows.
+    """Draws from the softmax of the surviving logits, or takes the argmax in greedy rows.
 
     Tokens of rows in `refused` are -1.
     """
@@ -68,7 +69,8 @@ def draw_or_largest(
 
 
 def filtered(logits: Any, top_k: Any, top_p: Any) -> Any:
-    """Logits with -inf outside of top-k and top-p; each runs if any row of the call asks for it."""
+    """Returns logits with -inf outside top-k and top-p; each filter runs if any row of the call
+    needs it."""
     import torch
 
     vocab = logits.shape[-1]

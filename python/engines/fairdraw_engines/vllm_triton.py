@@ -1,11 +1,11 @@
 """vLLM's Triton kernel for top-k and top-p (topk_topp_triton.py), on a CUDA device.
 
-Judged by profile `vllm_triton`. Called is apply_top_k_top_p_triton of the package's module, then
+Judged by profile `vllm_triton`. Calls apply_top_k_top_p_triton of the package's module, then
 softmax and vLLM's exponential race; temperature, min_p and greedy rows are those of `vllm_torch`.
-The module is that of an installed vllm, or of a wheel (_vllm_wheel.py).
+The module comes from an installed vllm, or from a wheel (_vllm_wheel.py).
 
-With TRITON_INTERPRET=1 and no device Triton's interpreter runs it, slowly, with the tile sizes that
-vLLM has for CPUs and without the pipeline that it has for small batches on CUDA.
+With TRITON_INTERPRET=1 and no device, Triton's interpreter runs it, slowly, with vLLM's tile sizes
+for CPUs and without its pipeline for small batches on CUDA.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ MODULE = "vllm.v1.sample.ops.topk_topp_triton"
 
 
 def on_device(packages: str) -> str:
-    """Versions, and what the kernels run on."""
+    """Returns the versions, and the device of the kernels."""
     if triton_device() == "cpu":
         return f"{packages}, {INTERPRETER}"
     return f"{packages}, {package('torch').cuda.get_device_name()}"
 
 
 def refused(batch: Any) -> Any:
-    """Requests that SamplingParams refuses, top_p 0 among them: [rows] bool."""
+    """Returns the requests that SamplingParams refuses, including top_p 0: [rows] bool."""
     return refused_by_params(batch) | (batch.top_p <= 0)
 
 
@@ -58,7 +58,7 @@ def make(seed: int) -> Sampler:
             largest.to(device),
             logits,
             lambda probs: exponential_race(probs, generator),
-            # A request is refused before the kernel.
+            # refuses requests before the kernel
             refused(batch).to(device),
         )
 

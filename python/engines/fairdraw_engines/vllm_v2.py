@@ -1,11 +1,11 @@
 """The sampler of vLLM's model runner V2 (vllm/v1/worker/gpu/sample), on a CUDA device.
 
-Judged by profile `vllm_triton`. Called are the kernels of the package in the order of its Sampler,
-for requests as SamplingParams normalises them: apply_temperature, apply_min_p,
-apply_top_k_top_p_triton with what V2 knows of its rows, gumbel_sample with a seed and a position for
-each token. That is what V2 does with requests that have a seed, and wherever FlashInfer is off;
-without seeds it hands rows with top-k or top-p to FlashInfer (`flashinfer_probs`,
-`flashinfer_logits`). The modules are those of an installed vllm, or of a wheel (_vllm_wheel.py).
+Judged by profile `vllm_triton`. Calls the package's kernels in the order of its Sampler, for
+requests as SamplingParams normalises them: apply_temperature, apply_min_p, apply_top_k_top_p_triton
+with V2's facts about its rows, gumbel_sample with a seed and a position for each token. V2 does
+this for requests that have a seed, and always if FlashInfer is off; without seeds it passes rows
+with top-k or top-p to FlashInfer (`flashinfer_probs`, `flashinfer_logits`). The modules come from
+an installed vllm, or from a wheel (_vllm_wheel.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .vllm_triton import on_device, refused
 GUMBEL = "vllm.v1.worker.gpu.sample.gumbel"
 MIN_P = "vllm.v1.worker.gpu.sample.min_p"
 
-#: 2^64 over the golden ratio, as int64: multiples of it are as far apart as so many numbers can be.
+#: 2^64 over the golden ratio, as int64: spreads its multiples as far apart as possible.
 SEEDS_APART = 0x9E3779B97F4A7C15 - (1 << 64)
 
 ABILITIES: tuple[Ability, ...] = (
@@ -46,7 +46,7 @@ def version() -> str:
 
 
 def processed(batch: Batch, greedy: Any, device: str) -> tuple[Any, Any]:
-    """Logits that every filter has seen, and temperatures with 0 for greedy rows, on the device."""
+    """Returns logits after every filter, and temperatures with 0 for greedy rows, on the device."""
     import torch
 
     gumbel, filters, min_p_module = (triton_module(m) for m in (GUMBEL, FILTERS, MIN_P))
@@ -69,7 +69,8 @@ def processed(batch: Batch, greedy: Any, device: str) -> tuple[Any, Any]:
 
 
 def make(seed: int) -> Sampler:
-    """Every token's seed is the batch's: `seed` is for samplers that have a generator."""
+    """Makes a sampler that takes every token's seed from the batch; `seed` is for stateful
+    samplers."""
     device = triton_device()
     gumbel = triton_module(GUMBEL)
 
@@ -86,7 +87,7 @@ def make(seed: int) -> Sampler:
 
         rows = rows_of(batch)
         seeds, positions = batch.seed, batch.offset
-        if batch.seed_is_scalar:  # vLLM has one a request: outputs are requests of seeds far apart
+        if batch.seed_is_scalar:  # vLLM has one seed per request: give outputs distant seeds
             seeds = seeds + SEEDS_APART * torch.arange(len(rows))
             positions = positions.expand(len(rows))
         tokens = torch.full((len(rows),), -1, dtype=torch.int64)

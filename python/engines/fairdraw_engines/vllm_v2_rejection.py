@@ -1,14 +1,14 @@
 """vLLM's rejection sampler of model runner V2 (vllm/v1/worker/gpu/spec_decode), on a CUDA device.
 
 Judged by profile `vllm_triton`: `vllm_v2_rejection` under the token-wise rule, `vllm_v2_block` as
-block verification. Called are apply_temperature, apply_min_p, apply_top_k_top_p_triton and
+block verification. Calls apply_temperature, apply_min_p, apply_top_k_top_p_triton and
 rejection_sample, in the order of its Sampler and RejectionSampler, for requests as SamplingParams
-normalises them; those that it refuses give no token. Seeds and positions are the batch's, so that a
-request's tokens are its own.
+normalises them; refused requests give no token. Seeds and positions are the batch's, so that a
+request's tokens depend only on the request.
 
-V2 keeps the draft's logits before their temperature, which is the target's: probabilities p of a
-draft come to it as T ln p. Without them a draft is taken for certain. Greedy requests do not look
-at them.
+V2 keeps the draft's logits before dividing by their temperature, which is the target's: a draft's
+probabilities p are passed as T ln p. Without them the drafted token counts as certain. Greedy
+requests do not read them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ MODULE = "vllm.v1.worker.gpu.spec_decode.rejection_sampler_utils"
 
 
 def _needs() -> dict[str, Any]:
-    """Kernels of other modules that those of this one call, or name: none draws watermarks here."""
+    """Returns members of other modules that this one calls or names; no watermarks are drawn
+    here."""
     gumbel = triton_module(GUMBEL)
     return {
         GUMBEL: vars(gumbel),
@@ -47,7 +48,7 @@ def version() -> str:
 
 
 def _processed(batch: Any, rows: Any, requests: Any, temperature: Any, device: str) -> Any:
-    """Logits [rows, vocab] that every filter has seen."""
+    """Returns logits [rows, vocab] after every filter."""
     import torch
 
     gumbel, filters, min_p_module = (triton_module(m) for m in (GUMBEL, FILTERS, MIN_P))
@@ -70,7 +71,8 @@ def _processed(batch: Any, rows: Any, requests: Any, temperature: Any, device: s
 
 
 def make(block: bool, seed: int) -> Any:
-    """Every token's seed is the batch's: `seed` is for samplers that have a generator."""
+    """Makes a verifier that takes every token's seed from the batch; `seed` is for stateful
+    samplers."""
     module = triton_module(MODULE, _needs)
     device = triton_device()
 
@@ -82,10 +84,10 @@ def make(block: bool, seed: int) -> Any:
         used = steps <= lengths[:, None]
         requests = torch.arange(batch.requests, dtype=torch.int32)[:, None].expand(used.shape)
         temperature = batch.temperature.masked_fill(batch.temperature < SAMPLING_EPS, 0.0)
-        # The token that each row follows: of row 0 one that is not looked at.
+        # The token that each row follows; the entry of row 0 is not read.
         before = torch.cat([torch.zeros_like(lengths)[:, None], batch.draft_tokens.long()], dim=1)
         seed_of, offset_of = batch.seed, batch.offset
-        if batch.seed_is_scalar:  # positions of the call's requests, far apart
+        if batch.seed_is_scalar:  # gives requests of one call distant positions
             seed_of = seed_of.expand(batch.requests)
             offset_of = offset_of + torch.arange(batch.requests) * (batch.max_draft + 1)
         drafts = None

@@ -1,7 +1,7 @@
-"""What engines load of fairdraw by themselves or by name, in the engines' own code.
+"""Tests code of fairdraw that engines load by themselves or by name, in the engines' own code.
 
-Skipped where there is neither an importable vllm or sglang nor a wheel of it that
-FAIRDRAW_VLLM_WHEEL or FAIRDRAW_SGLANG_WHEEL names (README.md).
+Skipped without an importable vllm or sglang, and without a wheel of it in FAIRDRAW_VLLM_WHEEL or
+FAIRDRAW_SGLANG_WHEEL (README.md).
 """
 
 import contextlib
@@ -38,7 +38,7 @@ def or_skipped(modules):
 
 
 def entry_points_of_the_package():
-    """The group of vLLM's plugins, as the wheel of the package has it: out of pyproject.toml."""
+    """Returns the entry points of vLLM's plugins in the package's wheel, from pyproject.toml."""
     project = Path(__file__).parents[3] / "pyproject.toml"
     (table,) = re.findall(
         rf'^\[project\.entry-points\."{re.escape(GROUP)}"\]\n((?:\w+ = ".*"\n)+)',
@@ -50,7 +50,7 @@ def entry_points_of_the_package():
 
 @pytest.fixture
 def vllm(tmp_path, monkeypatch):
-    """vLLM's sampler and its plugins, in an environment where the package is installed."""
+    """Returns vLLM's sampler and its plugins, in an environment with the package installed."""
     for name in (vllm_plugin.SWITCH, vllm_plugin.FAILED_TOKEN, vllm_plugin.RUNNER, "VLLM_PLUGINS"):
         monkeypatch.delenv(name, raising=False)
     metadata = tmp_path / "fairdraw_for_a_test-1.dist-info"
@@ -111,7 +111,7 @@ def test_vllm_loads_our_sampler_where_it_is_asked_for(vllm, monkeypatch):
 
 
 def params(temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, seed=None):
-    """What of a request's SamplingParams model runner V2 reads."""
+    """Makes the SamplingParams fields that model runner V2 reads."""
     return types.SimpleNamespace(
         temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, seed=seed, logprobs=None
     )
@@ -124,11 +124,11 @@ def test_vllms_second_runner_draws_by_us(vllm, monkeypatch, mode):
     monkeypatch.setenv(vllm_plugin.RUNNER, "1")
     monkeypatch.setenv(vllm_plugin.FAILED_TOKEN, "7")
     own = sampler.runner_v2.Sampler._sample_random
-    monkeypatch.setattr(sampler.runner_v2.Sampler, "_sample_random", own)  # and back afterwards
+    monkeypatch.setattr(sampler.runner_v2.Sampler, "_sample_random", own)  # restored afterwards
     plugins.load_general_plugins()
     theirs = vllm_sampler.runner_v2_sampler(sampler.runner_v2, mode)
 
-    # Requests in slots that are not the rows of the batch, and one of them twice, as drafts are.
+    # Requests in slots that differ from the batch's rows, one of them twice, like drafts.
     requests = {
         5: params(temperature=0.7, top_k=10, top_p=0.8, seed=11),
         2: params(temperature=0.0, seed=12),
@@ -195,7 +195,7 @@ def test_vllm_does_not_start_with_what_cannot_be(vllm, monkeypatch, name, value,
 
 
 def test_sglang_applies_our_processor():
-    for name in ("dill", "orjson"):  # of sglang's own
+    for name in ("dill", "orjson"):  # needed by sglang
         pytest.importorskip(name, reason=f"{name} is not installed")
     with or_skipped(sglang_sampler.modules()) as (processor, layer):
         ours = processor.CustomLogitProcessor.from_str(drop_in.SglangSampler.to_str())
@@ -208,7 +208,7 @@ def test_sglang_applies_our_processor():
             for row in range(ROWS)
         ]
 
-        class Batch(types.SimpleNamespace):  # what of SamplingBatchInfo is read
+        class Batch(types.SimpleNamespace):  # the fields of SamplingBatchInfo that are read
             def __len__(self):
                 return ROWS
 
@@ -219,7 +219,7 @@ def test_sglang_applies_our_processor():
             applied = logits.clone()
             layer.apply_custom_logit_processor(applied, batch)
             assert torch.equal(applied[1], logits[1])
-            # What SGLang draws then: of a row with one finite logit its token, greedy or not.
+            # SGLang then draws, in a row with one finite logit, that logit's token, greedy or not.
             tokens = torch.multinomial(applied[chosen].softmax(-1), 1)[:, 0]
             assert tokens.tolist() == applied[chosen].argmax(-1).tolist()
             want = fairdraw.sample(

@@ -1,4 +1,5 @@
-"""The cases of an engine judged by several processes: the record of one, whatever becomes of a process."""
+"""Cases of an engine judged by several processes: the record equals that of one, even if processes
+die."""
 
 import json
 import multiprocessing
@@ -19,13 +20,13 @@ from test_engines import (
 
 from fairdraw_engines import __main__, matrix
 
-#: Cases in which `tilted` is red.
+#: Cases that are red for `tilted`.
 RED = [
     "chi_squared/gaussian_wide/v1000/none/t*/n100000",
     "bets/gaussian_wide/v1000/none/t1/n100000",
     "binomial/gaussian/v1000/none/t1/n100000",
 ]
-#: The one of these tests with rows of so many tokens, and the first of them in the table.
+#: The only one of these tests with rows of so many tokens; it comes first in the table.
 DEADLY, DEADLY_VOCAB = "streams/all_equal/v131072/none/t1", 131072
 
 
@@ -42,7 +43,7 @@ def test_a_record_is_the_same_whatever_number_of_processes_made_it(capfd):
         engine, "smoke", globs, SEED, processes=3,
         keep=lambda record: seen.append((list(record["running"]), judged_and_skipped(record))),
     )  # fmt: skip
-    # As text: the order of the red cases and of the reasons is a part of it.
+    # Compared as text, because the order of the red cases and of the reasons matters.
     texts = [json.dumps(without_date_and_seconds(record)) for record in (alone, together)]
     assert texts[0] == texts[1]
     table = matrix.matching_cases("smoke", globs)
@@ -51,7 +52,7 @@ def test_a_record_is_the_same_whatever_number_of_processes_made_it(capfd):
     assert judged_and_skipped(together) == len(table)
     assert together["skip_reasons"]["about filters that the engine does not have"] > 0
     assert together["seconds"] > 0
-    # It was kept as results came in.
+    # The record was kept while results came in.
     assert seen[-1] == ([], len(table))
     counts = [count for _, count in seen]
     assert counts == sorted(counts) and len(set(counts)) > 2
@@ -116,7 +117,7 @@ def test_an_error_in_what_was_asked_ends_them_all(processes):
 
 
 class DiesOnArrival:
-    """Ends the process that it is sent to."""
+    """Kills the process that unpickles it."""
 
     def __call__(self, seed):
         return tilted(seed)
@@ -153,7 +154,7 @@ def test_no_case_begins_in_any_process_when_the_time_is_over():
         keep=lambda record: begun.update(record["running"]),
     )  # fmt: skip
     assert never["skip_reasons"] == {matrix.OUT_OF_TIME: cases} and not begun
-    # Time is over once two cases, or more, have begun: they end, and no other begins.
+    # Time is over after at least two cases have begun: they end, and no other begins.
     clock, in_time = SimpleNamespace(now=0.0), set()
 
     def keep(record):

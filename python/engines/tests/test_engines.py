@@ -1,6 +1,6 @@
-"""Adapters of other engines: each under its own profile, and the matrix that is made of them.
+"""Tests adapters of other engines, each by its own profile, and the matrix made from them.
 
-An engine whose package or device is not there is skipped, and says what is missing.
+An engine without its package or device is skipped, and the reason says what is missing.
 """
 
 import importlib
@@ -30,7 +30,7 @@ from fairdraw_engines import (
 SEED = 1
 BASELINE = Path(__file__).parents[1] / "conformance.json"
 
-#: A mask and a distribution of each; the distribution alone of engines without filters.
+#: A mask and a distribution for each engine; only the distribution for engines without filters.
 CASES = [
     "mask/gaussian/v1000/edges",
     "mask/mass_exactly_p/v31/partial_sums",
@@ -49,14 +49,14 @@ def engine_or_skip(name):
     return engine
 
 
-#: Rules that keep no profile have tests of their own (test_from_source.py).
+#: Excludes rules that break their profile, which have their own tests (test_from_source.py).
 KEEPING = {name: engine for name, engine in ENGINES.items() if not engine.source}
 SAMPLERS = [
     name
     for name, engine in KEEPING.items()
     if not isinstance(engine, OperationEngine | DraftEngine | RunningEngine)
 ]
-#: Ends of every parameter, ties, tokens without probability.
+#: Cases with extremes of every parameter, ties, and tokens without probability.
 OPERATION_CASES = [f"*/{family}/v1000/edges" for family in ("gaussian_wide", "masked", "ties_at_k")]
 
 
@@ -73,7 +73,7 @@ def test_operations_keep_their_profile(name):
 def test_verifiers_of_drafts_keep_their_profile(name):
     engine = engine_or_skip(name)
     exact, law = engine.checks()
-    # Triton's interpreter takes minutes for what a distribution needs.
+    # Triton's interpreter takes minutes for a distribution.
     slow = "interpreter" in engine.version()
     cases = ["verify/gaussian/v33/unfiltered"] if slow else [f"{exact}/*/v5/*", f"{law}/*/v5/*"]
     record = matrix.run_engine(engine, "smoke", cases, SEED)
@@ -105,7 +105,7 @@ def test_engine_says_what_it_is(engine):
 
 
 def test_the_tests_of_engines_can_fail():
-    # Two engines that drop the token that crosses p or keep it: each under the other's profile.
+    # Two engines that drop or keep the token that crosses p: each fails by the other's profile.
     engine = engine_or_skip("rosellm")
     case = "mask/mass_exactly_p/v31/partial_sums"
     filters = "chi_squared/gaussian/v1000/top_k_50+top_p_0.9/t0.7/n100000"
@@ -115,7 +115,7 @@ def test_the_tests_of_engines_can_fail():
 
 
 def tilted(seed):
-    """numpy's choice from weights that are too small by half for odd ids."""
+    """Draws by numpy's choice from weights that are half of the right ones for odd ids."""
 
     def sample(batch):
         weights = np.exp(batch.logits.astype(np.float64) / batch.temperature[:, None])
@@ -231,7 +231,7 @@ def test_merge_puts_records_in_the_place_of_older_ones(tmp_path, capsys):
     merged = json.loads(files[0].read_text())
     found = [(r["engine"], r["date"]) for r in merged["engines"]]
     assert found == [("a", "old"), ("b", "new"), ("c", "new")]
-    # What Triton's interpreter ran is no GPU's record, and stands beside it.
+    # A record of Triton's interpreter does not replace a GPU's record.
     interpreted = {**record("b", "newer"), "version": f"triton 3, {_engine.INTERPRETER}"}
     both = matrix.updated(matrix.updated(merged, [interpreted]), [record("b", "newest")])
     assert [r["date"] for r in both["engines"]] == ["old", "newest", "new", "newer"]

@@ -1,4 +1,5 @@
-"""Rules written from engines' sources: each is red, says first what is wrong, and is green when mended."""
+"""Rules written from engines' sources: each is red, its report names the defect first, and its
+mended rule is green."""
 
 import functools
 import json
@@ -15,8 +16,7 @@ from fairdraw_engines.standalone import rules
 from fairdraw_engines.standalone import show as standalone_show
 
 SEED = 1
-#: What each is judged by here: all cases of the suite smoke, or of those the ones that see such a rule and
-#: take seconds.
+#: Cases per rule: all of suite smoke, or only those that see such a rule and take seconds.
 CASES = {
     "sonicsampler": "mask/*/v1000/edges",
     "sonicsampler_top_p": "mask/*/v1000/edges",
@@ -38,7 +38,7 @@ MENDED = {
     "lmdeploy_ban": "ban",
     "tgi_penalise": "penalise",
 }
-#: Of which a report says something else first, though what is expected names the rule.
+#: Rules whose report names another cause first, although the expected result identifies the rule.
 OTHER_CAUSE = {
     "sonicsampler": "min_p: ignored, and a bad row that changes its neighbours",
     "sonicsampler_bfloat16": "min_p: 1 % smaller, and a bad row that changes its neighbours",
@@ -57,7 +57,7 @@ def judged(engine, case):
 
 
 def mended(engine):
-    """The engine with the rule of the textbook, or of its own definitions."""
+    """Returns the engine with the textbook's rule, or with the rule of its own definitions."""
     if isinstance(engine, RunningEngine):
         make = functools.partial(from_source.make_requests, from_source.Requests)
     else:
@@ -71,7 +71,7 @@ def test_a_rule_is_red_and_says_why(name, request):
     engine = ENGINES[name]
     report = judged(engine, CASES[name])
     assert report.verdict == "failed", str(report)
-    assert cause_text(engine.cause)[0]  # a cause that there is
+    assert cause_text(engine.cause)[0]  # the cause exists
     if name in OTHER_CAUSE:
         request.applymarker(pytest.mark.xfail(reason=OTHER_CAUSE[name]))
     assert report.raw["causes"][0]["name"].startswith(engine.cause)
@@ -119,7 +119,8 @@ def test_capsules_are_pages_with_a_source():
 
 
 def test_bfloat16_rounds_to_even():
-    # Eight bits of significand: 1 + 2^-8 lies between 1 and 1 + 2^-7, 1 + 3 2^-8 between that and 1 + 2^-6.
+    # bfloat16 has eight bits of significand: 1 + 2^-8 lies between 1 and 1 + 2^-7, 1 + 3 2^-8
+    # between that and 1 + 2^-6.
     halves = np.array([1 + 2.0**-8, 1 + 3 * 2.0**-8, -1 - 2.0**-8, 1 + 2.0**-8 + 2.0**-20])
     assert rules.bfloat16(halves).tolist() == [1, 1 + 2.0**-6, -1, 1 + 2.0**-7]
     ends = np.array([np.inf, -np.inf, 0, np.finfo(np.float32).max], np.float32)
@@ -128,7 +129,7 @@ def test_bfloat16_rounds_to_even():
 
 
 def test_the_noise_that_made_a_draft_decides_the_correction_as_where_it_is_drawn_first():
-    # Here noise is drawn, makes the draft and decides; the rule draws it for a draft that it is given.
+    # Here the same noise makes the draft and decides; the rule draws the noise for a given draft.
     target, draft = np.array([0.2, 0.4, 0.4]), np.array([0.7, 0.299, 0.001])
     requests = 200000
     random = np.random.default_rng(3)
@@ -143,15 +144,15 @@ def test_the_noise_that_made_a_draft_decides_the_correction_as_where_it_is_drawn
     ones = np.ones(requests, np.int64)
     emitted = rules.SonicCorrection(1).verify(p, q[:, :1], drafted[:, None], ones)[:, 0]
     direct, ruled = (np.bincount(tokens) / requests for tokens in (first, emitted))
-    # Hoeffding: two means of n draws are e apart with a probability of at most 2 exp(-n e^2), here of three
-    # tokens 1e-12.
+    # Hoeffding: two means of n draws differ by e with a probability of at most 2 exp(-n e^2); for
+    # three tokens 1e-12.
     most = math.sqrt(math.log(6 / 1e-12) / requests)
     assert np.abs(direct - ruled).max() < most
     assert np.abs(ruled - target).max() > 2 * most
 
 
 def test_a_coin_of_101_sides_accepts_what_the_target_excludes():
-    # 0 comes once in 101, and 0 q <= p whatever p is. Hoeffding for 1e-12.
+    # 0 comes once in 101, and then 0 q <= p for any p. Hoeffding for 1e-12.
     draws = 100000
     coin = rules.OpenVinoCoin(1).accepts(np.zeros(draws), np.ones(draws)).mean()
     assert abs(coin - 1 / 101) < math.sqrt(math.log(2 / 1e-12) / (2 * draws)) < coin * 2
@@ -170,7 +171,7 @@ def test_a_ban_of_id_0_is_lost_beside_a_longer_list():
 def test_a_penalty_of_one_half_takes_twice_the_logit_off():
     scores = np.array([4, 4, -4, 3], np.float32)
     rules.tgi_penalise(scores, 0.5, np.array([0, 2]), np.array([1, 1]))
-    # Once for each place: 4 - 2 (4 / 0.5), -4 + 4 0.5; id 0 is padding.
+    # Once per position: 4 - 2 (4 / 0.5), -4 + 4 0.5; id 0 is padding.
     assert scores.tolist() == [4, -12, -2, 3]
     scores = np.array([4, 4, -4, 3], np.float32)
     rules.penalise(scores, 0.5, np.array([0, 2]), np.array([1, 1]))

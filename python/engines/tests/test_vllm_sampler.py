@@ -1,6 +1,6 @@
-"""vLLM's own Sampler with fairdraw.torch.TopKTopPSampler in the place of its own.
+"""Tests vLLM's own Sampler with fairdraw.torch.TopKTopPSampler in place of vLLM's.
 
-Skipped where there is neither an importable vllm nor FAIRDRAW_VLLM_WHEEL (README.md).
+Skipped without an importable vllm and without FAIRDRAW_VLLM_WHEEL (README.md).
 """
 
 import math
@@ -33,7 +33,7 @@ def vllm():
 
 
 def with_ours(vllm, mode, monkeypatch):
-    """vLLM's Sampler as it makes itself, our class under the name of its own."""
+    """Makes vLLM's Sampler, with our class under the name of vLLM's."""
     monkeypatch.setattr(vllm, "TopKTopPSampler", drop_in.TopKTopPSampler)
     sampler = vllm.Sampler(mode)
     assert type(sampler.topk_topp_sampler) is drop_in.TopKTopPSampler
@@ -68,7 +68,7 @@ def metadata_of(vllm, temperature, top_k=None, top_p=None, generators=None, logp
 
 
 def mixed():
-    """Greedy and random rows, filters of all kinds, generators of some rows."""
+    """Returns greedy and random rows, filters of all kinds, and generators for some rows."""
     temperature = torch.tensor([0.7, 0, 1, 1.3, 0, 0.9, 1, 0.5])
     top_k = torch.tensor([5, 3, VOCAB, 40, VOCAB, 1, VOCAB, 20], dtype=torch.int32)
     top_p = torch.tensor([0.9, 0.5, 1, 0.8, 1, 0.9, 0.6, 1])
@@ -77,12 +77,12 @@ def mixed():
 
 
 def next_word(generator):
-    """The 64-bit seed that a generator gives next."""
+    """Returns the next 64-bit seed of a generator."""
     return int(torch.empty((), dtype=torch.int64).random_(-(2**63), None, generator=generator))
 
 
 def expected_tokens(logits, temperature, top_k, top_p, seeds):
-    """What `sample` draws: rows with a seed of their own at offset 0, others at their row."""
+    """Draws with `sample`: rows with their own seed at offset 0, others at their row's number."""
     shared = next_word(None)
     signed = [seeds.get(row, shared) for row in range(len(logits))]
     drawn = fairdraw.sample(
@@ -133,8 +133,8 @@ def test_all_random_and_all_greedy_batches(vllm, monkeypatch):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_logprobs_are_those_of_vllms_own_sampler(vllm, mode, monkeypatch):
-    """On rows without ties the masks are the same, so vLLM reports the same of whole rows; and of
-    the tokens that ours drew, what is in those rows."""
+    """Without ties the masks are equal, so that vLLM reports the same for whole rows, and for the
+    tokens that ours drew the values of those rows."""
     temperature, top_k, top_p, generators = mixed()
     own = vllm.Sampler(mode)
     ours = with_ours(vllm, mode, monkeypatch)
@@ -155,7 +155,7 @@ def test_logprobs_are_those_of_vllms_own_sampler(vllm, mode, monkeypatch):
 
 
 def test_the_law_is_that_of_vllms_mask(vllm, monkeypatch):
-    """Frequencies against vLLM's own processed probabilities.
+    """Compares frequencies with vLLM's own processed probabilities.
 
     Hoeffding: the frequency of one of 12 tokens among n draws is off by more than
     sqrt(ln(2 * 12 / 1e-9) / (2 n)) with probability below 1e-9 / 12.
@@ -174,7 +174,7 @@ def test_the_law_is_that_of_vllms_mask(vllm, monkeypatch):
         .logprobs_tensors.logprobs[0]
         .exp()
     )
-    assert 2 <= (law > 0).sum() < 9  # both filters are at work: top_p inside of top_k's nine
+    assert 2 <= (law > 0).sum() < 9  # both filters matter: top_p keeps fewer than top_k's nine
     sampler = with_ours(vllm, "processed_logprobs", monkeypatch)
     metadata = metadata_of(vllm, ones, *filters)
     tokens = sampler.forward(logits.clone(), metadata).sampled_token_ids[:, 0]
@@ -183,7 +183,7 @@ def test_the_law_is_that_of_vllms_mask(vllm, monkeypatch):
     assert (counts[law == 0] == 0).all()
     assert (counts - law).abs().max() < bound
     unfiltered = (row / 1.2).softmax(-1)
-    assert (counts - unfiltered).abs().max() > bound  # another mask would be seen
+    assert (counts - unfiltered).abs().max() > bound  # another mask would be noticed
 
 
 def test_it_takes_the_place_in_a_sampler_that_exists(vllm):
@@ -218,7 +218,7 @@ def test_a_row_of_nan_beside_logprobs_needs_an_id(vllm):
     logits = logits_of(12)
     logits[3, 7] = math.nan
     metadata = metadata_of(vllm, torch.ones(ROWS), logprobs=2)
-    # What the class says of its default: vLLM gathers at -1.
+    # The class's docstring says this of its default: vLLM gathers at -1.
     sampler.topk_topp_sampler = drop_in.TopKTopPSampler()
     with pytest.raises(RuntimeError, match="index -1 is out of bounds"):
         sampler.forward(logits.clone(), metadata)

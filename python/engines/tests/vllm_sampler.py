@@ -1,8 +1,8 @@
-"""vLLM's sampler to call: of an installed vllm, or out of the wheel that FAIRDRAW_VLLM_WHEEL names.
+"""Loads vLLM's sampler, from an installed vllm or from the wheel that FAIRDRAW_VLLM_WHEEL names.
 
-vLLM needs CUDA to be imported, and its sampler does not. What runs is the text of the wheel's
-vllm/v1/sample and vllm/v1/outputs.py, and of vllm/plugins and vllm/envs.py, as it is. Of model runner
-V2 it is that of vllm/v1/worker/gpu/sample, whose kernels are Triton's: they are not called here.
+Importing vLLM needs CUDA, but its sampler does not. The texts of vllm/v1/sample,
+vllm/v1/outputs.py, vllm/plugins and vllm/envs.py run unchanged from the wheel; for model runner V2
+also vllm/v1/worker/gpu/sample, whose Triton kernels are not called here.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from fairdraw_engines._vllm_wheel import Nothing, wheel_source
 SAMPLER = "vllm.v1.sample.sampler"
 SAMPLER_V2 = "vllm.v1.worker.gpu.sample.sampler"
 
-#: Modules whose text is the wheel's.
+#: Modules whose text comes from the wheel.
 REAL = (
     "vllm.v1.sample",
     "vllm.v1.outputs",
@@ -28,13 +28,14 @@ REAL = (
 
 
 class Platform(Nothing):
-    """Neither CUDA nor the CPU with vLLM's extension: its sampler takes its PyTorch path."""
+    """A platform without CUDA and without vLLM's CPU extension: its sampler takes its PyTorch
+    path."""
 
     simple_compile_backend = "eager"
 
 
 class Triton(Nothing):
-    """Kernels can be defined, and called by nobody."""
+    """Lets kernels be defined, but not called."""
 
     @staticmethod
     def jit(kernel=None, **_):
@@ -42,7 +43,7 @@ class Triton(Nothing):
 
 
 class SharedArray:
-    """vLLM's UvaBackedTensor where the GPU is the CPU: one memory, written as an array."""
+    """Replaces vLLM's UvaBackedTensor when the GPU is the CPU: one memory, written as an array."""
 
     def __init__(self, size, dtype, max_concurrency=None):
         self.cpu = self.gpu = torch.zeros(size, dtype=dtype)
@@ -53,7 +54,7 @@ class SharedArray:
 
 
 class NoProcessing:
-    """A step of V2's logits processing that no request asks for."""
+    """A step of V2's logits processing that no request uses."""
 
     def __init__(self, *_):
         pass
@@ -69,14 +70,14 @@ class NoProcessing:
 
 
 def divide_by_temperature(logits, slots, temperature):
-    """What V2's kernel of this name does, in torch."""
+    """Does in torch what V2's kernel of this name does."""
     chosen = temperature[slots]
     logits.div_(torch.where(chosen == 0, 1, chosen)[:, None])
 
 
 def runner_v2_sampler(module, logprobs_mode="raw_logprobs", return_sampling_mask=False):
-    """V2's Sampler with its own __init__, for 8 requests of 50 ids; processing and temperature are
-    not kernels."""
+    """Makes V2's Sampler with its own __init__, for 8 requests of 50 ids; processing and
+    temperature do not call kernels."""
     for name in ("PenaltiesState", "LogitBiasState", "BadWordsState", "ThinkingBudgetState"):
         setattr(module, name, NoProcessing)
     module.LogprobTokenIdsState = NoProcessing
@@ -115,12 +116,13 @@ def source(path_inside):
 
 
 def modules(*names):
-    """A context in which these modules of vLLM can be imported, and are given."""
+    """Returns a context that imports and yields these modules of vLLM."""
     return importing("vllm", names, FACTS, source, REAL)
 
 
 def load():
-    """The module with vLLM's Sampler, and that with SamplingMetadata. Unavailable says why not."""
+    """Returns the modules with vLLM's Sampler and with SamplingMetadata. Unavailable says why
+    not."""
     names = (SAMPLER, "vllm.v1.sample.metadata", "vllm.v1.sample.logits_processor.state")
     with modules(*names) as found:
         return tuple(found)

@@ -1,7 +1,7 @@
-"""Modules of an engine that needs CUDA to be imported, out of its wheel.
+"""Loads modules of an engine that needs CUDA to be imported, from its wheel.
 
-What runs is the text of a few files as it is; whatever else of the package they import is replaced by
-classes without members, except for the few facts that they ask for at import.
+The texts of a few files run unchanged; their other imports from the package are replaced by classes
+without members, except for the few facts that they need at import.
 """
 
 import contextlib
@@ -14,15 +14,15 @@ from fairdraw_engines import Unavailable
 
 
 def member_of_a_stand_in(name):
-    """A class: good for annotations and `isinstance`."""
+    """Makes a class that serves annotations and `isinstance`."""
     if name.startswith("__"):
         raise AttributeError(name)
     return type(name, (), {})
 
 
 class FromWheel(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds every module of a package: `real` are prefixes of those that are the wheel's, `facts` has
-    members of others, and `source` reads a file of the wheel."""
+    """Finds every module of a package: `real` are prefixes of modules from the wheel, `facts` has
+    members of the others, and `source` reads a file of the wheel."""
 
     def __init__(self, package, real, facts, source):
         self.package, self.real, self.facts, self.source = package, tuple(real), facts, source
@@ -48,13 +48,13 @@ class FromWheel(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 @contextlib.contextmanager
 def importing(package, names, facts, source, real=None):
-    """Modules of these names, installed or out of the wheel, for as long as the body runs.
+    """Imports modules of these names, installed or from the wheel, for as long as the body runs.
     Unavailable says why not."""
     try:
         found = [importlib.import_module(name) for name in names]
-    except Exception:  # a package for CUDA may raise anything here
+    except Exception:  # a CUDA package may raise anything
         forget(package)
-        source(names[0].replace(".", "/") + ".py")  # says what is missing
+        source(names[0].replace(".", "/") + ".py")  # raises an error that says what is missing
         finder = FromWheel(package, real or names, facts, source)
         sys.meta_path.insert(0, finder)
         try:
@@ -67,6 +67,6 @@ def importing(package, names, facts, source, real=None):
 
 
 def forget(package):
-    """No module of the package stays behind for other packages to find."""
+    """Removes all modules of the package, so that no other package finds them."""
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         del sys.modules[name]

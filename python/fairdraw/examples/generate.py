@@ -2,10 +2,10 @@
 
     python -m fairdraw.examples.generate --do-sample --temperature 0.8 --top-p 0.9 --seed 7
 
-Prefill: one pass over the whole prompt, which fills the cache of keys and values; the first token is
-sampled from the logits of its last position. Then decode steps, one token each, on the cache. Step i
-draws with offset i, so a text is a function of prompt, weights, parameters and seed. The weights are
-random, so the text is noise; --weights takes others.
+Prefill: one pass over the whole prompt fills the cache of keys and values, and the first token is
+sampled from the logits of the last position. Then each decode step adds one token, using the cache.
+Step i draws with offset i, so a text is a function of prompt, weights, parameters and seed. The
+weights are random, so the text is noise; --weights takes others.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import numpy as np
 
 import fairdraw
 
-Array = Any  # of NumPy, whose own types say little of what is in one
+Array = Any  # a NumPy array; its own types say little about the content
 
-ALPHABET = "\n" + "".join(chr(code) for code in range(32, 127))  #: one token a character
+ALPHABET = "\n" + "".join(chr(code) for code in range(32, 127))  #: one token per character
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Shape:
 
 
 def random_weights(shape: Shape, seed: int = 0) -> dict[str, Array]:
-    """Weights of a model, float32, by name; scaled so that activations keep their size."""
+    """Returns float32 weights of a model by name, scaled so that activations keep their size."""
     random = np.random.default_rng(seed)
     width = shape.width
 
@@ -61,7 +61,8 @@ def _normed(x: Array) -> Array:
 
 
 class Model:
-    """A decoder-only transformer with a cache: `step` appends tokens and gives the last logits."""
+    """A decoder-only transformer with a cache: `step` appends tokens and returns the last
+    logits."""
 
     def __init__(self, weights: dict[str, Array], shape: Shape) -> None:
         self._weights = weights
@@ -72,7 +73,8 @@ class Model:
         self._length = 0
 
     def step(self, tokens: list[int]) -> Array:
-        """Logits [1, vocab], float32, after `tokens`: the whole prompt, or the one newest token."""
+        """Returns logits [1, vocab], float32, after `tokens`: the whole prompt, or the newest
+        token."""
         w, shape, start = self._weights, self._shape, self._length
         end = start + len(tokens)
         if not tokens or end > shape.context:
@@ -128,7 +130,7 @@ def generate(
 
 
 def encode(text: str) -> list[int]:
-    """Tokens of a text; characters that have none are '?'."""
+    """Returns the tokens of a text; characters without a token become '?'."""
     return [ALPHABET.index(c if c in ALPHABET else "?") for c in text]
 
 

@@ -1,4 +1,4 @@
-"""Engines' requests: types of their fields, refusals, and what becomes of a request."""
+"""Tests engines' requests: types of their fields, refusals, and their translation."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ def test_the_other_engines():
     assert (llama.tie_rule, llama.max_tokens, llama.differences) == ("lowest_id", 9, ())
     default = fairdraw.from_llama_cpp(fairdraw.LlamaCppRequest(), VOCAB)
     assert default.seed is None and default.max_tokens is None
-    assert any("top_p" in sentence for sentence in default.differences)  # before the temperature
+    assert any("top_p" in sentence for sentence in default.differences)  # it precedes temperature
 
 
 def test_a_dense_bias_becomes_one_of_ids():

@@ -1,7 +1,7 @@
-"""Requests of engines: what each field means here, and what engines or fairdraw refuse.
+"""Tests engines' requests: the meaning of each field, and what engines or fairdraw refuse.
 
-A row of a table is an engine, what its request has besides the defaults, and what becomes of it.
-Answers are the engines' code, as the dataclasses name it.
+A row of a table is an engine, the fields of its request that differ from the defaults, and their
+translation. Expected values follow the engines' code, which the dataclasses name.
 """
 
 import math
@@ -57,7 +57,7 @@ def translated(engine, fields):
             "max_tokens": 128, "filter_apply_order": "joint", "repetition_of_prompt": False,
         }),
         ("sglang", {"temperature": 9e-7}, GREEDY),
-        ("sglang", {"temperature": 0, "top_k": 0}, GREEDY),  # top_k is 1 by the time it is checked
+        ("sglang", {"temperature": 0, "top_k": 0}, GREEDY),  # top_k is already 1 when it is checked
         ("sglang", {"top_k": 1}, GREEDY),
         ("sglang", {"temperature": 1e-6}, {"greedy": False, "temperature": float32(1e-6)}),
         ("sglang", {"top_k": -1}, {"top_k": 0}),
@@ -74,7 +74,7 @@ def translated(engine, fields):
             "greedy": False, "temperature": 1, "top_k": 0, "top_p": 1, "seed": None,
             "max_tokens": 32, "adjustments": (), "differences": (),
         }),
-        # A best_of of 0 is n.
+        # best_of 0 means n.
         ("tensorrt_llm", {"top_k": 40, "seed": 9, "n": 2, "best_of": 0, "stop_words": [[1, 2]]}, {
             "top_k": 40, "seed": 9, "best_of": 2, "adjustments": (), "stop_sequences": ((1, 2),),
         }),
@@ -84,7 +84,7 @@ def translated(engine, fields):
         ("tensorrt_llm", {
             "use_beam_search": True, "best_of": 4, "early_stopping": 7, "length_penalty": 0.5,
         }, {"early_stopping": 2, "length_penalty": 0.5}),
-        ("hugging_face", {"temperature": 0, "top_p": 7}, GREEDY),  # which are not read
+        ("hugging_face", {"temperature": 0, "top_p": 7}, GREEDY),  # these are not read
         ("hugging_face", {"do_sample": True}, {
             "greedy": False, "top_k": 50, "temperature": 1, "seed": None,
         }),
@@ -113,12 +113,13 @@ def translated(engine, fields):
             "top_k": 40, "top_p": float32(0.95), "temperature": float32(0.8),
             "tie_rule": "lowest_id", "penalty_window": 64, "counts_of_prompt": True, "seed": None,
             "max_tokens": None,
-            # x >= max + ln(min_p) before the division by T is x/T >= max/T + ln(min_p)/T after it.
+            # x >= max + ln(min_p) before the division by T becomes x/T >= max/T + ln(min_p)/T after
+            # it.
             "min_p": float32(float32(0.05) ** (1 / float32(0.8))),
         }),
         ("llama_cpp", {
             "samplers": ["temperature", "min_p", "top_k", "top_p"],
-            "penalty_repeat": 1.5,  # no sampler of the chain
+            "penalty_repeat": 1.5,  # not in the chain
         }, {
             "differences": (), "adjustments": (), "min_p": float32(0.05), "repetition_penalty": 1,
             "filter_apply_order": "top_k_first",
@@ -167,7 +168,7 @@ def test_where_distributions_differ(engine, fields, sentences):
 
 
 def test_min_p_before_llama_cpps_temperature_keeps_the_same_tokens():
-    # Logits 0, -1/4, ... -3: the boundary ln(0.2) = -1.609 lies far from all of them.
+    # Logits 0, -1/4, ... -3: the boundary ln(0.2) = -1.609 is far from all of them.
     logits = -0.25 * np.arange(13, dtype=np.float32)[None]
     request = fairdraw.LlamaCppRequest(temp=0.5, min_p=0.2, samplers=["min_p", "temperature"])
     parameters = fairdraw.from_llama_cpp(request, 13)
@@ -203,7 +204,7 @@ REFUSED = [
     ("vllm", "bad_words[0][1] is 1000", {"bad_words": [[1, 1000]]}),
     ("sglang", "top_k is 0; allowed: -1, or >= 1", {"top_k": 0}),
     *(("sglang", "temperature is", {"temperature": bad}) for bad in (-1e-9, NAN, INF)),
-    ("sglang", "temperature is", {"temperature": 1e30}),  # beyond float32's 2^64
+    ("sglang", "temperature is", {"temperature": 1e30}),  # above the limit 2^64
     ("sglang", "top_p is 0", {"top_p": 0}),
     ("sglang", "min_p is", {"min_p": -0.5}),
     ("sglang", "repetition_penalty is 2.5; allowed: above 0, up to 2", {"repetition_penalty": 2.5}),
@@ -305,7 +306,7 @@ def test_a_vocabulary_out_of_its_range(engine, vocab):
         translate(kind(), vocab)
 
 
-#: Every parameter that a batch's request takes, none at its default.
+#: All parameters of a batch's request, none at its default.
 ALL_SET = {
     "temperature": 0.5, "top_k": 7, "top_p": 0.25, "min_p": 0.125, "seed": 99,
     "repetition_penalty": 1.5, "repetition_of_prompt": False, "frequency_penalty": 2.0,
@@ -345,14 +346,15 @@ def test_requests_without_a_seed_have_fresh_ones(engine):
     fields = {"hugging_face": {"do_sample": True}, "tensorrt_llm": {"top_k": 40}}.get(engine, {})
     parameters = translate(kind(**fields), 1000)
     assert not parameters.greedy and parameters.seed is None
-    # Of 1000 of 2^64 two are equal with 3e-14.
+    # Among 1000 values of 2^64 two are equal with probability 3e-14.
     of_state = {name: getattr(parameters, name) for name in OF_STATE}
     made = replace(parameters, penalty_window=-1)
     assert len({made.batch_request(**of_state).seed for _ in range(1000)}) == 1000
 
 
 def test_tensorrt_llms_nucleus_is_the_engines_own():
-    # Half of the mass is in token 0: not more than top_p, so that the engine keeps another token.
+    # Half of the mass is in token 0, which is not more than top_p, so that the engine keeps another
+    # token.
     logits = np.log(np.array([[0.5, 0.25, 0.25]], np.float32))
     parameters = fairdraw.from_tensorrt_llm(fairdraw.TensorRtLlmRequest(top_p=0.5), 3)
     details = fairdraw.sample(logits, **parameters.filters(), seed=1, return_details=True)

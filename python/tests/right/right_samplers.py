@@ -1,9 +1,10 @@
-"""Right samplers that draw in unusual ways, in NumPy: what the gate blames one of them for it would
-blame an engine for. suites/gate/mutants/right_samplers.cpp has those of C++.
+"""Correct samplers that draw in unusual ways, in NumPy. A gate that blames one of them could also
+blame a correct engine. suites/gate/mutants/right_samplers.cpp has those of C++.
 
-Each draws from float64 softmax and filters of its own. A way takes the probabilities of a row without
-its filters and with them, both [vocab], and the random words of n draws; it gives n ids. Words are a
-hash of seed, offset and number, so a token is a function of its row and these.
+Each draws from its own float64 softmax and filters. A way of drawing takes the probabilities of a
+row before and after its filters, both [vocab], and the random words of n draws; it returns n ids.
+Words are a hash of seed, offset and number, so that a token is a function of its row and these
+three.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ _GOLDEN = 0x9E3779B97F4A7C15
 
 
 def mixed(state, index=0):
-    """SplitMix64: element `index` of the sequence `state`, of uint64 arrays."""
-    with np.errstate(over="ignore"):  # of scalars
+    """Returns element `index` of SplitMix64's sequence `state`, for uint64 arrays."""
+    with np.errstate(over="ignore"):  # scalars would warn
         state = state + (np.asarray(index, np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN)
         state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -31,7 +32,7 @@ def mixed(state, index=0):
 
 
 class Words:
-    """Random words of n draws: `uniform(i)` of the i-th word of each, in (0, 1)."""
+    """Random words of n draws: `uniform(i)` is the i-th word of each draw, in (0, 1)."""
 
     def __init__(self, first):
         self.first = first
@@ -50,12 +51,13 @@ class Words:
 
 
 def place(sums, position):
-    """The first of the rising sums above the position; the last where rounding leaves none."""
+    """Returns the first of the rising sums above the position, or the last if rounding leaves
+    none."""
     return np.minimum(np.searchsorted(sums, position, side="right"), len(sums) - 1)
 
 
 def search(order, p, u):
-    """Inverse distribution function in the order of `order`, which lists the ids with p > 0."""
+    """Inverts the distribution function in the order of `order`, which lists the ids with p > 0."""
     sums = np.cumsum(p[order])
     return order[place(sums, u * sums[-1])]
 
@@ -87,7 +89,7 @@ def in_hashed_order(whole, kept, words):
 
 
 def _by_blocks(kept, words, race):
-    """A race of blocks of ids by their mass, and one of the tokens of the first by theirs."""
+    """Races blocks of ids by their mass, then the tokens of the winning block."""
     ids = support(kept)
     size = int(np.sqrt(len(ids))) + 1
     starts = np.arange(0, len(ids), size)
@@ -104,7 +106,7 @@ def _by_blocks(kept, words, race):
 
 
 def _each(words, first, count):
-    """Uniforms [n, count] of the words from `first` on."""
+    """Returns uniforms [n, count] of the words from `first` on."""
     return np.stack([words.uniform(first + i) for i in range(count)], axis=1)
 
 
@@ -135,7 +137,7 @@ def reservoir(whole, kept, words):
 
 
 class AliasTable:
-    """Walker's table as Vose builds it."""
+    """Walker's alias table, as Vose builds it."""
 
     def __init__(self, p):
         self.ids = support(p)
@@ -150,7 +152,7 @@ class AliasTable:
             part[high] -= 1 - part[low]
             if part[high] < 1:
                 small.append(large.pop())
-        part[small + large] = 1  # rounding left these
+        part[small + large] = 1  # left over by rounding
         self.part, self.other = part, other
 
     def draw(self, of_column, of_part):
@@ -164,7 +166,7 @@ def alias_table(whole, kept, words):
 
 
 def _until_kept(kept, words, propose, otherwise):
-    """Proposals until one stays, 64 times."""
+    """Draws proposals until one is accepted, at most 64 times."""
     found = np.empty(len(words), np.int64)
     waiting = np.arange(len(words))
     for attempt in range(64):
@@ -216,7 +218,8 @@ def two_pivots(whole, kept, words):
 
 
 def envelopes(whole, kept, words):
-    """Groups within a factor of two: one by its envelope, a token of it, accepted with half or more."""
+    """Draws a group of probabilities within a factor of two by its envelope, then one of its
+    tokens, accepted with probability at least 1/2."""
     ids = support(kept)
     exponents = np.frexp(kept[ids])[1]
     groups, of = np.unique(exponents, return_inverse=True)
@@ -301,7 +304,7 @@ def hashed(seed, offset, number):
 
 
 class Drawing:
-    """A way behind the contract, with one pass over each row for all of its draws."""
+    """A sampler that draws in one of the ways, with one pass over each row for all of its draws."""
 
     ABILITIES = ("per_request_seeds", "indices", "num_samples")
     PROMISES = ("seeds", "offsets", "outputs", "samples", "replays")
@@ -350,7 +353,7 @@ class Drawing:
 
 
 class LowestIdTies(Textbook):
-    """A filter that keeps the lowest ids among equals at the k-th place."""
+    """A filter that keeps the lowest ids among ties at the k-th place."""
 
     def kept(self, p, top_k, top_p, min_p):
         p[p < min_p * p.max()] = 0
@@ -360,7 +363,7 @@ class LowestIdTies(Textbook):
 
 
 class OwnWords:
-    """A sampler that draws from NumPy's generator, whatever the seeds are."""
+    """A sampler that draws from NumPy's generator and ignores the seeds."""
 
     def __init__(self):
         self.random = np.random.default_rng(1)
@@ -370,14 +373,14 @@ class OwnWords:
 
 
 def other_words(seed, offset, number):
-    """A hash of its own, of rotated words."""
+    """Hashes with different constants and rotated words."""
     turned = (offset << np.uint64(29)) | (offset >> np.uint64(35))
     return mixed(mixed(mixed(seed ^ np.uint64(0x5DEECE66D)) ^ turned, 7) + number, 3)
 
 
 @dataclass(frozen=True)
 class Right:
-    """A right sampler, why it is right, and what is said of it to fairdraw.verify."""
+    """A correct sampler, why it is correct, and its declarations for fairdraw.verify."""
 
     why: str
     make: Callable[[], Any]
@@ -425,7 +428,7 @@ RIGHT = {
     ),
 }
 _REPLAYS = {"abilities": ("per_request_seeds",), "randomness": Drawing.PROMISES}
-#: Of drafts, for fairdraw.verify_speculation.
+#: Correct verifiers of drafts, for fairdraw.verify_speculation.
 RIGHT_VERIFIERS = {
     "block_verification": Right(
         "lossless: Sun et al. 2024, Algorithm 2",

@@ -1,6 +1,6 @@
-"""llama_cpp_server.py MODEL PORT: llama.cpp's own server, as the package xllamacpp has it compiled.
+"""llama_cpp_server.py MODEL PORT: runs llama.cpp's own server, compiled in the package xllamacpp.
 
-Eight slots, because an audit has eight requests in flight.
+It has eight slots, because an audit has eight requests in flight.
 """
 
 import sys

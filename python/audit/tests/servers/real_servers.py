@@ -1,4 +1,4 @@
-"""Servers of engines on a port of the loopback interface, each with the tiny model."""
+"""Engines' servers on a port of the loopback interface, each with the tiny model."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-#: Seconds until a server has loaded a model of 0.6 MB: imports of torch on a busy machine.
+#: Seconds for a server to load a model of 0.6 MB, including torch's import on a busy machine.
 STARTS_WITHIN = 180
 
 
@@ -22,10 +22,10 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def running(command, log: Path):
-    """Starts `command` with a port at its end; gives the base URL; ends the process."""
+    """Starts `command` with a port appended, yields the base URL, and ends the process."""
     port = free_port()
     base_url = f"http://127.0.0.1:{port}/v1"
-    # A tiny model takes longer on several threads than on one.
+    # A tiny model is slower on several threads than on one.
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     with log.open("w") as output:
         process = subprocess.Popen(
@@ -51,20 +51,20 @@ def running(command, log: Path):
 
 
 def llama_server(model: Path, log: Path):
-    """llama.cpp's own server."""
+    """Runs llama.cpp's own server."""
     program = Path(__file__).with_name("llama_cpp_server.py")
     return running([sys.executable, str(program), str(model)], log)
 
 
 def llama_cpp_python(model: Path, log: Path):
-    """llama-cpp-python's server. It gives log-probabilities with --logits_all alone."""
+    """Runs llama-cpp-python's server, which gives log-probabilities only with --logits_all."""
     words = ["--model", str(model), "--logits_all", "true", "--n_ctx", "1024", "--n_threads", "1"]
     words += ["--verbose", "false", "--host", "127.0.0.1", "--port"]
     return running([sys.executable, "-m", "llama_cpp.server", *words], log)
 
 
 def transformers_serve(model: Path, log: Path):
-    """`transformers serve`; requests have to ask for the model by its path."""
+    """Runs `transformers serve`; requests must name the model by its path."""
     program = Path(sys.executable).with_name("transformers")
     words = ["serve", str(model), "--device", "cpu", "--host", "127.0.0.1", "--port"]
     return running([str(program), *words], log)

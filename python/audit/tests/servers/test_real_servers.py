@@ -1,7 +1,7 @@
-"""Audits of real servers over HTTP on the loopback interface. `run` makes what they need.
+"""Audits of real servers over HTTP on the loopback interface, which `run` installs.
 
-A right server passes; what its own switches set otherwise than claimed is named; what a server does
-that is not what its API says is named, and repeated by a few requests without the audit.
+A correct server passes. A switch that deviates from the claim is named. A server whose behaviour
+deviates from its API is named, and a few requests without the audit confirm it.
 """
 
 import json
@@ -19,16 +19,17 @@ import tiny_model
 
 from fairdraw_audit.command import main
 
-#: Words of the vocabulary, which end no text.
+#: Words of the vocabulary, none of which ends a text.
 BIAS_TOKENS = (tiny_model.FIRST_WORD + 41, tiny_model.FIRST_WORD + 42)
 FILTERS = ["--temperature", "0.7", "--top-k", "8", "--top-p", "0.9", "--min-p", "0.05"]
-#: llama.cpp's chain, with the temperature at its end.
+#: llama.cpp's order, with the temperature last.
 CHAIN = ["--order", "top_k,top_p,min_p,temperature"]
 PROMPT = "Once upon a time"
 
 
 def audit(base_url, model, folder, *words):
-    """(exit code, check -> (verdict, message), first line of the verdict's notes)."""
+    """Returns the exit code, check -> (verdict, message), and the first line of the verdict's
+    notes."""
     ids = ",".join(map(str, BIAS_TOKENS))
     where = ["--base-url", base_url, "--model", str(model), "--report", str(folder)]
     code = main([*where, "--bias-tokens", ids, *words])
@@ -46,7 +47,7 @@ def failed(checks):
 
 
 def ask(base_url, model, endpoint="completions", **more):
-    """The response of one request, without the audit."""
+    """Returns the response to one request, without the audit."""
     body = {"model": str(model), "max_tokens": 12, "temperature": 0.7, **more}
     if endpoint == "chat/completions":
         body["messages"] = [{"role": "user", "content": PROMPT}]
@@ -84,11 +85,12 @@ def test_llama_server_is_not_accused(llama_server, tmp_path, endpoint):
 
 
 def chain(*filters):
-    """The switch that makes the server's chain of these: all else that is claimed is ignored."""
+    """Returns the field that replaces the server's chain, so that all other claimed steps are
+    ignored."""
     return {"samplers": ["penalties", *filters]}
 
 
-#: What is claimed, which switch of the server sets it otherwise, and what has to be named.
+#: By deviation: the claim, the server's switch for it, and the fault to be named.
 SWITCHES = {
     "temperature first": ([], {}, "in another order"),
     "no temperature": (CHAIN, chain("top_k", "top_p", "min_p"), "temperature is another"),
@@ -124,7 +126,7 @@ def llama_cpp_python(gguf, tmp_path_factory):
 
 
 def test_llama_cpp_python_is_accused_of_what_it_does(llama_cpp_python, gguf, tmp_path):
-    # Its requests have a repeat_penalty of 1.1 of their own, which the numbers do not show.
+    # Its requests have a repeat_penalty of 1.1 by default, which the numbers do not show.
     code, checks, _ = audit(llama_cpp_python, gguf, tmp_path / "default", *FILTERS, *CHAIN)
     assert code == 1 and failed(checks) > {"n/differ", "unseeded/after_seeds", "greedy"}, checks
     plain = ["--extra", json.dumps({"repeat_penalty": 1.0})]
@@ -162,7 +164,8 @@ def transformers_serve(tmp_path_factory):
         yield url, model
 
 
-#: It reports no log-probabilities, and refuses requests with top_k or min_p.
+#: Claim without log-probabilities, which it does not report, and without top_k and min_p, which it
+#: refuses.
 TEXTS = ["--temperature", "0.7", "--top-p", "0.9", "--top-k-off", "omit"]
 TEXTS += ["--budget-tokens", "2400", "--max-tokens", "8"]
 
@@ -177,7 +180,7 @@ def test_transformers_serve_is_accused_of_what_it_does(transformers_serve, tmp_p
         "logit_bias",
         "stop",
     }
-    assert checks["seeds/repeat"][0] == "passed"  # alone a seed is what it should be
+    assert checks["seeds/repeat"][0] == "passed"  # without neighbours a seed works
     assert "still has" in checks["stop"][1] or "has the stop string" in checks["stop"][1]
 
 
@@ -223,7 +226,7 @@ def test_transformers_serve_ignores_or_fails_what_it_takes(transformers_serve):
 
 
 def test_transformers_serve_needs_do_sample_of_the_model(tmp_path):
-    model = tiny_model.write_transformers(tmp_path / "model")  # no defaults of generation
+    model = tiny_model.write_transformers(tmp_path / "model")  # without defaults of generation
     with real_servers.transformers_serve(model, tmp_path / "log") as url:
         drawn = {texts(ask(url, model, temperature=1.5, seed=seed))[0] for seed in range(6)}
         assert drawn == set(texts(ask(url, model, temperature=0)))

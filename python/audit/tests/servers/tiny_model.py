@@ -1,9 +1,9 @@
-"""A tiny Llama with random weights, as files that the servers of engines load.
+"""Makes a tiny Llama with random weights, as files that engines' servers load.
 
 Its vocabulary has words (" w000"), and tokens that a text must not have: special ones and bytes.
-The first number of the hidden state is the same constant everywhere, because no layer writes to it;
-the column of the output matrix that reads it is a bias of the logits. So words have a Zipf-like
-distribution, and the others are never drawn: a text ends at max_tokens alone.
+The first number of the hidden state is a constant, because no layer writes to it; the column of the
+output matrix that reads it is a bias of the logits. With this bias words have a Zipf-like
+distribution, and the other tokens are never drawn, so that a text ends only at max_tokens.
 """
 
 import json
@@ -18,23 +18,23 @@ WORDS = [f"w{word:03d}" for word in range(253)]
 VOCAB = len(SPECIAL) + len(BYTES) + len(WORDS)
 FIRST_WORD = len(SPECIAL) + len(BYTES)
 EPSILON = 1e-5
-#: Of the hidden state's first number. The others are about 1, so that it is a fifth of the norm.
+#: The hidden state's first number. The others are about 1, so that it is a fifth of the norm.
 CONSTANT = 4.0
-#: Deviation of a logit, by what came before; its expectation falls by 0.7 a natural logarithm of rank.
+#: Standard deviation of a logit over contexts; its mean falls by 0.7 per natural logarithm of rank.
 SPREAD, DECAY = 3.5, 0.7
-#: Logit of what must not be drawn: exp(-60) of the others.
+#: Logit of tokens that must not be drawn: exp(-60) relative to the others.
 NEVER = -60.0
 CHAT = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 
 
 def weights():
-    """name -> float32 array: matrices are [outputs, inputs], the names those of transformers."""
+    """Returns float32 arrays by transformers' names; matrices are [outputs, inputs]."""
     random = np.random.default_rng(22)
 
     def matrix(outputs, inputs, deviation):
         return (deviation * random.standard_normal((outputs, inputs))).astype(np.float32)
 
-    def writes(inputs):  # a matrix whose results are added to the hidden state
+    def writes(inputs):  # makes a matrix whose results are added to the hidden state
         found = matrix(HIDDEN, inputs, inputs**-0.5)
         found[0] = 0
         return found
@@ -54,7 +54,7 @@ def weights():
         found[f"{place}input_layernorm.weight"] = ones
         found[f"{place}post_attention_layernorm.weight"] = ones
     found["model.norm.weight"] = ones
-    # Behind the norm the constant is between CONSTANT / 2 and CONSTANT, the others about 1.
+    # After the norm the constant is between CONSTANT / 2 and CONSTANT, the others about 1.
     output = matrix(VOCAB, HIDDEN, SPREAD * HIDDEN**-0.5)
     ranks = random.permutation(len(WORDS)) + 1
     output[FIRST_WORD:, 0] = -DECAY * np.log(ranks) / CONSTANT
@@ -63,7 +63,7 @@ def weights():
     return found
 
 
-#: transformers' names of a layer's matrices -> GGUF's.
+#: transformers' names of a layer's matrices -> GGUF's names.
 LAYER_NAMES = {
     "self_attn.q_proj": "attn_q",
     "self_attn.k_proj": "attn_k",
@@ -90,9 +90,9 @@ def gguf_name(name: str) -> str:
 
 
 def write_gguf(path: Path) -> Path:
-    """The model as llama.cpp loads it: prompts become bytes, since no word can be put together.
+    """Writes the model for llama.cpp. Prompts become bytes, because no words can be merged.
 
-    (Its rotary embedding pairs other numbers than transformers', so the two are not one model.)
+    (Its rotary embedding pairs other numbers than transformers', so that the two models differ.)
     """
     import gguf
 
@@ -133,7 +133,7 @@ def write_gguf(path: Path) -> Path:
 
 
 def write_transformers(folder: Path, **generation) -> Path:
-    """The model as transformers loads it, with these defaults of generation."""
+    """Writes the model for transformers, with these defaults of generation."""
     import torch
     from tokenizers import Tokenizer, decoders, models
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
@@ -155,7 +155,7 @@ def write_transformers(folder: Path, **generation) -> Path:
     model.load_state_dict({name: torch.from_numpy(each) for name, each in weights().items()})
     model.save_pretrained(folder)
     (folder / "generation_config.json").write_text(json.dumps(generation))
-    # Prompts become characters. (A tokenizer that knows none makes the server's stop strings fail.)
+    # Prompts become characters. (Without known characters the server's stop strings would fail.)
     characters = [
         chr(b) if chr(b).isascii() and chr(b).isprintable() else BYTES[b] for b in range(256)
     ]

@@ -1,7 +1,8 @@
-"""Rules of engines' samplers, each written from the engine's public source: what differs from `Textbook`.
+"""Rules of engines' samplers, written from their public sources as differences from `Textbook`.
 
-In NumPy alone: show.py runs it from its own folder, and the adapters of from_source.py have it judged; they
-name the sources. Of an engine the rule that a class or function tells of is here; the rest is the textbook's.
+Needs only NumPy, because show.py runs it from its own folder. The adapters of from_source.py let it
+be judged, and name the sources. A class or function has only the rule in its docstring; all else is
+the textbook's.
 """
 
 from __future__ import annotations
@@ -15,40 +16,41 @@ Array = np.ndarray[Any, Any]
 
 
 def _mass_above(weights: Array) -> Array:
-    """For each weight of a row the sum of those that are larger."""
+    """Returns for each weight of a row the sum of the larger weights."""
     order = np.argsort(-weights, axis=-1, kind="stable")
     ranked = np.take_along_axis(weights, order, axis=-1)
     before = np.zeros_like(ranked)
     before[..., 1:] = ranked.cumsum(axis=-1)[..., :-1]
-    before[..., 1:][ranked[..., 1:] == ranked[..., :-1]] = 0  # of a tie the first has it
+    before[..., 1:][ranked[..., 1:] == ranked[..., :-1]] = 0  # kept at the first of a tie
     found = np.empty_like(weights)
     np.put_along_axis(found, order, np.maximum.accumulate(before, axis=-1), axis=-1)
     return found
 
 
 class Textbook:
-    """A right sampler of rows in float64: min_p, top_k and top_p in this order, and ties stay."""
+    """A right sampler of rows in float64: min_p, top_k and top_p in this order; ties stay."""
 
     def __init__(self, seed: int) -> None:
         self.random = np.random.default_rng(seed)
-        self._row: Any = None  # the last one, which often comes again
+        self._row: Any = None  # the last row, which often repeats
         self._filtered: Any = None
 
     def stays_by_min_p(self, weights: Array, min_p: Array) -> Any:
-        """weights: [..., vocab], the largest of a row 1; parameters are [..., 1]."""
+        """Takes weights [..., vocab], the largest of a row being 1, and parameters [..., 1]."""
         return weights >= min_p
 
     def stays_by_top_p(self, weights: Array, top_p: Array) -> Any:
         return _mass_above(weights) < top_p * weights.sum(axis=-1, keepdims=True)
 
     def refuses(self, logits: Array, t: Any, k: Any, p: Any, m: Any) -> Any:
-        """[...]: rows that have no distribution, and parameters out of range."""
+        """Returns [...]: rows without a distribution, and parameters out of range."""
         valid = (t == 0) | (t >= 2.0**-126) & (t <= 2.0**64)
         valid &= (k >= -1) & (p >= 0) & (p <= 1) & (m >= 0) & (m <= 1)
         return ~(valid & np.isfinite(logits.max(axis=-1)))
 
     def filtered(self, logits: Array, t: Any, k: Any, p: Any, m: Any) -> tuple[Array, Array]:
-        """([..., vocab] bool: what stays, its weights), of logits and [...] parameters not refused."""
+        """Returns ([..., vocab] bool: survivors, their weights), from logits and accepted [...]
+        parameters."""
         x, vocab = logits.astype(np.float64), logits.shape[-1]
         x -= x.max(axis=-1, keepdims=True)
         largest = np.arange(vocab) == x.argmax(axis=-1)[..., None]
@@ -65,13 +67,14 @@ class Textbook:
         return kept, np.where(kept, np.where(greedy, 1, w), 0)
 
     def draw(self, weights: Array, draws: int) -> Array:
-        """Tokens of one row."""
+        """Draws tokens of one row."""
         return self.random.choice(len(weights), draws, p=weights / weights.sum())
 
     def answer(
         self, logits: Array, t: float, k: int, p: float, m: float, draws: int
     ) -> tuple[Array, Array]:
-        """([vocab] bool: what stays, [draws] tokens) of one row; nothing and -1 where it is refused."""
+        """Returns ([vocab] bool: survivors, [draws] tokens) of one row; nothing and -1 if it is
+        refused."""
         if self.refuses(logits, t, k, p, m):
             return np.zeros(len(logits), bool), np.full(draws, -1)
         row = (logits.tobytes(), t, k, p, m)
@@ -82,7 +85,7 @@ class Textbook:
 
 
 class LiteRtLm(Textbook):
-    """TopKTopPSampling: the walk over cumulative probabilities goes on after it has found its token."""
+    """TopKTopPSampling: walks on over cumulative probabilities after it has found its token."""
 
     def draw(self, weights: Array, draws: int) -> Array:
         nucleus = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)]
@@ -95,7 +98,8 @@ class LiteRtLm(Textbook):
 
 
 class Mnn(Textbook):
-    """LocalSampler::minP: the probability itself is compared with min_p, not its share of the largest."""
+    """LocalSampler::minP: compares the probability itself with min_p, not its ratio to the
+    largest."""
 
     def stays_by_min_p(self, weights: Array, min_p: Array) -> Any:
         first = np.arange(weights.shape[-1]) == weights.argmax(axis=-1)[..., None]
@@ -103,13 +107,14 @@ class Mnn(Textbook):
 
 
 def bfloat16(values: Any) -> Array:
-    """The nearest values of bfloat16, ties to even, as float32."""
+    """Rounds to bfloat16, ties to even; the results are float32."""
     bits = np.asarray(values, np.float32).view(np.uint32)
     return ((bits + (0x7FFF + (bits >> 16 & 1))) & 0xFFFF0000).astype(np.uint32).view(np.float32)
 
 
 class SonicTopP(Textbook):
-    """nucleus_masking (ops/base.py): a token stays where the mass up to it, its own with it, is at most p."""
+    """nucleus_masking (ops/base.py): keeps a token if the mass up to and including it is at most
+    p."""
 
     def stays_by_top_p(self, weights: Array, top_p: Array) -> Any:
         order = np.argsort(-weights, axis=-1, kind="stable")
@@ -122,12 +127,13 @@ class SonicTopP(Textbook):
 
 
 class Sonic(Textbook):
-    """SonicSampler by its definitions, in exact arithmetic: the largest logits over the temperature, of equal
-    ones the lower id first; top_k, top_p as above, min_p; the largest difference of logit and noise.
+    """SonicSampler by its definitions, in exact arithmetic: takes the largest logits over the
+    temperature, of equal ones the lower id first; then top_k, top_p as above, min_p; draws the
+    largest difference of logit and noise.
     """
 
     largest_top_k = 128
-    candidates: int | None = None  #: without a top_k
+    candidates: int | None = None  #: their number without a top_k
     min_p_of_one_is_off = False
 
     def rounded(self, values: Any) -> Array:
@@ -139,7 +145,7 @@ class Sonic(Textbook):
         kept, tokens = np.zeros(len(logits), bool), np.full(draws, -1)
         if k > self.largest_top_k or self.refuses(logits, t, max(k, -1), min(p, 1), m):
             return kept, tokens
-        if t == 0:  # as its callers ask for it
+        if t == 0:  # as its callers request greedy rows
             t, k = 1, 1
         with np.errstate(over="ignore"):
             x = self.rounded(self.rounded(logits) / self.rounded(t))
@@ -165,20 +171,20 @@ class Sonic(Textbook):
 
 
 class SonicPool(Sonic):
-    """docs/concepts.md: what disables top_k is bounded top-128."""
+    """docs/concepts.md: without top_k, at most 128 tokens stay."""
 
     candidates = 128
 
 
 class SonicMinPOne(Sonic):
-    """Indicator.from_params (core/flags.py): min_p is read where it is below 1."""
+    """Indicator.from_params (core/flags.py): reads min_p only if it is below 1."""
 
     min_p_of_one_is_off = True
 
 
 class SonicArithmetic(Sonic):
-    """ops/prologue.py, ops/singular.py, core/buffer.py: logits, logits over the temperature, parameters, noise
-    and the difference that decides are bfloat16.
+    """ops/prologue.py, ops/singular.py, core/buffer.py: logits, logits over the temperature,
+    parameters, noise and the difference that decides are bfloat16.
     """
 
     def rounded(self, values: Any) -> Array:
@@ -186,24 +192,25 @@ class SonicArithmetic(Sonic):
 
 
 class SonicSampler(SonicArithmetic, SonicPool, SonicMinPOne):
-    """All of it."""
+    """All rules of SonicSampler together."""
 
 
 # --- Drafts ------------------------------------------------------------------------------------
 
 
 class Verifier:
-    """A right verifier of drafts: accepts with min(1, p / q), and draws from what p has more than q."""
+    """A right verifier of drafts: accepts with min(1, p / q), otherwise draws from the excess of p
+    over q."""
 
     def __init__(self, seed: int) -> None:
         self.random = np.random.default_rng(seed)
 
     def accepts(self, p: Array, q: Array) -> Any:
-        """[...] bool, of the drafted tokens' probabilities in target and draft."""
+        """Returns [...] bool, from the drafted tokens' probabilities in target and draft."""
         return self.random.random(p.shape) * q < p
 
     def race(self, weights: Array, draft: Array, drafted: Array) -> Any:
-        """[...] tokens drawn by weights [..., vocab], in the place of drafts that were rejected."""
+        """Returns [...] tokens drawn by weights [..., vocab], which replace rejected drafts."""
         return self.drawn(weights)
 
     def drawn(self, weights: Array) -> Any:
@@ -213,7 +220,7 @@ class Verifier:
         return np.minimum(below.sum(axis=-1), last)
 
     def verify(self, target: Array, draft: Array, drafted: Array, lengths: Array) -> Array:
-        """[requests, n + 1] tokens, -1 after the last, of so many drafts a request.
+        """Returns [requests, n + 1] tokens, -1 after the last, for so many drafts per request.
 
         target: [requests, n + 1, vocab], draft: [requests, n, vocab] probabilities; drafted: [requests, n].
         """
@@ -236,17 +243,18 @@ class Verifier:
 
 
 class OpenVinoCoin(Verifier):
-    """Sampler::validate_candidate: the coin is one of 0, 1/100, ..., 1, and equality accepts."""
+    """Sampler::validate_candidate: the coin is 0, 1/100, ... or 1, and equality accepts."""
 
     def accepts(self, p: Array, q: Array) -> Any:
         return self.random.integers(0, 101, p.shape) / 100 * q <= p
 
 
 class SonicCorrection(Verifier):
-    """rejection_sample (ops/verify.py) with the noise of the draft, which step_weights carries over.
+    """rejection_sample (ops/verify.py): reuses the draft's noise, which step_weights carries over.
 
-    Drafts are given here, so the noise is drawn as it is where it made them: the largest sum of log q and
-    noise is the drafted token's, and the others' are below it (of Gumbel noise both are known).
+    Drafts are given here, so the noise is drawn conditionally on them: the largest sum of log q and
+    noise is the drafted token's, and the other sums are below it. For Gumbel noise both
+    distributions are known.
     """
 
     def race(self, weights: Array, draft: Array, drafted: Array) -> Any:
@@ -254,7 +262,7 @@ class SonicCorrection(Verifier):
         with np.errstate(divide="ignore"):
             log_q, log_w = np.log(draft), np.log(weights)
         free = self.random.gumbel(size=draft.shape)
-        # Below the largest: -log(exp(-largest) + exp(-sum)) of a sum that is free.
+        # Conditioned below the largest: -log(exp(-largest) + exp(-sum)) of an unconditioned sum.
         sums = -np.logaddexp(-largest, -(log_q + free))
         np.put_along_axis(sums, drafted[..., None], largest, axis=-1)
         noise = np.where(draft > 0, sums - np.where(draft > 0, log_q, 0), free)
@@ -271,25 +279,27 @@ def ban(scores: Array, banned: Sequence[Sequence[int]]) -> None:
 
 
 def lmdeploy_ban(scores: Array, banned: Sequence[Sequence[int]]) -> None:
-    """make_sampling_inputs and _process_bad_words_: lists are filled up with id 0, whose score is written back."""
+    """make_sampling_inputs and _process_bad_words_: pads lists with id 0, whose score is written
+    back."""
     longest = max(map(len, banned), default=0)
     ids = np.array([[*row, *[-1] * (longest - len(row))] for row in banned], np.int64)
     mask = ids >= 0
     ids = np.where(mask, ids, 0).reshape(len(banned), longest)
     filtered = np.take_along_axis(scores, ids, axis=1)
     filtered[mask.reshape(filtered.shape)] = -np.inf
-    np.put_along_axis(scores, ids, filtered, axis=1)  # of an id that comes twice the last counts
+    np.put_along_axis(scores, ids, filtered, axis=1)  # for a repeated id the last value counts
 
 
 def penalise(scores: Array, penalty: float, prompt: Array, output: Array) -> None:
-    """The frequency penalty of one row, [vocab] float32: times the number of a token in the output."""
+    """Subtracts the frequency penalty in one row, [vocab] float32: times the token's count in the
+    output."""
     ids, counts = np.unique(output, return_counts=True)
     scores[ids] -= np.float32(penalty) * counts.astype(np.float32)
 
 
 def tgi_penalise(scores: Array, penalty: float, prompt: Array, output: Array) -> None:
-    """FrequencyPenaltyLogitsProcessor: of each place of prompt and output the logit over the penalty is taken
-    off, or times it where it is negative; id 0 counts as padding.
+    """FrequencyPenaltyLogitsProcessor: for each position of prompt and output, subtracts the logit
+    over the penalty, or the logit times the penalty if it is negative; id 0 counts as padding.
     """
     ids = np.concatenate([prompt, output])
     score = scores[ids]

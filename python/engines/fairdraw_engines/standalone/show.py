@@ -1,10 +1,10 @@
-"""Shows a sampler's defect: `python show.py case.json` calls the sampler's package with the case's row, or a
-rule that is written from an engine's source, of rules.py beside this script.
+"""Shows a sampler's defect: `python show.py case.json` gives the case's row to the sampler's
+package, or to a rule written from an engine's source, in rules.py beside this script.
 
-Prints what is wrong and ends with 1, or prints "right" and ends with 0. Needs NumPy, the package that
-the case names in `seen_with`, and torch where that package does. A case named vllm_* uses an installed
-vllm, or the wheel that the environment variable VLLM_WHEEL names: the one file of it that is called,
-with stand-ins for what that file imports of the rest.
+Prints what is wrong and ends with 1, or prints "right" and ends with 0. Needs NumPy, the package
+that the case names in `seen_with`, and torch if that package does. A case named vllm_* uses an
+installed vllm, or the wheel that the environment variable VLLM_WHEEL names: only the called file of
+it, with stand-ins for its other imports.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-#: Ids that the filters keep, or None where a package does not tell them; tokens drawn.
+#: Ids that the filters keep, or None if a package does not report them; tokens drawn.
 Answer = tuple["set[int] | None", "list[int]"]
 
 
@@ -39,7 +39,7 @@ def flashinfer(
     function: str,
     order: str,
 ) -> Answer:
-    """FlashInfer's samplers (flashinfer-python): those of `function`. Needs a CUDA device."""
+    """Draws by FlashInfer's samplers (flashinfer-python) for `function`. Needs a CUDA device."""
     import torch
     from flashinfer import sampling
 
@@ -85,7 +85,7 @@ def flashinfer(
 def llamacpp(
     logits: list[float], temperature: float, top_k: int, top_p: float, min_p: float, draws: int
 ) -> Answer:
-    """llama.cpp's sampler chain of top_k, top_p, min_p, temp and dist, by llama-cpp-python."""
+    """Draws by llama.cpp's chain of top_k, top_p, min_p, temp and dist, via llama-cpp-python."""
     import llama_cpp
 
     def chain(*samplers: Any) -> Any:
@@ -107,7 +107,8 @@ def llamacpp(
     )
     llama_cpp.llama_sampler_apply(filters, ctypes.byref(array))
     left = candidates[: array.size]
-    # The temperature comes last and, above 0, drops nothing: logits as they were say what is allowed.
+    # The temperature comes last and drops nothing if it is above 0: the original logits show the
+    # allowed ids.
     values = np.array(logits, np.float32)[left["id"]] if temperature > 0 else left["logit"]
     kept = set(left["id"][values > -np.inf].tolist())
     draw = chain(llama_cpp.llama_sampler_init_dist(1))
@@ -128,7 +129,8 @@ class Nothing:
 def from_wheel(
     name: str, stand_ins: Mapping[str, Mapping[str, Any]], edits: Mapping[str, str]
 ) -> Any:
-    """The module of the wheel VLLM_WHEEL, with its text edited and `stand_ins` to import from."""
+    """Loads a module of the wheel VLLM_WHEEL, with its text edited and `stand_ins` for its
+    imports."""
     for other, content in stand_ins.items():
         sys.modules[other] = types.ModuleType(other)
         sys.modules[other].__dict__.update(content)
@@ -137,7 +139,7 @@ def from_wheel(
     for old, new in edits.items():
         source = source.replace(old, new)
     module = types.ModuleType(name)
-    # Triton reads a kernel's text again, by the name of its file.
+    # Triton reads a kernel's text again, through the name of its file.
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     exec(compile(source, name, "exec"), module.__dict__)
     return module
@@ -146,7 +148,8 @@ def from_wheel(
 def vllm_package(
     logits: list[float], temperature: float, top_k: int, top_p: float, min_p: float, draws: int
 ) -> Answer:
-    """vLLM's PyTorch path (vllm/v1/sample/ops/topk_topp_sampler.py): its Sampler's steps in order."""
+    """Draws by vLLM's PyTorch path (vllm/v1/sample/ops/topk_topp_sampler.py), in its Sampler's
+    order."""
     import torch
 
     name = "vllm.v1.sample.ops.topk_topp_sampler"
@@ -184,7 +187,7 @@ def vllm_package(
 
 
 def dispatcher(kernel: Any, **_: Any) -> Any:
-    """Launches a kernel with a launcher's arguments, by name; strides are those of its tensors."""
+    """Launches a kernel with a launcher's arguments, by name, and the strides of its tensors."""
 
     def decorate(specification: Callable[..., Any]) -> Any:
         signature = inspect.signature(specification)
@@ -210,7 +213,8 @@ def dispatcher(kernel: Any, **_: Any) -> Any:
 
 
 def triton_module(device: str) -> Any:
-    """vLLM's module of its Triton kernel; of a wheel on the CPU, for Triton's interpreter."""
+    """Returns vLLM's module of its Triton kernel; on the CPU from a wheel, for Triton's
+    interpreter."""
     name = "vllm.v1.sample.ops.topk_topp_triton"
     if "VLLM_WHEEL" not in os.environ:
         return importlib.import_module(name)
@@ -246,7 +250,7 @@ def triton_module(device: str) -> Any:
         "vllm.utils.math_utils": {"next_power_of_2": triton.next_power_of_2},
         "vllm.utils.platform_utils": {"num_compute_units": units},
     }
-    # In the interpreter the number of a loop is a Python integer.
+    # In the interpreter a loop counter is a Python integer.
     edits = {"row_id.to(tl.int64)": "row_id"} if device == "cpu" else {}
     return from_wheel(name, stand_ins, edits)
 
@@ -254,9 +258,10 @@ def triton_module(device: str) -> Any:
 def vllm_triton(
     logits: list[float], temperature: float, top_k: int, top_p: float, min_p: float, draws: int
 ) -> Answer:
-    """vLLM's Triton kernel (vllm/v1/sample/ops/topk_topp_triton.py): its Sampler's steps in order.
+    """Draws by vLLM's Triton kernel (vllm/v1/sample/ops/topk_topp_triton.py), in its Sampler's
+    order.
 
-    Needs a CUDA device, or TRITON_INTERPRET=1 for Triton's interpreter, and with that VLLM_WHEEL.
+    Needs a CUDA device, or TRITON_INTERPRET=1 for Triton's interpreter together with VLLM_WHEEL.
     """
     import torch
 
@@ -286,7 +291,7 @@ def vllm_triton(
 
 
 def rules() -> Any:
-    """rules.py beside this script."""
+    """Loads rules.py beside this script."""
     file = Path(__file__).with_name("rules.py")
     specification = importlib.util.spec_from_file_location("rules", file)
     assert specification is not None and specification.loader is not None
@@ -304,7 +309,7 @@ def rule(
     draws: int,
     rule: str,
 ) -> Answer:
-    """A sampler of rules.py."""
+    """Draws by a sampler of rules.py."""
     row = np.array(logits, np.float32)
     t, p, m = (float(np.float32(value)) for value in (temperature, top_p, min_p))
     kept, tokens = rules().RULES[rule](1).answer(row, t, top_k, p, m, draws)
@@ -312,7 +317,7 @@ def rule(
 
 
 def drafted(target: list[float], draft: list[float], draws: int, rule: str) -> Answer:
-    """The first token after a draft by probabilities, each time another, as a verifier of rules.py has it."""
+    """Returns first tokens after drafts that are drawn from `draft`, by a verifier of rules.py."""
     p, q = (
         np.broadcast_to(np.array(law)[None, None], (draws, 2, len(law))) for law in (target, draft)
     )
@@ -322,7 +327,7 @@ def drafted(target: list[float], draft: list[float], draws: int, rule: str) -> A
 
 
 def banned(logits: list[list[float]], banned: list[list[int]], rule: str) -> Answer:
-    """The largest logit of a batch's first row, with ids banned in each."""
+    """Returns the largest logit's id in a batch's first row, after banning ids in each row."""
     scores = np.array(logits, np.float32)
     getattr(rules(), rule)(scores, banned)
     return None, [int(scores[0].argmax())]
@@ -331,14 +336,14 @@ def banned(logits: list[list[float]], banned: list[list[int]], rule: str) -> Ans
 def penalised(
     logits: list[float], prompt: list[int], output: list[int], penalty: float, rule: str
 ) -> Answer:
-    """The largest logit of a row, with the frequency penalty of a history."""
+    """Returns the largest logit's id in a row, after the frequency penalty for a history."""
     scores = np.array(logits, np.float32)
     histories = (np.array(history, np.int64) for history in (prompt, output))
     getattr(rules(), rule)(scores, penalty, *histories)
     return None, [int(scores.argmax())]
 
 
-#: The functions that a case's `answer` names.
+#: Functions by their name in a case's `answer`.
 ANSWERS: dict[str, Callable[..., Answer]] = {
     "banned": banned,
     "drafted": drafted,
@@ -354,7 +359,7 @@ ANSWERS: dict[str, Callable[..., Answer]] = {
 def faults(
     kept: set[int] | None, tokens: list[int], draws: int, expected: Mapping[str, Any]
 ) -> list[str]:
-    """What is wrong with an answer, a sentence each."""
+    """Returns what is wrong with an answer, in sentences."""
     wrong = []
     must, may = expected["kept"], expected["may_be_kept"]
     fewest, most = expected["fewest"], expected["most"]
@@ -384,7 +389,7 @@ def faults(
 def main(file: str) -> int:
     case = json.loads(Path(file).read_text())
     call = dict(case["call"])
-    if "logits" in call:  # some by name: "-inf"
+    if "logits" in call:  # non-finite values are names such as "-inf"
         call["logits"] = np.array(call["logits"], np.float64).tolist()
     kept, tokens = ANSWERS[case["answer"]](**call)
     wrong = faults(kept, tokens, len(tokens), case["expected"])
