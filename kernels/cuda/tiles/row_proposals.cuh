@@ -152,7 +152,7 @@ class RowProposals {
     before = __shfl_up_sync(kAllLanes, before, 1);
     before = lane_of_thread() == 0 ? memory_.rejected : max(before, memory_.rejected);
     const unsigned records = __ballot_sync(kAllLanes, there && key > before);
-    // lanes before the first that is sure
+    // The lanes before the first that is sure.
     const unsigned open = records & ((sure & (0U - sure)) - 1U);
     __syncwarp();
     if (lane_of_thread() == 0) memory_.accepted = accepted;
