@@ -12,19 +12,18 @@
 // are in flight. The rest depends on the row:
 //   no filter     the first block draws from the sums, and reads one tile (plain_row.cuh)
 //   greedy        it reads the first tile with the largest value
-//  min_p alone   all blocks read the tiles that reach its threshold again and sum the tokens that
+//   min_p alone   all blocks read the tiles that reach its threshold again and sum the tokens that
 //                 it keeps; then the first block draws
 //   top_k         also with top_p: a bound from the index (candidate_bound.cuh), the values that
 //                 reach it (candidate_list.cuh), the cuts and the draw among them
 //                 (short_list_end.cuh, long_list_end.cuh), all by the first block
-//  top_p         without top_k: tokens are proposed from the sums and accepted by bounds from the
+//   top_p         without top_k: tokens are proposed from the sums and accepted by bounds from the
 //                 index; if the bounds do not decide, all blocks sum the mass above the proposals
 //                 (row_proposals.cuh). If no proposal is accepted, or if a word or a record needs
 //                 the threshold, the row goes on like all others
 //   all others    passes of all blocks over the tiles again (bracket_search.cuh): top_k that is not
 //                 small, ties, rows without an accepted proposal. Usually one pass, then a draw
-// from
-//                 the sums of the kept tokens
+//                 from the sums of the kept tokens
 //
 // The constraint: whatever is inlined beside the first pass, which all rows have, costs it
 // registers and instruction cache. Two blocks of 512 threads leave 64 registers per thread, and
