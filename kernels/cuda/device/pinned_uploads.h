@@ -49,8 +49,8 @@ class Event {
 };
 
 /// Copies from the host, enqueued on one stream. The source may change as soon as put() has
-/// returned: the bytes wait in page-locked chunks, which are used in rotation. put() waits for the
-/// device where all of them are on their way, which takes megabytes within a few steps.
+/// returned, because the bytes wait in page-locked chunks, which are used in rotation. put() waits
+/// for the device if all chunks are in flight, which takes megabytes within a few steps.
 class PinnedUploads {
  public:
   Error create(cudaStream_t stream);
