@@ -15,15 +15,15 @@ namespace fairdraw::cuda {
 enum class Choice : std::uint8_t {
   none = 0,  ///< no request, no row in this call, or one of its rows has failed
   sampled = 1,
-  full = 2,         ///< its history has no room for a token
-  bad_offsets = 3,  ///< its rows are not rows of the logits
+  full = 2,         ///< the request's history has no room for a token
+  bad_offsets = 3,  ///< the request's rows are not rows of the logits
 };
 
 /// Choice of the rows of logits that one call of a step samples, and their copies.
 struct ChooseTask {
   RowsView logits;
-  std::int32_t slots = 0;         ///< n, >= 1
-  std::int32_t max_length = 0;    ///< of a history
+  std::int32_t slots = 0;         ///< number of slots, >= 1
+  std::int32_t max_length = 0;    ///< maximum length of a history
   bool last = true;               ///< each request's last row; otherwise row number `call`
   std::int64_t call = 0;          ///< number of the call in this step
   const void* offsets = nullptr;  ///< [slots + 1]
@@ -42,7 +42,7 @@ cudaError_t choose_rows(const ChooseTask& task, cudaStream_t stream);
 
 /// Tokens that a call has drawn, and the arrays that they advance, with one value per slot.
 struct AdvanceTask {
-  std::int32_t slots = 0;     ///< n, >= 1
+  std::int32_t slots = 0;     ///< number of slots, >= 1
   std::int32_t capacity = 0;  ///< >= slots
   std::int32_t max_length = 0;
   std::int64_t vocab = 0;
@@ -75,12 +75,12 @@ struct MergeTask {
   std::int32_t max_length = 0;
   std::uint32_t new_epoch = 0;
   std::int64_t table_bytes = 0;                   ///< a multiple of 16
-  const void* staged = nullptr;                   ///< the host's table
-  void* table = nullptr;                          ///< the device's
+  const void* staged = nullptr;                   ///< table of the host
+  void* table = nullptr;                          ///< table of the device
   const std::int32_t* from = nullptr;             ///< [capacity]: BatchMirror::from()
-  const std::uint64_t* staged_offsets = nullptr;  ///< in `staged`
+  const std::uint64_t* staged_offsets = nullptr;  ///< offsets in `staged`
   const std::int32_t* staged_lengths = nullptr;
-  std::uint64_t* offsets = nullptr;  ///< in `table`
+  std::uint64_t* offsets = nullptr;  ///< offsets in `table`
   std::int32_t* output_lengths = nullptr;
   const std::uint8_t* occupied = nullptr;
   const std::int32_t* prompt_lengths = nullptr;
@@ -105,7 +105,7 @@ struct RowsOfSlots {
   std::uint32_t* prompt_mask = nullptr;   ///< [capacity, words]
   const std::int32_t* histories = nullptr;
   const std::int64_t* prompt_begins = nullptr;
-  const std::int32_t* prompt_lengths = nullptr;  ///< of prompts that are penalised
+  const std::int32_t* prompt_lengths = nullptr;  ///< lengths of the prompts that are penalised
   const std::int64_t* output_begins = nullptr;
   const std::int32_t* output_lengths = nullptr;
 };

@@ -64,10 +64,10 @@ class BatchOnDevice {
   cudaStream_t stream_ = nullptr;
   PinnedUploads uploads_;
   DeviceBuffer block_, rest_;
-  serving::SlotArrays arrays_;  // in block_
+  serving::SlotArrays arrays_;  // placed in block_
   bool uses_bitmask_ = false;
 
-  // In rest_.
+  // Placed in rest_.
   std::byte* staged_ = nullptr;  // host's table
   std::int32_t* from_ = nullptr;
   std::int32_t* changed_ = nullptr;
@@ -76,7 +76,7 @@ class BatchOnDevice {
   std::uint8_t* may_draw_ = nullptr;
   std::uint32_t* epoch_ = nullptr;
   std::int64_t* offsets_ = nullptr;
-  std::uint32_t* allowed_ = nullptr;  // null without bitmask
+  std::uint32_t* allowed_ = nullptr;  // null without a bitmask
   std::uint32_t* moved_allowed_ = nullptr;
 };
 

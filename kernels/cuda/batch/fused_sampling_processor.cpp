@@ -86,8 +86,8 @@ struct FusedSamplingProcessor::Device {
   BatchOnDevice batch;
   TokenCopies copies;
   DeviceBuffer per_slot, gathered, workspace;
-  StepPlan plan;  // of the step that is being enqueued
-  Error failure;  // of CUDA, during an update; the device's state is then unknown
+  StepPlan plan;  // plan of the step that is being enqueued
+  Error failure;  // error of CUDA during an update; the device's state is then unknown
 
   // In `per_slot`: arrays of one value per slot.
   Choice* choices = nullptr;
@@ -98,8 +98,8 @@ struct FusedSamplingProcessor::Device {
   std::int32_t* counts = nullptr;
   RowStatus* statuses = nullptr;
 
-  int number = 0;          // of the device that is current when the processor is made
-  std::int64_t slots = 0;  // of the last step
+  int number = 0;          // number of the device that is current when the processor is made
+  std::int64_t slots = 0;  // slots of the last step
   bool has_stepped = false;
 
   cudaStream_t stream() const { return static_cast<cudaStream_t>(options.stream); }

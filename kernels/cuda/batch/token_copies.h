@@ -68,10 +68,10 @@ class TokenCopies {
 
   std::int32_t capacity_ = 0;
   std::int32_t most_calls_ = 0;
-  cudaStream_t stream_ = nullptr;  // of the steps
+  cudaStream_t stream_ = nullptr;  // stream of the steps
   Stream own_;
   DeviceBuffer memory_;
-  serving::CallRecord* records_ = nullptr;  // in memory_
+  serving::CallRecord* records_ = nullptr;  // placed in memory_
   std::uint64_t* calls_ = nullptr;
   std::uint64_t* points_ = nullptr;  // [copies]
 

@@ -26,7 +26,7 @@ namespace {
 constexpr int kThreads = 256;
 
 struct Shared {
-  float score[2 * kMaxBeamWidth];      ///< of sequences that may be chosen
+  float score[2 * kMaxBeamWidth];      ///< scores of the sequences that may be chosen
   std::int32_t chosen[kMaxBeamWidth];  ///< numbers of the best, in order
 };
 

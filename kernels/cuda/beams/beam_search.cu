@@ -36,7 +36,8 @@ namespace {
 constexpr int kThreads = 256;
 /// Number of values asked for beyond those that count. More seldom have the same score.
 constexpr std::int32_t kMargin = 8;
-/// Maximum of rows that one block clears in negligible time; for more, a fill precedes the kernel.
+/// Maximum number of rows that one block clears in negligible time; for more, a fill precedes the
+/// kernel.
 constexpr std::int64_t kFewRows = 4096;
 constexpr std::int64_t kFewRequests = 256;
 
@@ -70,7 +71,8 @@ __global__ void __launch_bounds__(kThreads)
 
 // --- After them ----------------------------------------------------------------------------------
 
-/// Maximum of beams for which sorted candidates are in shared memory, unless a beam has many.
+/// Maximum number of beams for which sorted candidates are in shared memory, unless a beam has
+/// many.
 constexpr int kFewBeams = 16;
 
 struct Shared {
@@ -178,7 +180,7 @@ class BeamStep {
     const int lane = lane_of_thread();
     const std::int64_t at = number * kMostOfBeam + lane;
     const int n = row.entries;
-    const float value = task_.values[at];  // of an entry, otherwise arbitrary
+    const float value = task_.values[at];  // arbitrary if the lane has no entry
     const std::int32_t value_id = task_.ids[at];
     const std::int32_t asked = task_.wanted[number];
     const BeamScore score = score_of(beam, row);

@@ -11,15 +11,15 @@
 
 namespace fairdraw::cuda {
 
-/// Maximum of candidates that count, per beam.
+/// Maximum number of candidates that count, per beam.
 inline constexpr int kMostOfBeam = 256;
 
 /// Entries found in a row.
 struct BeamRow {
   RowStatus status;
-  std::int32_t entries;  ///< as many as were asked for, or all that are above -inf
+  std::int32_t entries;  ///< as many as were asked for, or all entries above -inf
   float max;
-  double log_mass;  ///< for rows of logits
+  double log_mass;  ///< log of the row's mass, for logits
 };
 
 /// Task of a step, as the device sees it.

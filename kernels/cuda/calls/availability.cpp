@@ -17,13 +17,13 @@ namespace fairdraw::cuda {
 namespace {
 
 constexpr int kSmallestCapability = 80;         // 10 * major + minor
-constexpr int kSmallestClusterCapability = 90;  // thread-block clusters
+constexpr int kSmallestClusterCapability = 90;  // required by thread-block clusters
 
 /// Versions of a device and of the code that runs there.
 struct DeviceCode {
   cudaError_t error = cudaSuccess;
-  int capability = 0;  ///< of the device, 10 * major + minor
-  int compiled = 0;    ///< of the code that runs there; at most `capability`
+  int capability = 0;  ///< compute capability of the device, 10 * major + minor
+  int compiled = 0;    ///< compute capability of the code that runs there; at most `capability`
 };
 
 DeviceCode ask(int device) {

@@ -9,7 +9,7 @@
 namespace fairdraw::cuda {
 
 struct KeptWorkspace {
-  TileRows<std::int32_t> keys;     ///< of the row kernel
+  TileRows<std::int32_t> keys;     ///< keys of tiles, from the row kernel
   std::uint32_t* words = nullptr;  ///< words of the marks
   KeptMarks marks;
 

@@ -61,11 +61,11 @@ Error check_pointers(const SampleRequest& request, const SampleResult& result,
 /// Kernels of a call.
 struct Plan {
   bool draws_in_row_kernel;     ///< tokens and statuses, one draw per row
-  bool has_outputs;             ///< draw_outputs
-  bool has_rows;                ///< write_rows
-  bool writes_statuses_by_row;  ///< in a call without tokens
-  bool has_reports;             ///< row_logprobs
-  bool has_survivors;           ///< options.survivors
+  bool has_outputs;             ///< whether draw_outputs is needed
+  bool has_rows;                ///< whether write_rows is needed
+  bool writes_statuses_by_row;  ///< for calls without tokens
+  bool has_reports;             ///< whether row_logprobs is needed
+  bool has_survivors;           ///< whether options.survivors is given
 
   bool needs_records() const { return has_outputs || has_rows || has_reports || has_survivors; }
 };

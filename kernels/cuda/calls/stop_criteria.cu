@@ -8,7 +8,7 @@
 // Algorithm and cost. One thread per request runs the very function that the CPU runs. A request
 // has a handful of ids to compare: its step's tokens, its stop ids, its sequences, and the few ids
 // of the output that a sequence still matches. They lie together, so a list costs about one trip to
-// memory per 32 bytes, and the call takes the time of the few dependent trips: the begin of a list,
+// memory per 32 bytes, and the call takes the time of the few dependent trips: the start of a list,
 // its ids, the end of the output. One warp per request would save some of these for long lists, but
 // needs a second version of every rule, with votes instead of loops; stops are short, and one
 // version of the rules is worth more. A request with very many stop ids costs a read of each, by

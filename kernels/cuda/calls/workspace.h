@@ -19,7 +19,7 @@ bool is_processed(const LogitsProcessing& processing);
 struct Workspace {
   RowRecord* records = nullptr;  ///< [rows]
   EditPlanes edits;              ///< not given if the call is not processed
-  TileIndexResult index;         ///< of the rows; not given if nothing is reported
+  TileIndexResult index;         ///< index of the rows; not given if nothing is reported
 
   static Workspace of(const SampleRequest& request, bool reports, BumpAllocator& memory);
 };

@@ -9,7 +9,7 @@
 
 namespace fairdraw::cuda {
 
-inline constexpr int kMaxWarps = 32;  ///< of a block
+inline constexpr int kMaxWarps = 32;  ///< maximum number of warps per block
 
 /// Shared memory of reduce_block.
 template <class T>

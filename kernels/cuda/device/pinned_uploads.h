@@ -23,7 +23,7 @@ class PinnedBuffer {
     return *this;
   }
 
-  Error allocate(std::int64_t bytes);  ///< once
+  Error allocate(std::int64_t bytes);  ///< called once
   std::byte* data() const { return static_cast<std::byte*>(data_); }
 
  private:
@@ -41,7 +41,7 @@ class Event {
     return *this;
   }
 
-  Error create();  ///< once
+  Error create();  ///< called once
   cudaEvent_t get() const { return event_; }
 
  private:

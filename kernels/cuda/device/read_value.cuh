@@ -41,7 +41,7 @@ __device__ inline bool is_aligned(const void* pointer, std::int64_t bytes) {
 struct RowValues {
   const unsigned char* bytes;
   DType dtype;
-  bool aligned;  ///< to the size of a value
+  bool aligned;  ///< whether `bytes` is aligned to the size of a value
 
   __device__ static RowValues of(const RowsView& rows, std::int64_t row) {
     const std::int64_t size = value_size(rows.dtype);

@@ -7,7 +7,8 @@
 
 namespace fairdraw::cuda {
 
-/// Maximum of blocks per row: the largest cluster that every device with clusters can schedule.
+/// Maximum number of blocks per row: the largest cluster that every device with clusters can
+/// schedule.
 inline constexpr int kMaxBlocks = 8;
 
 /// Waits for the block's threads, at a barrier that warps may reach at different places of the
@@ -18,7 +19,7 @@ __device__ __forceinline__ void sync_block() {
 
 struct RowCluster {
   int blocks;  ///< number of blocks that share the row
-  int rank;    ///< of this block, 0 to blocks - 1; its tokens come before those of higher ranks
+  int rank;  ///< rank of this block, 0 to blocks - 1; its tokens come before those of higher ranks
 
   /// Returns this block's place, in a grid of clusters of 2^blocks_log2 blocks.
   __device__ static RowCluster of_grid(int blocks_log2) {

@@ -45,7 +45,7 @@ constexpr int kThreads = 512;
 /// Shared memory of a block, besides the index.
 struct Shared {
   TileGroups groups;
-  TileGroups proposed;  ///< for rows that draw by proposals
+  TileGroups proposed;  ///< groups of proposed tiles, for rows that draw by proposals
   BlockScratch<std::int32_t> count;
   BlockScratch<uint128_t> mass;
 };

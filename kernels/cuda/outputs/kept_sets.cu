@@ -10,8 +10,7 @@
 // start while the kernel before them ends (device/early_start.h):
 //   mark   reads the tiles whose largest value (from the row kernel's keys) reaches the row's
 //          threshold, and writes bits and a count. Peaked rows have few such tiles; in flat rows
-// all
-//          values are read once more, mostly from L2.
+//          all values are read once more, mostly from L2.
 //   pack   adds up the sizes of the sets before the block's own, in each block if there are at most
 //          256 outputs, and writes the ids of the block's part: a warp takes a word of bits at a
 //          time, so that neighbouring lanes write neighbouring ids.
@@ -246,8 +245,8 @@ __device__ std::int32_t size_of(const PackTask& task, std::int64_t output) {
   return size;
 }
 
-/// Places the sets of kThreads outputs, of which each thread has one size. Writes their begins, and
-/// sets `end` to the end of the last one. A set fits if the room from its begin on is at least its
+/// Places the sets of kThreads outputs, of which each thread has one size. Writes their starts, and
+/// sets `end` to the end of the last one. A set fits if the room from its start on is at least its
 /// size. Ends with a barrier.
 __device__ void place_sets(std::int32_t size, std::int64_t room, std::int64_t& end,
                            PackShared& shared) {
@@ -299,7 +298,7 @@ __global__ void __launch_bounds__(kThreads)
 
 /// Data of a part of a row that its block reads before it waits for anything else.
 struct PartOfRow {
-  std::uint32_t word;   ///< this thread's first one
+  std::uint32_t word;   ///< first word of this thread
   std::int32_t before;  ///< number of the row's ids in the parts before
   std::int32_t size;    ///< number of ids in this part
 

@@ -15,15 +15,15 @@ namespace fairdraw::cuda {
 /// tiles, one block each; the counts tell the block that writes a part's ids where they begin.
 struct KeptMarks {
   const std::uint32_t* words = nullptr;  ///< token i at bit (i % 32) of word i / 32
-  std::int64_t row_stride = 0;           ///< in words
+  std::int64_t row_stride = 0;           ///< distance of rows, in words
   std::int64_t rows = 0;
   std::int64_t vocab = 0;          ///< bits from here on mean nothing
   std::int32_t* counts = nullptr;  ///< [rows, parts]
   int parts = 1;                   ///< a power of two
 };
 
-/// Maximum of parts per row. Few rows have many parts, so that a device has enough blocks, but not
-/// more: every block of a call reads all counts.
+/// Maximum number of parts per row. Few rows have more parts each, so that a device has enough
+/// blocks; the counts stay few, because every block of a call reads all of them.
 inline constexpr int kMostKeptParts = 16;
 constexpr int kept_parts(std::int64_t rows) {
   int parts = 1;
@@ -38,7 +38,7 @@ constexpr std::int64_t mark_words_of(std::int64_t vocab) {
 
 struct MarkTask {
   FilteredRows filtered;
-  TileRows<const std::int32_t> keys;  ///< of the tiles of rows that are ok
+  TileRows<const std::int32_t> keys;  ///< keys of the tiles of rows that are ok
   KeptMarks marks;
   std::uint32_t* words = nullptr;  ///< the words of `marks`, to be written
 };
@@ -48,7 +48,7 @@ struct PackTask {
   View<const std::int32_t> indices;  ///< optional: output i belongs to row indices[i]
   View<const RowStatus> statuses;    ///< optional, [outputs]: no set if it is not ok
   std::int64_t outputs = 0;
-  std::int32_t first_id = 0;  ///< of the rows: added to their columns
+  std::int32_t first_id = 0;  ///< id of the rows' first column
   KeptSets kept;
   std::int32_t* support_size = nullptr;  ///< [outputs], optional
 };

@@ -67,7 +67,7 @@ struct HeadEntries {
 
 class HeadSearch {
  public:
-  /// Maximum of entries that a head may be asked for.
+  /// Maximum number of entries that a head may be asked for.
   static constexpr int kMost = HeadEntries::kMax / 2 + 1;
 
   /// Scratch, in shared memory.
@@ -85,7 +85,7 @@ class HeadSearch {
   }
 
   struct Head {
-    int n;              ///< entries
+    int n;              ///< number of entries
     std::int32_t from;  ///< the entries are all values that reach this key
   };
 

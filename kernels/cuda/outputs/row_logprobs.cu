@@ -11,12 +11,11 @@
 // Algorithm and cost. The rows have been indexed: the largest value of each tile of 256 ids and, in
 // raw modes, the weight of each.
 //   outputs   One block per output. The normaliser is in the record, or is the sum of the index.
-// The
-//             n largest are found through the tiles' largest values (row_heads.cuh). A listed token
-//             has its rank from its place; for others the tiles that reach its value are read, and
-//             the tokens before it are counted. That may be the whole row, so if ranks are wanted
-//             up to 8 blocks share an output: the first finds the largest values while the others
-//             count, each in its tiles.
+//             The n largest are found through the tiles' largest values (row_heads.cuh). A listed
+//             token has its rank from its place; for others the tiles that reach its value are
+//             read, and the tokens before it are counted. That may be the whole row, so if ranks
+//             are wanted up to 8 blocks share an output: the first finds the largest values while
+//             the others count, each in its tiles.
 //   all       One block per part of a row: one read and one write per value.
 //
 // Numerics. In double, from integer masses: (x - max) / T - log_mass_of(W), rounded once to
@@ -110,13 +109,13 @@ struct Shared {
   HeadEntries head;
   IndexMass::Scratch index;
   BlockScratch<std::int32_t> count;
-  std::int32_t counted[kRanksAtOnce][kMaxBlocks];  ///< by each block; the first block's array is
-                                                   ///< read
+  std::int32_t counted[kRanksAtOnce][kMaxBlocks];  ///< counts by block, which the first block adds
+                                                   ///< up
 };
 
 /// Head of a row's order, as a block knows it.
 struct Top {
-  int listed;         ///< entries in shared memory
+  int listed;         ///< number of entries in shared memory
   int kept;           ///< number of the first entries, which have a value
   std::int32_t from;  ///< the entries are all allowed values that reach this key
 

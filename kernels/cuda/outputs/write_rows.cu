@@ -155,7 +155,7 @@ __device__ void write_tile(const RowsOutputTask& task, std::int64_t number, std:
 template <bool kFromProbs>
 __global__ void __launch_bounds__(kThreads)
     write_rows_kernel(const __grid_constant__ RowsOutputTask task, std::int64_t blocks_a_row) {
-  const std::int64_t number = blockIdx.x / blocks_a_row;  // of the row
+  const std::int64_t number = blockIdx.x / blocks_a_row;  // number of the row
   const std::int64_t part = blockIdx.x % blocks_a_row;
   const RowStatus status = task.filtered.records[number].status;
   if (part == 0 && threadIdx.x == 0 && task.statuses != nullptr) task.statuses[number] = status;

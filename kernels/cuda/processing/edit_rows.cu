@@ -32,7 +32,7 @@
 //   a launch of its own that ends before the row kernel starts 56; that lets it start at once 52
 //   penalties and biases in the workspace alone instead of the table 52
 //
-// Randomness: none. Numerics. kernels/common/processing_rules.h: float32, one rounding an
+// Randomness: none. Numerics. kernels/common/processing_rules.h: float32, one rounding per
 // operation. Determinism: counts are integer sums, the last entry is a maximum, each edited value
 // is written by one thread between barriers; no order of threads shows.
 #include <math_constants.h>
@@ -456,7 +456,7 @@ class RowEditor {
       if (words.length > 0) note(RowFault::invalid_bad_words);
       return;
     }
-    // One warp finds the begins of its words, 32 at a time, because lists of words are short.
+    // One warp finds the starts of its words, 32 at a time, because lists of words are short.
     if (thread_ >= kWarp) return;
     const RowList output = list(kOutput);
     std::int64_t begin = 0;

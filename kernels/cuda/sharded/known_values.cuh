@@ -65,7 +65,7 @@ struct KnownArrays {
 /// Scratch of KnownValues besides the arrays, in shared memory.
 struct KnownValuesMemory {
   BlockMasses::Memory masses;
-  int above[kMaxDeviceShards];  ///< by shard: its candidates above the certificate
+  int above[kMaxDeviceShards];  ///< number of each shard's candidates above the certificate
   int cut_above;                ///< values of cut tiles above the certificate
 };
 

@@ -3,7 +3,7 @@
 // Contract. The outputs of each row are consecutive, in any order (row_outputs.cuh). An output
 // whose index is out of range fails here, alone.
 //
-// Algorithm and cost. One block counts outputs by row, sums the counts to the begin of each row's
+// Algorithm and cost. One block counts outputs by row, sums the counts to the start of each row's
 // list, and puts the outputs there. Three passes over rows or outputs, a few per thread; a few
 // microseconds for thousands of both.
 //
@@ -41,7 +41,7 @@ __device__ void fail_output(const ShardedTask& task, std::int64_t output, RowSta
   }
 }
 
-/// Lists the outputs. begins[r] is first the number of the row's outputs, then the begin of its
+/// Lists the outputs. begins[r] is first the number of the row's outputs, then the start of its
 /// list, then the next place in the list, and at last the list's end, so at the end all move by one
 /// row.
 __global__ void __launch_bounds__(kThreads)
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kThreads)
     task.outputs_by_row[atomicAdd(&begins[row], 1)] = static_cast<std::int32_t>(i);
   }
   __syncthreads();
-  // Shifts the ends of the lists to their begins. Each thread reads before any writes.
+  // Shifts the ends of the lists to their starts. Each thread reads before any writes.
   const std::int32_t at_first = first == 0 ? 0 : begins[first - 1];
   __syncthreads();
   for (std::int64_t row = end - 1; row > first; --row) begins[row] = begins[row - 1];

@@ -64,8 +64,8 @@ struct CutTile {
   std::int32_t key;
   KnownToken first;  ///< first token with that key
   std::uint64_t sum;
-  std::int32_t raw_key;   ///< of the caller's logits, if those are reported
-  std::uint64_t raw_sum;  ///< likewise, at temperature 1
+  std::int32_t raw_key;   ///< largest key of the caller's logits, if those are reported
+  std::uint64_t raw_sum;  ///< sum of the caller's logits at temperature 1, if those are reported
   int shift;
 };
 
@@ -76,7 +76,7 @@ struct MergedRowMemory {
   ShardHead heads[kMaxDeviceShards];
   CutTile cut[kMaxCutTiles];
   uint128_t whole[kMaxDeviceShards];  ///< mass of each shard's whole tiles
-  uint128_t raw[kMaxDeviceShards];    ///< by shard, at temperature 1
+  uint128_t raw[kMaxDeviceShards];    ///< mass of each shard at temperature 1
 };
 
 template <bool kFromProbs>

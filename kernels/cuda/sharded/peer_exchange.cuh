@@ -197,7 +197,7 @@ class ReceivedBlocks {
     if (!task_.peers.given()) return task_.receive[number] + shard * task_.bytes[number];
     return peer_block(task_, exchange, task_.shard, shard, known_);
   }
-  /// Returns a row's part of a block; in exchanges of tokens and ranks, an output's part.
+  /// Returns a row's part of a block; in exchanges of tokens, sums and ranks, an output's part.
   __device__ __forceinline__ const std::byte* row(ShardedExchange exchange, int shard,
                                                   std::int64_t row) const {
     return block(exchange, shard) + sizeof(sharded::BlockHeader) +

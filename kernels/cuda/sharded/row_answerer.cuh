@@ -103,7 +103,7 @@ class RowAnswerer {
       }
       __syncthreads();
       uint128_t above[kRecords] = {};
-      if (shared_.keys[0] != sharded::kNoRecord) {  // the smallest of them
+      if (shared_.keys[0] != sharded::kNoRecord) {  // the smallest key is the first
         add_tiles(above);
         add_cut_values(above);
       }

@@ -1,8 +1,8 @@
 // Outputs of a row, and the places of their tokens.
 //
 // Without indices a row is its own output. With indices it has the outputs that name it, possibly
-// none, in any order: each depends on its own seed and place alone. Blocks of tokens and of ranks
-// have a place for each output, in the order of outputs, so that shards agree on them.
+// none, in any order: each depends on its own seed and place alone. Blocks of tokens, sums and
+// ranks have a place for each output, in the order of outputs, so that shards agree on them.
 #pragma once
 
 #include <cstdint>

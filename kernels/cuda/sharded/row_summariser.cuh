@@ -379,7 +379,7 @@ class RowSummariser {
   }
   template <class Read>
   __device__ __forceinline__ void list_values_of(int groups, float from, const Read& read) {
-    constexpr int kLoads = 4;  // of a warp, in flight
+    constexpr int kLoads = 4;  // loads of a warp in flight
     CandidateList& list = shared_.list;
     const int log = groups_.group_log2();  // 4 or 5
     const int at_once = kWarp >> log;      // groups per load
@@ -555,7 +555,7 @@ class RowSummariser {
   FilteredRow row_;
   std::uint64_t* sums_;
   std::int32_t* keys_;
-  int candidates_ = 0;                    ///< of this row
+  int candidates_ = 0;                    ///< number of candidates of this row
   std::int32_t low_ = kEmptyTileKey + 1;  ///< smallest key that is listed
 };
 

@@ -59,12 +59,12 @@ enum class RowAsks : std::int32_t { nothing, tokens, sums, gather };
 /// State of a row between exchanges.
 struct ShardedRowState {
   RowAsks asks;
-  std::int32_t slot;  ///< in the group of rows that is gathered; -1: in none
+  std::int32_t slot;  ///< slot in the group of rows that is gathered; -1: none
 
-  double octave;  ///< of the row
+  double octave;  ///< octave of the row's largest value
   float scale;
   float max;
-  float raw_max;      ///< of the caller's logits, in calls that report raw_logprobs
+  float raw_max;      ///< maximum of the caller's logits, in calls that report raw_logprobs
   bool awaits_ranks;  ///< its tokens are known, and their ranks are wanted
 
   // Set once the survivors are known.
@@ -75,10 +75,10 @@ struct ShardedRowState {
 
   // For rows that ask for tokens (MergedRow of the CPU).
   sharded::Sum128 in_front;  ///< mass in front of this shard's whole tiles
-  sharded::Sum128 target;    ///< of a nucleus whose threshold is not known
+  sharded::Sum128 target;    ///< target of a nucleus whose threshold is not known
   std::int32_t rejected_below, accepted_from;
   std::int32_t cut_keys[kMaxCutTiles];  ///< largest key of each cut tile
-  sharded::Sum128 raw;                  ///< at temperature 1, in calls that report raw_logprobs
+  sharded::Sum128 raw;  ///< mass at temperature 1, in calls that report raw_logprobs
 };
 
 /// Token that is known or asked for.
@@ -93,7 +93,7 @@ struct ShardedToken {
 /// Head of a rank's memory of peers; the flags of all shards' rows follow. The kernels that send
 /// change it, and the rank's later kernels read it.
 struct PeerCounts {
-  std::uint64_t exchanges;  ///< number that this rank has sent, over all calls
+  std::uint64_t exchanges;  ///< number of exchanges that this rank has sent, over all calls
   std::uint64_t calls;      ///< number of summaries among them
   std::uint32_t ended;      ///< blocks of the current launch that have sent
   std::uint32_t unused[11];
@@ -107,7 +107,7 @@ inline constexpr int kGatherCopies = 3;
 struct PeerBlocks {
   /// Memory of each rank, as this one addresses it. First one null: a transport carries the blocks.
   std::byte* memory[kMaxDeviceShards];
-  std::int64_t most_rows;         ///< maximum rows, for which there are flags
+  std::int64_t most_rows;         ///< maximum number of rows that have flags
   std::int64_t flags_end;         ///< byte at which blocks begin
   std::int64_t half;              ///< bytes of one of the two halves, the same for all calls
   std::int64_t at[kExchanges];    ///< byte of the received blocks in a half
@@ -118,8 +118,8 @@ struct PeerBlocks {
 
 /// Rows that candidates do not decide. Groups of them are gathered, filtered and drawn from whole.
 struct GatheredRows {
-  int count;              ///< maximum rows of a group; 0: no row is filtered
-  int room;               ///< maximum columns of a shard in its part of a block
+  int count;              ///< maximum number of rows of a group; 0: no row is filtered
+  int room;               ///< maximum number of columns of a shard in its part of a block
   std::int32_t* numbers;  ///< [count], of rows; -1: beyond the group's rows
   std::int32_t* slots;    ///< [outputs], slots of their rows in the group; -1: not in it
   FloatRows rows;         ///< [count, vocab]
@@ -140,16 +140,16 @@ struct RawRows {
   TileRows<std::int32_t> keys;
   TileRows<std::uint16_t> counts;
   int cut_at, candidates_at;  ///< byte offsets in a summary
-  int candidates;             ///< maximum of a list
+  int candidates;             ///< maximum number of candidates
   bool given;
 };
 
 /// Task of a sharded call. All arguments are in range, except for values in device memory.
 struct ShardedTask {
-  RowsView columns;                            ///< of this shard, processed if the call is
+  RowsView columns;                            ///< columns of this shard, processed if the call is
   RowsView whole;                              ///< its whole tiles; vocab may be 0
-  BitRows<const std::uint32_t> allowed;        ///< of the columns
-  BitRows<const std::uint32_t> whole_allowed;  ///< of whole tiles, whose first id is at bit 0
+  BitRows<const std::uint32_t> allowed;        ///< bits of the columns
+  BitRows<const std::uint32_t> whole_allowed;  ///< bits of whole tiles, whose first id is at bit 0
   BitRows<std::uint32_t> shifted;              ///< whole_allowed, if it has to be written first
   View<const std::uint8_t> active;
   bool from_probs;  ///< rows hold probabilities
@@ -167,24 +167,24 @@ struct ShardedTask {
   TieRule tie_rule;
   FilterOrder filter_order;
   int num_samples;                   ///< 0: no token is wanted
-  View<const std::int32_t> indices;  ///< of outputs; not given: an output is a row
+  View<const std::int32_t> indices;  ///< rows of the outputs; not given: an output is a row
   int vocab, shards, shard;
   ShardPart parts[kMaxDeviceShards];
   CutSpan cut[kMaxCutTiles];
-  CutPiece pieces[2 * kMaxDeviceShards];  ///< of cut tiles, in id order
+  CutPiece pieces[2 * kMaxDeviceShards];  ///< pieces of cut tiles, in id order
   int piece_count;
   int cut_tiles, cut_total;         ///< numbers of cut tiles, and of their values
-  RowPart row_parts[kMaxRowParts];  ///< in id order
+  RowPart row_parts[kMaxRowParts];  ///< parts of a row, in id order
   int row_part_count;
-  int cut_values;  ///< maximum in a summary
-  int candidates;  ///< likewise; 0: no row is filtered
+  int cut_values;  ///< maximum number of cut values in a summary
+  int candidates;  ///< maximum number of candidates in a summary; 0: no row is filtered
   int candidate_bytes;
-  int attempts;  ///< maximum of a token's attempts that a shard lists
+  int attempts;  ///< maximum number of a token's attempts that a shard lists
   int raw_at;    ///< byte of a summary at which temperature 1 begins; 0: none
   std::uint64_t fingerprint;
 
   // In the workspace.
-  TileRows<std::int32_t> keys;  ///< of this shard's whole tiles
+  TileRows<std::int32_t> keys;  ///< keys of this shard's whole tiles
   TileRows<std::uint64_t> sums;
   TileRows<std::uint16_t> counts;  ///< allowed tokens per tile
   unsigned char* groups;           ///< GroupKeys of consecutive rows; null: not wanted
@@ -199,10 +199,11 @@ struct ShardedTask {
   std::int32_t* undecided;
   std::byte* send[kExchanges];
   std::byte* receive[kExchanges];
-  std::int64_t bytes[kExchanges];  ///< per block
-  std::int64_t each[kExchanges];   ///< per row of a block; of tokens, sums and ranks, per output
+  std::int64_t bytes[kExchanges];  ///< bytes of a block
+  std::int64_t each[kExchanges];   ///< bytes of a row in a block; of an output for tokens, sums and
+                                   ///< ranks
   PeerBlocks peers;
-  bool exchanges_tokens;  ///< in the merge that asks for them, as well as sums
+  bool exchanges_tokens;  ///< tokens and sums are exchanged in the merge that asks for them
 
   // Results; null: not wanted.
   std::int32_t* tokens;
@@ -217,7 +218,7 @@ struct ShardedTask {
   RankRule rank_rule;
   std::int32_t* top_ids;
   float* top_values;
-  FloatRows all;  ///< of this shard's columns
+  FloatRows all;  ///< values of this shard's columns
 
   __host__ __device__ std::int64_t rows() const { return columns.rows; }
   std::int64_t outputs() const { return indices.given() ? indices.size : rows(); }

@@ -119,7 +119,7 @@ struct ResidualSums {
     std::int32_t token;
   };
 
-  PairTotals totals[kMaxBlocks][kMaxWarpsOfDraw];  ///< by block and warp
+  PairTotals totals[kMaxBlocks][kMaxWarpsOfDraw];  ///< totals of each warp of all blocks
   int open;                                        ///< number of open tokens, listed or not
   OpenToken open_tokens[kMostOpen];
 

@@ -14,7 +14,7 @@ enum class Ending : std::uint32_t { goes_on, fails, stops, open };
 struct Position {
   std::int64_t number;
   Ending ending;
-  RowStatus status;  ///< of a position that fails
+  RowStatus status;  ///< status of a position that fails
 };
 
 /// Returns the first position from `begin` to `last` that does not go on, to all threads of the

@@ -23,7 +23,8 @@ namespace {
 
 constexpr int kThreads = 1024;
 constexpr int kRequestsOfBlock = kThreads / kWarp;
-/// Maximum of rows that one block clears in negligible time; for more, a fill precedes the kernel.
+/// Maximum number of rows that one block clears in negligible time; for more, a fill precedes the
+/// kernel.
 constexpr std::int64_t kFewRows = 16384;
 constexpr std::int64_t kFewRequests = 256;
 
@@ -51,7 +52,7 @@ __device__ RowStatus find_depths(const DraftTask& task, const DraftedRequest& re
   const std::int32_t* parents = task.parents.data + request.place;
   std::int32_t* depths = task.depths + request.place;
   const bool counts = counts_children(task, request);
-  std::int32_t* children = counts ? task.children + request.row : nullptr;  // of node j at j + 1
+  std::int32_t* children = counts ? task.children + request.row : nullptr;  // node j at j + 1
   bool fits = true;
   for (std::int64_t j = 0; j < request.drafts; ++j) {
     const std::int32_t parent = parents[j];

@@ -160,7 +160,7 @@ struct TotalsMeasure : PairMeasure<Target, Draft> {
 template <class Sum>
 struct RowSums {
   static constexpr int kMaxChunks = static_cast<int>(kMaxVocab / kChunk);
-  Sum chunk[kMaxChunks];        ///< of the block, later prefix sums up to the end of each
+  Sum chunk[kMaxChunks];  ///< sums of the block's chunks, later prefix sums up to the end of each
   Sum of_block[2][kMaxBlocks];  ///< one in use while the other is written
 };
 
@@ -360,8 +360,8 @@ class RowDraw {
   RowCluster cluster_;
   RowSums<Sum>& sums_;
   std::int64_t vocab_;
-  int begin_, count_;  ///< of the block's chunks
-  int slot_ = 0;       ///< of the blocks' sums
+  int begin_, count_;  ///< range of the block's chunks
+  int slot_ = 0;       ///< index of the blocks' sums in use
 };
 
 /// Adds both rows up, unless their totals are known. For all threads of all blocks.

@@ -51,7 +51,7 @@ struct Shared {
   SharedDistribution target, draft;
   union {
     ResidualSums residual;  ///< until the first child of a node is rejected
-    Scales scales;          ///< from then on
+    Scales scales;          ///< used from then on
   };
 };
 static_assert(kThreads / kWarp <= ResidualSums::kMaxWarpsOfDraw);
@@ -201,7 +201,8 @@ class DistributionWalk {
     __syncthreads();  // after all have used the residual
     if (threadIdx.x == 0) scales_.exact.start();
     __syncthreads();
-    std::uint64_t draft_total = draft.total();  // of the tokens that can still be drawn
+    std::uint64_t draft_total = draft.total();  // weight of the draft's tokens that can still be
+                                                // drawn
     WeightSums left(target.total());
     for (std::uint32_t sibling = 0; child < request_.drafts; ++sibling) {
       // Children were counted before, except in requests whose rows overlap (drafted_rows.cu).
@@ -244,7 +245,7 @@ class DistributionWalk {
   SharedDistribution& shared_target_;
   SharedDistribution& shared_draft_;
   RowDraw<WeightSums> draw_;
-  bool has_summed_ = false;  ///< in a node before; other blocks may still read its sums
+  bool has_summed_ = false;  ///< a pass ran in a node before; other blocks may still read its sums
 };
 
 __global__ void __launch_bounds__(kThreads, kThreadsAtOnce / kThreads)

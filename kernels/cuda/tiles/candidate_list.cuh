@@ -25,7 +25,7 @@ struct alignas(16) RankedWeight {
 
   std::uint64_t low, high;
 
-  __device__ __forceinline__ static RankedWeight of(uint128_t weight) {  // below 2^104
+  __device__ __forceinline__ static RankedWeight of(uint128_t weight) {  // `weight` is below 2^104
     return {static_cast<std::uint64_t>(weight) & ((std::uint64_t{1} << kBits) - 1),
             static_cast<std::uint64_t>(weight >> kBits)};
   }
@@ -68,7 +68,7 @@ struct CandidateList {
   __device__ Entry entry(int number) const { return {key[number], id[number]}; }
 };
 
-/// Begin of a warp's share, and the sum of all shares.
+/// Start of a warp's share, and the sum of all shares.
 struct WarpShare {
   int before, total;
 };

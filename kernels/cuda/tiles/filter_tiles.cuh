@@ -28,7 +28,7 @@
 // The constraint: whatever is inlined beside the first pass, which all rows have, costs it
 // registers and instruction cache. Two blocks of 512 threads leave 64 registers per thread, and
 // their shared memory takes nearly all of L1, so a spilled register is read from L2 in every tile.
-// All code that runs between passes comes from memory, once per call. So this kernel inlines the
+// Code that lies in between also comes from memory, once per call. So this kernel inlines the
 // first pass and the ends without a list; rows with a list, rows that propose, their passes and
 // everything rare are out of line. The first pass calls nothing, because a called function would
 // leave it half of the registers. Tiles that need one, because they fail the row or are not for
@@ -138,11 +138,11 @@ __device__ __noinline__ LargestTile index_slowly(const RowsTask& task, int block
 /// Parameters of a row, in shared memory of each of its blocks: the first pass has few registers,
 /// and spilled ones are read from L2, because shared memory takes L1's place.
 struct RowAsked {
-  RowStatus status;  ///< of the parameters
+  RowStatus status;  ///< status of the parameters
   bool greedy;
   float min_p;  ///< min_p_asked(), for rows with min_p alone
   TileRule rule;
-  RowFilters filters;  ///< with the word in the first block only
+  RowFilters filters;  ///< filters; the random word is set in the first block only
 };
 
 /// One block's part of a row, and in the first block the row's end.
@@ -178,7 +178,7 @@ class FilterTilesRow {
     }
     blocks_.cluster().announce();
     index_all();
-    let_next_kernel_start();  // of kept sets; it waits for all of this kernel
+    let_next_kernel_start();  // kernel of kept sets, which waits for all of this kernel
     blocks_.cluster().arrive();
     if (way_ == Way::by_first_block && !blocks_.is_first()) return;
     const bool proposes = way_ == Way::by_proposals && blocks_.is_first();
@@ -211,12 +211,12 @@ class FilterTilesRow {
     by_first_block,  ///< the first block alone: rows without filters, greedy rows, rows that fail
     by_min_p,        ///< min_p alone is on: all blocks sum the tokens that it keeps
     by_proposals,    ///< top_p without top_k: the first block, and all blocks in its passes
-    by_list,         ///< likewise: any other filters, and rows without an accepted proposal
+    by_list,  ///< like by_proposals: any other filters, and rows without an accepted proposal
   };
 
   __device__ __forceinline__ void index_all() {
     LargestTile largest;
-    bool left = false;  // tiles for index_slowly
+    bool left = false;  // whether tiles are left for index_slowly
     visit_tiles(
         row_, ring_, blocks_.steps(), [&] { prepare(); },
         [&](int tile, const RawTile& raw) {
@@ -467,7 +467,7 @@ class FilterTilesRow {
   std::int64_t number_;
   TileRow<kForm> row_;
   Ring ring_;
-  RowEnd& end_;  ///< where the ring was
+  RowEnd& end_;  ///< memory of the row's end, in place of the ring
   GroupKeys groups_;
   RowBlocks blocks_;
   Way way_ = Way::by_first_block;

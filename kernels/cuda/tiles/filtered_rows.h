@@ -10,7 +10,7 @@ struct FilteredRows {
   bool from_probs = false;
   PerRequest<float> temperature = 1.0F;
   BitRows<const std::uint32_t> allowed;  ///< optional; null if there are edits, which include it
-  EditPlanes edits;                      ///< for processed calls
+  EditPlanes edits;                      ///< edits of processed calls
   const RowRecord* records = nullptr;    ///< one per row
 };
 

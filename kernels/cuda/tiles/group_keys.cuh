@@ -69,7 +69,7 @@ struct GroupCode {
   }
 
  private:
-  static constexpr int kDroppedBits = 15;  ///< of 23
+  static constexpr int kDroppedBits = 15;  ///< of a fraction's 23 bits
   /// Chosen so that 1 has the code kLargest. Values below 2^-124 have code 0.
   static constexpr std::int32_t kFirstCode = (0x3f800000 >> kDroppedBits) - kLargest;
 

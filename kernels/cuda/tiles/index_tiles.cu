@@ -94,7 +94,7 @@ class RowIndexer {
 
   /// Empties this warp's tiles. The lane that wrote an entry overwrites it.
   __device__ void empty_tiles() const {
-    const TileSteps steps = blocks_.steps();  // by all lanes
+    const TileSteps steps = blocks_.steps();  // called by all lanes
     if (threadIdx.x % kWarp != 0) return;
     for (int tile = steps.first; tile < steps.end; tile += steps.step) {
       keys_[tile] = kEmptyTileKey;

@@ -46,7 +46,7 @@ struct ProposalMemory {
     int count;
     std::int32_t largest;  ///< the row's largest key
     bool in_ring;          ///< the rings still hold tiles of the first pass
-    bool exact;            ///< sums integers; otherwise floats, if these weigh the logits exactly
+    bool exact;            ///< sums integers; otherwise floats, of logits that these weigh exactly
   };
 
   /// Value, and the octave of a value that is among the largest.
@@ -55,16 +55,17 @@ struct ProposalMemory {
   };
 
   LargestOfWarps largest;                          ///< first, as in rows without filters
-  uint128_t of_warp[kMostWarps][kPivots];          ///< by warp of this block
-  uint128_t of_block[kMaxBlocksOfRow][kPivots];    ///< in the first block
-  float rough_of_warp[kMostWarps][kPivots];        ///< the same as floats
-  float rough_of_block[kMaxBlocksOfRow][kPivots];  ///< in 2^kRoughUnit of the row's unit
+  uint128_t of_warp[kMostWarps][kPivots];          ///< masses of this block's warps
+  uint128_t of_block[kMaxBlocksOfRow][kPivots];    ///< masses of the blocks, in the first block
+  float rough_of_warp[kMostWarps][kPivots];        ///< of_warp as floats
+  float rough_of_block[kMaxBlocksOfRow][kPivots];  ///< of_block as floats, in 2^kRoughUnit of the
+                                                   ///< row's unit
   Hint hints[kMostWarps];                          ///< guess of each warp of the row's one block
-  float above_hint[kMostWarps];  ///< by warp: mass of its tiles above the hint; NaN: not known
+  float above_hint[kMostWarps];  ///< mass of each warp's tiles above the hint; NaN: not known
   Order order;
   TileGroups groups;
   Proposal proposals[kMostWarps];
-  uint128_t target;       ///< 0: not known yet
+  uint128_t target;       ///< target of the nucleus; 0: not known yet
   std::int32_t accepted;  ///< this key and all larger ones are accepted
   std::int32_t rejected;  ///< this key and all smaller ones are rejected
   bool exact;             ///< whether the next pass sums integers
@@ -195,7 +196,7 @@ class MassAbove {
   ProposalMemory& memory_;
   TileRule rule_;
   RowWeigher<kFromProbs> weigher_;
-  uint128_t mine_ = 0;  ///< in lane i, the mass above pivot i
+  uint128_t mine_ = 0;  ///< in lane i: the mass above pivot i
 };
 
 /// Octaves of a float sum's unit, in which a value in the octave of the row's largest one is about

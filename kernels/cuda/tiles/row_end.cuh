@@ -24,15 +24,15 @@ struct RankedCandidates {
 };
 
 struct RowEnd {
-  std::int64_t number;  ///< of the row
+  std::int64_t number;  ///< number of the row
   RowFilters filters;
   TileRule rule;
   TileKeys keys;
   RowIndex index;
-  std::uint64_t* sums;  ///< of the index
+  std::uint64_t* sums;  ///< sums of the index
   RowCut cut;           ///< found by passes of all blocks
   std::int32_t token;   ///< accepted proposal; -1: none
-  float floor;          ///< for RowRecord
+  float floor;          ///< smallest value that min_p keeps, for RowRecord
 
   TileSearchMemory search;
   KeySelection::Memory selection;
@@ -41,7 +41,7 @@ struct RowEnd {
   TileDrawMemory<uint128_t> drawn;
   GuessMemory guess;
   BracketList list_size;
-  unsigned bracket_capacity;  ///< from `list` to the end of the memory
+  unsigned bracket_capacity;  ///< number of entries from `list` to the end of the memory
   std::int32_t low_of_warp[kEndWarps];
   RankedCandidates ranked;
   CandidateList list;  ///< last member: a bracket's entries take its place and the memory behind it

@@ -98,7 +98,7 @@ class RowBlocks {
   /// Tells the first block, or all of them, this warp's largest key.
   __device__ void send_largest(const LargestTile& mine, bool to_all,
                                LargestOfWarps& largest) const {
-    const int number = warp();  // by all lanes
+    const int number = warp();  // called by all lanes
     if (lane() < (to_all ? cluster_.blocks : 1)) {
       *cluster_.at(largest.of_warps + number, lane()) = mine;
     }
@@ -126,7 +126,7 @@ class RowBlocks {
   int tiles_;
   std::uint64_t* sums_;
   std::int32_t* keys_;
-  std::uint64_t* sums_of_first_;  ///< the same in the row's first block
+  std::uint64_t* sums_of_first_;  ///< sums_ of the row's first block
   std::int32_t* keys_of_first_;
 };
 

@@ -112,7 +112,7 @@ class RowProposals {
     return kFromProbs || !float_octaves_are_exact(from_order_key(largest_), scale_);
   }
 
-  /// Draws a warp's proposal.
+  /// Draws a warp's proposal, and bounds the mass above it.
   __device__ __forceinline__ void propose(std::uint64_t word) const {
     const DrawnToken drawn = indexed_.draw(memory_.groups, word);
     if (warp_of_thread() == 0 && lane_of_thread() == 0 && !filters_.min_p_on()) {

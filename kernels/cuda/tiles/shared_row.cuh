@@ -47,7 +47,7 @@ struct SharedRow {
   const RowsTask& task;
   int blocks_log2;
   unsigned char* dynamic;
-  PassOrder* order;  ///< of this block
+  PassOrder* order;  ///< order of this block
 
   __device__ RowEnd* end() const { return reinterpret_cast<RowEnd*>(dynamic); }
   __device__ std::int64_t number() const {

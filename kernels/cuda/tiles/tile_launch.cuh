@@ -16,7 +16,7 @@
 namespace fairdraw::cuda {
 
 /// Returns whether the current device schedules clusters of kMaxBlocksOfRow blocks of a kernel,
-/// with the maximum of threads that it is launched with.
+/// with the maximum number of threads that it is launched with.
 template <class... Parameters>
 bool schedules_largest_clusters(void (*kernel)(Parameters...), int threads, int dynamic_bytes) {
   const ClusterLaunch one(1, kMaxBlocksOfRow, threads, dynamic_bytes, nullptr);
@@ -32,7 +32,7 @@ bool schedules_largest_clusters(void (*kernel)(Parameters...), int threads, int 
 
 /// Limits of a kernel on a device.
 struct KernelLimits {
-  std::int32_t dynamic_bytes = 0;  ///< maximum of dynamic shared memory per block
+  std::int32_t dynamic_bytes = 0;  ///< maximum dynamic shared memory per block
   std::int16_t blocks = 0;         ///< maximum per row; 0: not known yet
   bool can_start_early = false;    ///< compiled for 9.0 or newer, so that it waits for the kernel
                                    ///< before it

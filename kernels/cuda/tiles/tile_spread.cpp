@@ -20,7 +20,7 @@ cudaError_t best_spread(const RowsView& rows, Path path, TileSpread& spread) {
   }
   const bool takes_clusters = path != Path::block;
   const std::int64_t warps = spread.threads / 32;
-  const auto fits = [&](int blocks) {  // with a tile for each warp
+  const auto fits = [&](int blocks) {  // on the SMs, with a tile for each warp
     const int room = blocks == kMaxBlocksOfRow ? multiprocessors / 2 : multiprocessors;
     return rows.rows * blocks <= room && blocks / 2 * warps < tiles_of(rows.vocab);
   };

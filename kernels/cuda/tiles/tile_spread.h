@@ -7,7 +7,7 @@
 
 namespace fairdraw::cuda {
 
-/// Maximum of blocks per row. Not every device schedules clusters of more than 8.
+/// Maximum number of blocks per row. Not every device schedules clusters of more than 8.
 inline constexpr int kMaxBlocksOfRow = 16;
 inline constexpr int kMaxThreadsOfBlock = 512;
 inline constexpr int kLeastThreadsOfBlock = 256;

@@ -86,7 +86,7 @@ class TileRow {
   }
   /// Prefetches a tile's values into L2.
   __device__ __forceinline__ void prefetch(int tile) const {
-    constexpr int kLine = 128 / static_cast<int>(value_size(kForm.type));  // values
+    constexpr int kLine = 128 / static_cast<int>(value_size(kForm.type));  // values per cache line
     const int token = tile * kTileSize + lane() * kLine;
     if (lane() * kLine >= kTileSize || token >= vocab_) return;
     asm volatile("prefetch.global.L2 [%0];" ::"l"(values_.bytes + token * value_size(kForm.type)));
@@ -106,7 +106,7 @@ class TileRow {
   }
 
   static constexpr int kPerVector = kForm.type == DType::float32 ? 4 : 8;
-  static constexpr int kVectors = kLaneValues / kPerVector;  // of a lane
+  static constexpr int kVectors = kLaneValues / kPerVector;  // vectors of a lane
 
   /// Returns the first id of a lane's vector.
   __device__ static int token_of(int tile, int vector) {
@@ -264,7 +264,7 @@ class TileRing {
  public:
   using Row = TileRow<kForm>;
 
-  /// Maximum of a warp's tiles in flight.
+  /// Maximum number of a warp's tiles in flight.
   static constexpr int kStages = 4;
   static constexpr int kLaneBytes = kStages * (Row::kVectors * 16 + 4);
 
@@ -351,7 +351,7 @@ class TileRing {
     return static_cast<unsigned>(__cvta_generic_to_shared(shared));
   }
 
-  unsigned char* memory_;  ///< of this warp
+  unsigned char* memory_;  ///< memory of this warp
 };
 
 /// Tiles of a row that a warp visits: first, first + step, ... below end.
@@ -424,7 +424,7 @@ template <RowForm kForm, class Wanted, class Prepare, class Visit>
 __device__ __forceinline__ void visit_by_values(const TileRow<kForm>& row, const TileSteps& steps,
                                                 const Wanted& wanted, const Prepare& prepare,
                                                 const Visit& visit) {
-  constexpr int kAhead = 3;  // tiles
+  constexpr int kAhead = 3;  // distance of the prefetch, in tiles
   const auto prefetch = [&](int tile) {
     if (tile < steps.end && wanted(tile)) row.prefetch(tile);
   };

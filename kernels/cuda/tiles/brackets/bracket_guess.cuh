@@ -38,7 +38,7 @@ struct SampleRule {
 
   std::int32_t largest, lowest;  ///< keys: the row's largest one, and the smallest one that counts
   float bins_of_distance;        ///< bins per unit of distance from the largest value
-  int tiles;                     ///< of the sample
+  int tiles;                     ///< number of tiles in the sample
   std::uint32_t left_out[kMost / 32];  ///< bits of the sample's tiles that are not read
 };
 

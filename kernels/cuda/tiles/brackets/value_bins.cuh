@@ -44,7 +44,7 @@ struct BinRule {
   __device__ __forceinline__ int bin_of(float distance) const {
     return static_cast<int>(fminf(distance * bins_of_distance, static_cast<float>(count - 1)));
   }
-  /// Returns a key near the begin of a bin, or near a point within it.
+  /// Returns a key near the start of a bin, or near a point within it.
   __device__ std::int32_t key_of(float bin) const {
     const float distance = rough_quotient(bin, bins_of_distance);
     if constexpr (kFromProbs) return largest_key - static_cast<std::int32_t>(distance);
