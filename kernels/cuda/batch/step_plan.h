@@ -14,7 +14,7 @@ enum class RowsBy { slots, host_offsets, device_offsets };
 
 struct StepPlan {
   // From the processor and its stream; set before a step is planned.
-  bool has_room_for_rows = false;  ///< for rows that offsets choose
+  bool has_room_for_rows = false;  ///< there is memory for the rows that offsets choose
   bool is_captured = false;
 
   RowsView logits;

@@ -36,8 +36,8 @@ class TokenCopies {
   /// Notes that from now on calls may run that the host does not enqueue.
   void calls_were_captured() { host_counts_ = false; }
 
-  /// Starts a copy of all calls not copied before this point of the stream. `slots`: of the last
-  /// step.
+  /// Starts a copy of all calls not copied before this point of the stream. `slots` is the number
+  /// of slots of the last step.
   Error start(std::int64_t slots);
   /// Waits for the oldest copy, delivers its tokens to the requests, and returns its last step.
   Error wait(serving::BatchMirror& mirror, CopiedStep& step);

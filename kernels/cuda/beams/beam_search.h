@@ -31,7 +31,7 @@ struct BeamTask {
   BeamTerms* terms = nullptr;           ///< [requests]
   std::int32_t* wanted = nullptr;       ///< [rows]: number of entries; 0: the row of no beam
   BeamRow* rows = nullptr;              ///< [rows]
-  float* values = nullptr;              ///< [rows, kMostOfBeam]: of the entries, in order
+  float* values = nullptr;              ///< [rows, kMostOfBeam]: values of the entries, in order
   std::int32_t* ids = nullptr;          ///< [rows, kMostOfBeam]
   BeamCandidate* candidates = nullptr;  ///< [requests * max_width, kMostOfBeam]
 };

@@ -69,7 +69,7 @@ SampleRequest rows_of(const ProcessLogitsRequest& request) {
 
 std::int64_t workspace_bytes(const ProcessLogitsRequest& request) noexcept {
   float value = 0;
-  LogprobsResult report;  // one that reports anything
+  LogprobsResult report;  // any report, for the workspace's size
   report.values = {&value, 1};
   return workspace_bytes(rows_of(request), report);
 }

@@ -26,7 +26,7 @@ class SurvivorsTask {
   virtual void check(DevicePointers& pointers) const = 0;
   /// Takes its part of the workspace, and returns where the row kernel writes the keys of tiles.
   virtual TileRows<std::int32_t> allocate(const SampleRequest& request, BumpAllocator& memory) = 0;
-  /// Enqueues the task. `keys`: of the tiles of rows that are ok.
+  /// Enqueues the task. `keys` has those of the tiles of rows that are ok.
   virtual Error enqueue(const SampleRequest& request, const SampleResult& result,
                         const FilteredRows& filtered, const TileRows<std::int32_t>& keys,
                         cudaStream_t stream) const = 0;

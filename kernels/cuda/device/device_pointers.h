@@ -65,7 +65,7 @@ class DevicePointers {
 
  private:
   Error error_;
-  int device_ = -1;  // the current one; asked for at the first pointer
+  int device_ = -1;  // the current device; -1 until the first pointer is checked
 };
 
 /// Returns an error of CUDA. `action` has failed.

@@ -376,7 +376,7 @@ class MergedRow {
   }
 
   /// Returns the weight of a shard's whole tiles by their sums of octaves, in the unit of a row of
-  /// octave `row_octave`. key: the largest of the tiles. Called by a warp.
+  /// octave `row_octave`. `key` is the largest of the tiles. Called by a warp.
   __device__ __noinline__ static uint128_t mass_of_octaves(const std::byte* sums, std::int32_t key,
                                                            float scale, double row_octave) {
     uint128_t mass = 0;

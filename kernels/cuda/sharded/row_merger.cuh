@@ -558,7 +558,7 @@ class RowMerger {
     const float x = std::bit_cast<float>(token.bits);
     write_values(at, x, task_.raw.given ? std::bit_cast<float>(token.raw_bits) : x);
   }
-  /// raw: the caller's value.
+  /// Writes a token's reported values. `raw` is the caller's logit.
   __device__ void write_values(std::int64_t at, float x, float raw) const {
     const float divisor =
         row_.parameters().temperature == 0.0F ? 1.0F : row_.parameters().temperature;

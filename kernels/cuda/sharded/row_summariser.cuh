@@ -296,7 +296,7 @@ class RowSummariser {
       return;
     }
   }
-  /// id: counted in whole tiles.
+  /// Writes the shard's first token with the largest value. `id` counts in whole tiles.
   __device__ void write_first(float x, int id) {
     word_of(part_, kMaxIdAt) = static_cast<std::uint32_t>(place_.whole_begin + id);
     word_of(part_, kMaxBitsAt) = std::bit_cast<std::uint32_t>(x);
@@ -317,7 +317,7 @@ class RowSummariser {
     write_entry(at, x, id);
     if (task_.raw.given) word_of(part_, at + sizeof(sharded::Candidate)) = raw_bits_of(x, id);
   }
-  /// id: counted in whole tiles.
+  /// Writes a token's value and id. `id` counts in whole tiles.
   __device__ void write_entry(std::size_t at, float x, int id) {
     word_of(part_, at) = std::bit_cast<std::uint32_t>(x);
     word_of(part_, at + 4) = static_cast<std::uint32_t>(place_.whole_begin + id);

@@ -17,7 +17,7 @@ struct FilteredWeight {
   RelativeLogitWeight of_logit;
   RelativeProbabilityWeight of_probability;
 
-  /// x: the token's value in memory.
+  /// Returns the weight of a token whose value in memory is x.
   __device__ float operator()(std::int64_t token, float x) const {
     if (!is_plain) return of_special(token, x);
     const float weight = from_probs ? of_probability(x) : of_logit.quick(x);

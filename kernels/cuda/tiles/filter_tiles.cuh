@@ -386,7 +386,7 @@ class FilterTilesRow {
     FilterTilesRow row({task, blocks_log2, dynamic, order}, asked);
     row.rule_ = asked.rule;
     if (threadIdx.x == 0) {
-      // Read by others after a barrier.
+      // Other threads read these after a barrier.
       row.end_.number = row.number_;
       row.end_.filters = asked.filters;
       row.end_.rule = asked.rule;
@@ -429,8 +429,8 @@ class FilterTilesRow {
     }
   }
 
-  /// Finishes the row if a list of what top_k keeps holds the survivors, and returns whether it
-  /// does. Also finds the row's mass.
+  /// Finishes the row if the values that top_k keeps fit into a list, and returns whether they do.
+  /// Also finds the row's mass.
   __device__ __forceinline__ bool end_with_list(const RowFilters& filters, const RowIndex& index,
                                                 const TileKeys& keys, const RowCut& floor) {
     const RowWeigher<kFromProbs> weigh(rule_, keys.largest);

@@ -47,7 +47,7 @@ class PlainRow {
   using Pass = TilePass<kForm, kFromProbs>;
 
  public:
-  /// largest: the row's largest key and its first tile.
+  /// `largest` is the row's largest key and its first tile.
   __device__ __forceinline__ PlainRow(const RowsTask& task, std::int64_t number, const Row& row,
                                       const RowBlocks& blocks, const TileRule& rule,
                                       const MinPRule& keep, const LargestTile& largest)

@@ -41,7 +41,7 @@ class RowProposals {
   static constexpr std::int32_t kNextTurn = -1;
   static constexpr std::int32_t kPass = -2;
 
-  /// floor: the smallest key that min_p keeps.
+  /// Takes a row. `floor` is the smallest key that min_p keeps.
   __device__ __forceinline__ RowProposals(const SharedRow& place, const TileRow<kForm>& row,
                                           const RowBlocks& blocks, const TileRule& rule,
                                           const RowFilters& filters, std::int32_t largest,

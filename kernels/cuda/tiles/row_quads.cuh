@@ -18,7 +18,7 @@ inline constexpr int kQuadsOfTile = kTileSize / kQuad;
 template <RowForm kForm>
 class RowQuads {
  public:
-  /// `edits`: of a processed call, in place of `allowed`.
+  /// Takes a row. `edits` are those of a processed call, and replace `allowed`.
   __device__ RowQuads(const RowsView& rows, const BitRows<const std::uint32_t>& allowed,
                       std::int64_t number, const EditPlanes& edits)
       : values_(RowValues::of(rows, number)),

@@ -37,7 +37,7 @@ __device__ inline void write_greedy(const RowsTask& task, std::int64_t row, std:
   task.records[row] = {RowStatus::ok, token, max, max, token + 1, 0, 0, 0};
 }
 
-/// Writes a row that is ok, by the thread that has its token. floor: of RowRecord.
+/// Writes a row that is ok, by the thread that has its token. `floor` goes to the RowRecord.
 __device__ inline void write_drawn(const RowsTask& task, std::int64_t row, int token,
                                    std::int32_t largest, const RowCut& cut, uint128_t total,
                                    float floor = INFINITY) {

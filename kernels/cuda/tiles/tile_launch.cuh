@@ -105,7 +105,7 @@ cudaError_t launch_for_form(const RowsView& rows, const Launch& launch) {
 template <class BytesOfThreads>
 struct SpreadNeeds {
   BytesOfThreads dynamic_bytes;  ///< shared memory per block by threads: dynamic_bytes(512)
-  bool starts_early = false;     ///< while the stream's previous kernel runs, if it can
+  bool starts_early = false;     ///< whether to start while the stream's previous kernel runs
 };
 template <class BytesOfThreads>
 SpreadNeeds(BytesOfThreads, bool) -> SpreadNeeds<BytesOfThreads>;

@@ -52,7 +52,7 @@ __device__ __forceinline__ TileKeys find_tile_keys(const RowIndex& index) {
 
 /// Counts of keys that reach each of three pivots: at most 2^16 - 1 in a block.
 struct PivotCounts {
-  std::uint32_t first_two = 0;  ///< the second in the upper half
+  std::uint32_t first_two = 0;  ///< counts of the first pivot, and in the upper half of the second
   std::uint32_t third = 0;
 
   __device__ __forceinline__ void add(bool first, bool second, bool third_too) {

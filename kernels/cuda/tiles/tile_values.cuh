@@ -47,7 +47,7 @@ struct RawTile {
 
 /// Ids of a tile that a lane has.
 enum class TileAccess {
-  vectors,  ///< 16 bytes of neighbours, in each half of a tile (16-bit types: in the tile)
+  vectors,  ///< 16 bytes of neighbouring ids, of each half of a tile (16-bit types: of the tile)
   values,   ///< i-th value: id 32 i + lane
 };
 
@@ -60,7 +60,7 @@ struct RowForm {
 template <RowForm kForm>
 class TileRow {
  public:
-  /// `edits`: of a processed call, in place of `allowed`.
+  /// Takes a row. `edits` are those of a processed call, and replace `allowed`.
   __device__ TileRow(const RowsView& rows, const BitRows<const std::uint32_t>& allowed,
                      std::int64_t number, bool from_probs, const EditPlanes& edits = {})
       : values_(RowValues::of(rows, number)),

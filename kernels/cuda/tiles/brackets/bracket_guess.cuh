@@ -135,9 +135,9 @@ class RowSample {
         vocab_(vocab),
         lowest_(lowest) {}
 
-  /// Chooses the sample for `warps` warps and adds the known values to the histogram. mass: of the
-  /// tiles' sums; 0 if tokens are counted, not weighed. target: weight, or number, of the tokens
-  /// above the threshold.
+  /// Chooses the sample for `warps` warps and adds the known values to the histogram. `mass` is
+  /// that of the tiles' sums, or 0 if tokens are counted, not weighed. `target` is the weight, or
+  /// number, of the tokens above the threshold.
   __device__ void plan(uint128_t mass, uint128_t target, int warps, const Row& row,
                        BlockMasses& masses) {
     const auto thread = static_cast<int>(threadIdx.x);

@@ -30,8 +30,8 @@
 
 namespace fairdraw::cuda {
 
-/// Samples the row for guesses of where `target` is reached. mass: of the sums in the index; 0 if
-/// tokens are counted.
+/// Samples the row for guesses of where `target` is reached. `mass` is that of the sums in the
+/// index, or 0 if tokens are counted.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void sample_row(const RowsTask& task, int blocks_log2,
                                         unsigned char* dynamic, PassOrder* order,
@@ -101,8 +101,8 @@ class BracketSearch {
     return key > floor_.low ? RowCut{key, row_.filters.vocab} : floor_;
   }
 
-  /// Finds the cut above a floor. mass: of all tokens that the floor keeps, which are the sums in
-  /// the index; 0 if tokens are counted.
+  /// Finds the cut above a floor. `mass` is that of all tokens that the floor keeps, whose sums are
+  /// in the index, or 0 if tokens are counted.
   __device__ __forceinline__ RowCut find(const RowCut& floor, uint128_t mass) {
     floor_ = floor;
     low_ = floor.low;
