@@ -12,7 +12,7 @@
 
 namespace fairdraw::cuda {
 
-/// Largest batch. With 512 tiles per row, the maximum for kMaxVocab, write_rows' grid is still
+/// Largest batch. With 512 blocks per row, the maximum for kMaxVocab, write_rows' grid is still
 /// below 2^31 blocks.
 inline constexpr std::int64_t kMaxRows = (std::int64_t{1} << 22) - 1;
 
