@@ -1,26 +1,26 @@
-// The device's copy of a batch moves on by itself: after each call of `sample`, and when requests
+// Kernels that advance the device's copy of a batch: after each call of `sample`, and when requests
 // come, move or go (fairdraw/cuda_fused_sampling_processor.h).
 //
-// Contract. advance_batch is to a call what BatchState::append_step is on the host: the drawn token
-// after the request's output, length, offset and count one further, results of the step, and a
-// record of the call for the host. A request without a token stays as it is. choose_rows finds the
-// rows of logits that a call samples and copies them side by side, slot by slot. merge_table takes
-// over what the host says of the slots and keeps what the device alone knows: offset and length of
-// requests that were there, wherever they go. Rows of bitmask, counts and prompt masks follow in
-// take_moved_rows and fill_rows_of_slots.
+// Contract. advance_batch does after a call what BatchState::append_step does on the host: it
+// appends the drawn token to the request's output, increments length, offset and count, and writes
+// the results of the step and a record of the call for the host. A request without a token stays as
+// it is. choose_rows finds the rows of logits that a call samples and copies them side by side,
+// slot by slot. merge_table takes the host's values of the slots, but keeps those that only the
+// device knows: offset and length of requests that were there before, wherever they move.
+// take_moved_rows and fill_rows_of_slots then update the rows of bitmask, counts and prompt masks.
 //
-// Algorithm and cost. advance_batch and merge_table are one block, a thread a slot: a few loads and
-// stores that depend on each other, 2 us, and nothing to share among blocks. A ring of records, one
-// a slot and call, lets the host copy what it wants when it wants: a copy that starts when a step
-// has run may go on while later ones write other places of the ring. Every record says which call
-// it is of, so that one that was overwritten too early is found, not believed. choose_rows reads
-// and writes the chosen rows once, 16 bytes a thread where they start at such a boundary: the row
-// kernel reads rows at one distance. Without offsets it is not needed.
+// Algorithm and cost. advance_batch and merge_table are one block with one thread per slot: a few
+// dependent loads and stores, 2 us, and nothing to share among blocks. A ring of records, one per
+// slot and call, lets the host copy them at any time: a copy that starts after a step may go on
+// while later steps write other places of the ring. Every record has the number of its call, so
+// that a record that was overwritten too early is detected. choose_rows reads and writes the chosen
+// rows once, 16 bytes per thread if they are aligned to that, because the row kernel reads rows at
+// one distance. Steps without offsets do not need it.
 //
-// Who writes when. Everything is ordered by the stream. No two threads of a kernel write the same
-// place, except for counts and mask bits of a history, which are atomic sums and ors in one block.
+// Writes are ordered by the stream. No two threads of a kernel write the same place, except for
+// counts and mask bits of a history, which are atomic sums and ors in one block.
 //
-// Randomness: none; offsets only move. Determinism: a slot's values depend on that slot's alone.
+// Randomness: none; offsets only grow. Determinism: a slot's values depend on that slot alone.
 #include <cstdint>
 
 #include "cuda/batch/batch_kernels.h"
@@ -61,7 +61,7 @@ __device__ ChosenRow choose(const ChooseTask& task, std::int32_t slot) {
   return {Choice::sampled, row};
 }
 
-/// A block's share of `count` elements.
+/// Copies a block's share of `count` elements.
 template <class Element>
 __device__ void copy_elements(const unsigned char* source, unsigned char* target,
                               std::int64_t count, int tile) {
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     records[slot] = {token, status, stamp | (task.first ? serving::kFirstOfStep : 0U), epoch};
   }
-  __syncthreads();  // all threads have read the number
+  __syncthreads();  // after the reads of the number
   if (threadIdx.x == 0) *task.calls = call + 1;
 }
 

@@ -12,7 +12,7 @@ using serving::SlotArrays;
 
 namespace {
 
-/// Where an array of the host's block is in another block.
+/// Returns the place of an array of the host's block in another block.
 template <class T>
 T* in_block(std::byte* block, const std::byte* host_block, T* array) {
   return reinterpret_cast<T*>(block + (reinterpret_cast<const std::byte*>(array) - host_block));
@@ -71,7 +71,7 @@ Error BatchOnDevice::bring_changes() {
   return bring_rows_of_slots();
 }
 
-/// The lists of a request that enters, to the lane that it has on the host.
+/// Enqueues the lists of a request that enters, to the lanes that it has on the host.
 Error BatchOnDevice::bring_lists(std::int32_t slot) {
   const SlotArrays& host = mirror_.slots().arrays;
   const auto bring = [&](ListName name, std::int64_t length) {
@@ -103,7 +103,7 @@ Error BatchOnDevice::bring_table() {
           uploads_.put(changed_, changed.data(), static_cast<std::int64_t>(changed.size()) * 4)) {
     return error;
   }
-  // Before the table: rows that move are looked up by `from` alone, and none is written yet.
+  // Before the table: take_moved_rows finds rows by `from` alone, and none is written yet.
   if (allowed_ != nullptr && !changed.empty()) {
     if (Error error = check_launch("take_moved_rows", take_moved_rows(rows_of_slots(), stream_))) {
       return error;

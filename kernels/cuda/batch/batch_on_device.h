@@ -1,8 +1,8 @@
-// The device's copy of a batch: its memory, and how changes of the batch come to it.
+// Device's copy of a batch: its memory, and its updates after changes of the batch.
 //
-// The block is laid out as on the host (kernels/serving/slot_arrays.h): the table of values a slot,
-// then the lists, each in the lane that it has on the host. So what moves on the host is brought by
-// the table alone, and a request that enters by the table and its lists.
+// The block has the host's layout (kernels/serving/slot_arrays.h): the table of values per slot,
+// then the lists, each in its lane on the host. So a request that moves needs the table alone, and
+// one that enters needs the table and its lists.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,7 +22,7 @@ class BatchOnDevice {
  public:
   explicit BatchOnDevice(serving::BatchSlots& slots) : options_(slots.options), mirror_(slots) {}
 
-  /// All memory, and a batch without requests. Waits for the device.
+  /// Allocates all memory and makes a batch without requests. Waits for the device.
   Error create(const FusedSamplingOptions& options);
 
   serving::BatchMirror& mirror() { return mirror_; }
@@ -30,24 +30,24 @@ class BatchOnDevice {
   const BatchStateOptions& options() const { return options_; }
   std::int32_t capacity() const { return options_.capacity; }
 
-  /// Enqueues what has changed. After an error the copy is not to be used any more.
+  /// Enqueues all changes. After an error the copy must not be used any more.
   Error bring_changes();
 
-  /// Rows of the bitmask from other memory of the device or of the host, enqueued.
+  /// Enqueues a copy of rows of the bitmask from other memory of the device or of the host.
   Error bring_bitmask(const BitRows<const std::uint32_t>& packed);
   Error clear_bitmask();
-  /// False where all tokens are allowed for all requests.
+  /// Returns false if all tokens are allowed for all requests.
   bool uses_bitmask() const { return uses_bitmask_; }
 
-  /// The call over logits.rows slots, all in device memory. `active` are the requests whose history
-  /// has room.
+  /// Returns the call over logits.rows slots, all in device memory. `active` has the requests whose
+  /// history has room.
   SampleRequest call(const RowsView& logits, bool with_processing, bool with_bitmask) const;
 
-  /// From offsets of the caller in host memory to such on the device.
+  /// Enqueues a copy of the caller's offsets from host memory to the device.
   Error bring_offsets(const std::int64_t* offsets, std::int64_t count);
   const std::int64_t* offsets() const { return offsets_; }
 
-  /// A task with what is in the copy; the call's and the step's own members are not set.
+  /// Returns a task with the copy's members. The call's and the step's own members are not set.
   ChooseTask choose_task() const;
   AdvanceTask advance_task() const;
 
@@ -64,11 +64,11 @@ class BatchOnDevice {
   cudaStream_t stream_ = nullptr;
   PinnedUploads uploads_;
   DeviceBuffer block_, rest_;
-  serving::SlotArrays arrays_;  // in block_
+  serving::SlotArrays arrays_;  // placed in block_
   bool uses_bitmask_ = false;
 
-  // In rest_.
-  std::byte* staged_ = nullptr;  // a table
+  // Placed in rest_.
+  std::byte* staged_ = nullptr;  // host's table
   std::int32_t* from_ = nullptr;
   std::int32_t* changed_ = nullptr;
   std::uint64_t* kept_offsets_ = nullptr;
@@ -76,7 +76,7 @@ class BatchOnDevice {
   std::uint8_t* may_draw_ = nullptr;
   std::uint32_t* epoch_ = nullptr;
   std::int64_t* offsets_ = nullptr;
-  std::uint32_t* allowed_ = nullptr;  // null without bitmask
+  std::uint32_t* allowed_ = nullptr;  // null without a bitmask
   std::uint32_t* moved_allowed_ = nullptr;
 };
 

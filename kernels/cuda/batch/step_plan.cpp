@@ -11,7 +11,8 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// Offsets in host memory: as the CPU's processor has them. `most`: rows of one request.
+/// Reads offsets in host memory, as the CPU's processor does. `most`: maximum number of rows of one
+/// request.
 template <class Offset>
 Error read_offsets(View<const Offset> offsets, std::int64_t rows, std::vector<std::int64_t>& begins,
                    std::int64_t& most) {

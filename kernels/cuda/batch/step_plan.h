@@ -1,5 +1,4 @@
-// What a step is asked to do, checked: which rows of logits belong to whom, and how many calls that
-// takes.
+// Checked plan of a step: the requests to which the rows of logits belong, and the number of calls.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +9,12 @@
 
 namespace fairdraw::cuda {
 
-/// Whose a row of logits is.
+/// Assignment of rows of logits to requests.
 enum class RowsBy { slots, host_offsets, device_offsets };
 
 struct StepPlan {
-  // Of the processor and its stream; set before a step is planned.
-  bool has_room_for_rows = false;  ///< that offsets choose
+  // From the processor and its stream; set before a step is planned.
+  bool has_room_for_rows = false;  ///< there is memory for the rows that offsets choose
   bool is_captured = false;
 
   RowsView logits;
@@ -24,8 +23,8 @@ struct StepPlan {
   RowsBy rows_by = RowsBy::slots;
   std::vector<std::int64_t> host_offsets;  ///< [capacity + 1]; the first slots + 1 are the step's
   const void* device_offsets = nullptr;
-  bool narrow_offsets = false;  ///< those on the device: uint32, else int64
-  std::int64_t calls = 1;       ///< of `sample`
+  bool narrow_offsets = false;  ///< offsets on the device are uint32, otherwise int64
+  std::int64_t calls = 1;       ///< number of calls of `sample`
 };
 
 /// Checks the arguments of FusedSamplingProcessor::step and completes the plan.
@@ -33,7 +32,7 @@ template <class Offset>
 Error plan_step(const BatchState& state, const RowsView& logits, View<const Offset> offsets,
                 StepRows rows, std::int32_t most_rows, StepPlan& plan);
 
-/// A number of slots that are in a call: all that are in use.
+/// Checks a number of slots, which must include all that are in use.
 Error check_slots(const BatchState& state, const char* field, std::int64_t slots);
 
 enum class MemoryKind { device, page_locked, other };

@@ -1,14 +1,14 @@
-// Tokens on their way from the device to the host: a ring of records that calls write one after
-// the other, and copies of it in page-locked memory, made on a stream of their own.
+// Tokens in flight from the device to the host: a ring of records that successive calls write, and
+// copies of it in page-locked memory, made on a stream of their own.
 //
-// A copy waits for the step before it by an event, and the host waits for the copy by another one:
-// neither waits for what is enqueued later, and that does not wait for them. Later calls write
-// other places of the ring, until it has gone round; a record says which call it is of, so that a
-// place that was written too early is found.
+// A copy waits for the step before it by one event, and the host waits for the copy by another.
+// Neither waits for work that is enqueued later, and that work does not wait for them. Later calls
+// write other places of the ring until it has gone round. A record has the number of its call, so
+// that a place that was overwritten too early is detected.
 //
-// Which calls a copy is to have is known to the host as long as it has enqueued all of them. A
-// graph that is replayed runs calls of which it is not told: then a kernel notes their number in
-// the stream's order, and all of the ring is copied.
+// The host knows the calls that a copy must have as long as it has enqueued all of them. A graph
+// that is replayed runs calls unknown to it: then a kernel notes their number in the stream's
+// order, and the whole ring is copied.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -33,24 +33,25 @@ class TokenCopies {
   /// Sets the task's ring.
   void add_to(AdvanceTask& task) const;
   void calls_were_enqueued(std::uint64_t calls) { enqueued_ += calls; }
-  /// From now on calls may run that the host does not enqueue.
+  /// Notes that from now on calls may run that the host does not enqueue.
   void calls_were_captured() { host_counts_ = false; }
 
-  /// A copy of what has not been copied, as of here in the stream. `slots`: of the last step.
+  /// Starts a copy of all calls not copied before this point of the stream. `slots` is the number
+  /// of slots of the last step.
   Error start(std::int64_t slots);
-  /// The oldest copy: its tokens to the requests, and its last step.
+  /// Waits for the oldest copy, delivers its tokens to the requests, and returns its last step.
   Error wait(serving::BatchMirror& mirror, CopiedStep& step);
 
-  /// How many calls have run; the stream has.
+  /// Counts the calls that have run; waits for the stream.
   Error count_calls(std::uint64_t& calls);
-  /// The host has the tokens of all calls before this one.
+  /// Notes that the host has the tokens of all calls before this one.
   void were_delivered(std::uint64_t calls) { delivered_ = calls; }
 
  private:
   struct Copy {
-    PinnedBuffer memory;  // the ring, and after it how many calls had run
+    PinnedBuffer memory;  // the ring, then the number of calls that had run
     Event ready, done;
-    std::uint64_t end = 0;  // the same number, where the host knows it
+    std::uint64_t end = 0;  // the same number, if the host knows it
     bool host_counted = true;
     std::int64_t slots = 0;
 
@@ -67,10 +68,10 @@ class TokenCopies {
 
   std::int32_t capacity_ = 0;
   std::int32_t most_calls_ = 0;
-  cudaStream_t stream_ = nullptr;  // of the steps
+  cudaStream_t stream_ = nullptr;  // stream of the steps
   Stream own_;
   DeviceBuffer memory_;
-  serving::CallRecord* records_ = nullptr;  // in memory_
+  serving::CallRecord* records_ = nullptr;  // placed in memory_
   std::uint64_t* calls_ = nullptr;
   std::uint64_t* points_ = nullptr;  // [copies]
 

@@ -3,17 +3,17 @@
 // Contract. As on the CPU (kernels/serving/beam_result.cpp), by the same rules
 // (beam_result_rules.h): requests are independent, a bad one fails alone.
 //
-// Algorithm and cost. A block a request. All that may be chosen, at most 2 * kMaxBeamWidth
-// sequences, is ranked by counting: a sequence's place is the number of those that come before it,
-// by score and then by number, as a stable sort would have it. Then a thread a chosen sequence
-// walks from its last token back to its first. That is one read that waits for another per token,
-// from lines that hold several steps: the call takes as long as its longest sequence, once a
-// search. Bringing the history to shared memory first would shorten the walk and not be seen next
-// to the steps that made it.
+// Algorithm and cost. One block per request. All sequences that may be chosen, at most 2 *
+// kMaxBeamWidth, are ranked by counting: a sequence's place is the number of sequences before it,
+// by score and then by number, as in a stable sort. Then one thread per chosen sequence walks from
+// its last token back to its first. This is one dependent read per token, from lines that hold
+// several steps, so the call takes as long as its longest sequence, once per search. Bringing the
+// history to shared memory first would shorten the walk, but not noticeably beside the steps that
+// made it.
 //
-// Randomness: none. Numerics: those of the header; the power of the length is the device's own, one
+// Randomness: none. Numerics: as in the header; the power of the length is the device's own, one
 // unit of float64 from the host's, rounded to float32. Determinism: sequences are totally ordered;
-// nothing depends on the order of threads.
+// the result does not depend on the order of threads.
 #include <cstdint>
 
 #include "cuda/beams/beam_search.h"
@@ -26,7 +26,7 @@ namespace {
 constexpr int kThreads = 256;
 
 struct Shared {
-  float score[2 * kMaxBeamWidth];      ///< of what may be chosen
+  float score[2 * kMaxBeamWidth];      ///< scores of the sequences that may be chosen
   std::int32_t chosen[kMaxBeamWidth];  ///< numbers of the best, in order
 };
 
@@ -50,7 +50,7 @@ class BestSequences {
   }
 
  private:
-  /// All threads. The scores are read after the next barrier.
+  /// Loads the scores, which are read after the next barrier. For all threads.
   __device__ RowStatus load_scores(const BeamResultTerms& terms) {
     bool any_nan = false;
     for (auto i = static_cast<std::int32_t>(threadIdx.x); i < terms.count(); i += kThreads) {
@@ -61,7 +61,7 @@ class BestSequences {
     return __syncthreads_or(any_nan ? 1 : 0) != 0 ? RowStatus::nan_input : RowStatus::ok;
   }
 
-  /// No sequences at all. All threads.
+  /// Writes that there are no sequences. For all threads.
   __device__ void write_none() const {
     const std::int64_t places = std::int64_t{request_.best} * request_.history.max_steps;
     std::int32_t* tokens = result_.tokens.data + r_ * places;
@@ -72,7 +72,7 @@ class BestSequences {
     __syncthreads();
   }
 
-  /// The numbers of the best of `count` sequences. All threads.
+  /// Finds the numbers of the best of `count` sequences. For all threads.
   __device__ void rank(std::int32_t count) {
     for (auto i = static_cast<std::int32_t>(threadIdx.x); i < count; i += kThreads) {
       const float mine = shared_.score[i];
@@ -86,7 +86,7 @@ class BestSequences {
     __syncthreads();
   }
 
-  /// All threads.
+  /// Writes the chosen sequences. For all threads.
   __device__ RowStatus write_chosen(const BeamResultTerms& terms) const {
     const std::int32_t there = terms.count() < request_.best ? terms.count() : request_.best;
     bool broken = false;

@@ -1,14 +1,14 @@
 // Rows of beams: the largest values of each, in order, and the log of the row's mass.
 //
-// Contract. For every row of which entries are wanted its status; for one that is ok its largest
-// value, as many of its first entries (value descending, token id ascending among equals) as are
-// wanted, or all that are above -inf, and of logits the log of its mass at temperature 1
+// Contract. Every row of which entries are wanted gets its status. A row that is ok also gets its
+// largest value, as many of its first entries (value descending, token id ascending among equals)
+// as are wanted, or all that are above -inf, and, for logits, the log of its mass at temperature 1
 // (fairdraw/log_probabilities.h). Nothing is written for other rows.
 //
-// Algorithm and cost. 1 to 16 blocks share a row and index its tiles (tile_pass.cuh); sums are
-// left out where no mass is asked for. The first block has the index in shared memory, and reads
-// the tiles that hold the first entries once more (outputs/row_heads.cuh): with the tiles' largest
-// values at hand that is about a tile an entry. Blocks are as large as that search takes them.
+// Algorithm and cost. 1 to 16 blocks share a row and index its tiles (tile_pass.cuh), without sums
+// if no mass is asked for. The first block has the index in shared memory and reads the tiles with
+// the first entries once more (outputs/row_heads.cuh): about one tile per entry, because the tiles'
+// largest values are known. Blocks have the size that this search takes.
 //
 // Randomness: none. Numerics: common/tile_weights.h; the logarithm is the device's own.
 // Determinism: integers, and entries that are sorted by value and id.
@@ -47,7 +47,7 @@ class BeamRowFinder {
         rule_{logit_scale(1.0F), task.step.input == BeamInput::logits} {}
 
   __device__ void run() {
-    if (task_.wanted[number_] == 0) return;  // all blocks of the row, or none
+    if (task_.wanted[number_] == 0) return;  // all blocks of the row return, or none
     blocks_.cluster().announce();
     visit_tiles(
         row_, ring_, blocks_.steps(), [this] { blocks_.cluster().await_all(); },
@@ -62,7 +62,7 @@ class BeamRowFinder {
   }
 
  private:
-  /// The whole first block, of kEndThreads threads, when it has the index.
+  /// Finishes the row, by all kEndThreads threads of the first block, after it has the index.
   __device__ void end() const {
     const RowIndex index = blocks_.index();
     const TileKeys keys = find_tile_keys(index);
@@ -78,7 +78,7 @@ class BeamRowFinder {
     if (threadIdx.x == 0) task_.rows[number_] = found;
   }
 
-  /// Their number.
+  /// Writes the entries, and returns their number.
   __device__ int write_entries(const RowIndex& index, const TileKeys& keys) const {
     const FilteredRow values = FilteredRow::whole(task_.step.rows, number_, false);
     const int wanted = task_.wanted[number_];
@@ -105,7 +105,7 @@ class BeamRowFinder {
 template <DType kType, TileAccess kAccess>
 __global__ void __launch_bounds__(kEndThreads, 4)
     find_beam_rows_kernel(const __grid_constant__ BeamTask task, int blocks_log2) {
-  // Without a constructor, which shared memory does not have.
+  // As bytes, because variables in shared memory have no constructors.
   __shared__ alignas(Shared) unsigned char storage[sizeof(Shared)];
   extern __shared__ __align__(16) unsigned char dynamic[];
   auto& shared = *reinterpret_cast<Shared*>(storage);
@@ -129,7 +129,7 @@ cudaError_t find_beam_rows(const BeamTask& task, Path path, cudaStream_t stream)
   TileSpread spread;
   const cudaError_t error = best_spread(task.step.rows, path, spread);
   if (error != cudaSuccess) return error;
-  // As many threads a row, in blocks of half the size.
+  // As many threads per row, in blocks of half the size.
   static_assert(kMaxThreadsOfBlock == 2 * kEndThreads);
   spread.threads = kEndThreads;
   if (spread.blocks > 1 && spread.blocks < kMaxBlocksOfRow) spread.blocks *= 2;

@@ -4,22 +4,21 @@
 // requests are independent, a bad one fails alone. A request may count at most kMostOfBeam
 // candidates; one that counts more fails with invalid_beam.
 //
-// Algorithm and cost. Two small kernels around the one that finds the largest values of every live
-// beam's row and sums its weights (beam_rows.cu): that is the cost of the call.
-//   before   a thread a request: its terms, and the number of values wanted of its rows: kMargin
-//            more than candidates that count.
-//   after    a block a request, a warp a beam where it has few values. Values become scores. A
-//   score is a sum of float32, so
-//            that values which differ may have equal scores, among which the lower id comes first:
-//            the values of a beam are sorted again, by counting. Should the last of them still have
-//            the score of the last candidate that counts, there may be others with lower ids: the
-//            row is walked in the order of ids until enough with that score are found. Then the
-//            place of a candidate among all beams is the sum of its places in each of the sorted
-//            lists, by bisection; and one thread walks over the first ones, as on the CPU.
+// Algorithm and cost. Two small kernels surround the one that finds the largest values of every
+// live beam's row and sums its weights (beam_rows.cu), which is the cost of the call.
+//   before   One thread per request reads its terms, and sets the number of values wanted of its
+//            rows: kMargin more than the candidates that count.
+//   after    One block per request, one warp per beam with few values. Values become scores. A
+//            score is a sum of float32, so different values may have equal scores, among which the
+//            lower id comes first: the values of a beam are sorted again, by counting. If the last
+//            of them still has the score of the last candidate that counts, other tokens with lower
+//            ids may have it too: the row is walked in id order until enough with that score are
+//            found. A candidate's place among all beams is the sum of its places in the sorted
+//            lists, by bisection, and one thread walks over the first candidates, as on the CPU.
 //
-// Randomness: none. Numerics: those of the header; the log of the sum and the power of the length
-// are the device's own, one unit of float64 from the host's, rounded to float32.
-// Determinism: candidates are totally ordered; nothing depends on the order of threads.
+// Randomness: none. Numerics: as in the header; the log of the sum and the power of the length are
+// the device's own, one unit of float64 from the host's, rounded to float32. Determinism:
+// candidates are totally ordered; the result does not depend on the order of threads.
 #include <math_constants.h>
 
 #include <cfloat>
@@ -35,9 +34,10 @@ namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-/// Values asked for beyond those that count: rarely have so many the same score.
+/// Number of values asked for beyond those that count. More seldom have the same score.
 constexpr std::int32_t kMargin = 8;
-/// So many rows one block clears in no time that shows; for more there is a fill before the kernel.
+/// Maximum number of rows that one block clears in negligible time; for more, a fill precedes the
+/// kernel.
 constexpr std::int64_t kFewRows = 4096;
 constexpr std::int64_t kFewRequests = 256;
 
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kThreads)
     const auto most = static_cast<std::int32_t>(terms.most) + kMargin;
     const std::int64_t first = task.step.row_begins.data[r];
     for (std::int32_t beam = 0; beam < terms.live; ++beam) {
-      // Requests may share rows: the largest wish counts.
+      // Requests may share rows: the largest number counts.
       atomicMax(&task.wanted[first + beam], most < kMostOfBeam ? most : kMostOfBeam);
     }
   }
@@ -71,7 +71,8 @@ __global__ void __launch_bounds__(kThreads)
 
 // --- After them ----------------------------------------------------------------------------------
 
-/// Requests of so many beams keep their sorted candidates in shared memory, unless one has many.
+/// Maximum number of beams for which sorted candidates are in shared memory, unless a beam has
+/// many.
 constexpr int kFewBeams = 16;
 
 struct Shared {
@@ -80,12 +81,12 @@ struct Shared {
   std::int32_t count[kMaxBeamWidth];  ///< candidates of each beam
   std::int32_t warp_hits[kThreads / kWarp];
   std::int32_t status[kMaxBeamWidth];
-  BeamCandidate sorted[kFewBeams * kWarp];  ///< of requests with few beams
+  BeamCandidate sorted[kFewBeams * kWarp];  ///< for requests with few beams
 };
-/// A beam's count while it is left to the whole block.
+/// Count of a beam that is left to the whole block.
 constexpr std::int32_t kForBlock = -1;
 
-/// From a beam's values to scores (fairdraw/beam_search.h, Arithmetic).
+/// Scores of a beam's values (fairdraw/beam_search.h, Arithmetic).
 struct BeamScore {
   float of_beam;
   bool from_logits;
@@ -133,7 +134,7 @@ class BeamStep {
     return task_.candidates + (r_ * task_.step.max_width + beam) * kMostOfBeam;
   }
 
-  /// What is wrong with a beam: with its row, or its score. no_allowed_token: it offers nothing.
+  /// Returns the fault of a beam's row or score; no_allowed_token if the beam offers nothing.
   __device__ RowStatus status_of(int beam, RowStatus row) const {
     const float score = score_of_beam(beam);
     if (row == RowStatus::nan_input || score != score) return RowStatus::nan_input;
@@ -141,8 +142,9 @@ class BeamStep {
     return score == -CUDART_INF_F ? RowStatus::no_allowed_token : row;
   }
 
-  /// Each beam's first candidates, sorted; their numbers in shared memory. All threads. Beams with
-  /// few values are a warp's each, all at once; what is left takes the block, one after the other.
+  /// Finds each beam's first candidates, sorted, and writes their numbers to shared memory. For all
+  /// threads. Beams with few values take one warp each, all at once; the others take the block, one
+  /// after the other.
   __device__ RowStatus find_candidates() {
     for (int beam = warp_of_thread(); beam < terms_.live; beam += kThreads / kWarp) {
       const BeamRow row = task_.rows[row_of(beam)];
@@ -171,14 +173,14 @@ class BeamStep {
     return {score_of_beam(beam), task_.step.input == BeamInput::logits, row.max, row.log_mass};
   }
 
-  /// One warp: as find_in_row, where at most one entry a lane was found and no other can count.
-  /// Nothing that is read here waits for anything else that is.
+  /// Does the work of find_in_row by one warp, if at most one entry per lane was found and no other
+  /// can count; otherwise returns kForBlock. No read waits for another.
   __device__ int find_by_warp(int beam, const BeamRow& row) const {
     const std::int64_t number = row_of(beam);
     const int lane = lane_of_thread();
     const std::int64_t at = number * kMostOfBeam + lane;
     const int n = row.entries;
-    const float value = task_.values[at];  // of an entry; else whatever lies there
+    const float value = task_.values[at];  // arbitrary if the lane has no entry
     const std::int32_t value_id = task_.ids[at];
     const std::int32_t asked = task_.wanted[number];
     const BeamScore score = score_of(beam, row);
@@ -211,14 +213,14 @@ class BeamStep {
     const std::int64_t at = number * kMostOfBeam + thread;
     const BeamScore score = score_of(beam, row);
     const float mine = thread < n ? score(task_.values[at]) : -CUDART_INF_F;
-    // A score of -inf is out of float32's range: no candidate. Such are the last.
+    // A score of -inf is out of float32's range and no candidate. Such scores are the last.
     const int finite = __syncthreads_count(mine > -CUDART_INF_F ? 1 : 0);
     if (thread < n) shared_.found[thread] = {mine, beam, task_.ids[at]};
     __syncthreads();
     const auto most = static_cast<int>(terms_.most);
     const int wanted = finite < most ? finite : most;
     if (wanted == 0) return 0;
-    // Along the head scores fall or stay: what is not in it may tie with the last that counts.
+    // Along the head scores never rise, so values beyond it may tie with the last that counts.
     const float last = shared_.found[wanted - 1].score;
     const bool whole = n < task_.wanted[number] || n == task_.step.rows.vocab;
     const bool complete = wanted < most || whole || shared_.found[finite - 1].score < last;
@@ -233,14 +235,14 @@ class BeamStep {
     return wanted;
   }
 
-  /// Puts the first tokens by id that have a score into places [from, to) of `found`: there are
-  /// that many. All threads.
+  /// Puts the first tokens by id that have a score into places [from, to) of `found`. Precondition:
+  /// there are that many. For all threads.
   __device__ void collect_ties(const RowValues& row, const BeamScore& score, float tied, int beam,
                                int from, int to) {
     const auto thread = static_cast<int>(threadIdx.x);
     const std::int64_t vocab = task_.step.rows.vocab;
     int place = from;
-    __syncthreads();  // `found` has been read
+    __syncthreads();  // after the reads of `found`
     for (std::int64_t first = 0; place < to && first < vocab; first += kThreads) {
       const std::int64_t token = first + thread;
       const float x = token < vocab ? row[token] : -CUDART_INF_F;
@@ -260,7 +262,7 @@ class BeamStep {
     }
   }
 
-  /// The first `wanted` of `n` found candidates, sorted, to memory that the whole block sees.
+  /// Sorts the first `wanted` of `n` found candidates into memory that the whole block sees.
   __device__ void sort_into(BeamCandidate* sorted, int n, int wanted) {
     const auto thread = static_cast<int>(threadIdx.x);
     if (thread < n) {
@@ -272,7 +274,7 @@ class BeamStep {
     __syncthreads();
   }
 
-  /// The first candidates of all beams, sorted; returns their number. All threads.
+  /// Ranks the first candidates of all beams, and returns their number. For all threads.
   __device__ int rank() {
     int all = 0;
     for (int beam = 0; beam < terms_.live; ++beam) all += shared_.count[beam];
@@ -292,7 +294,7 @@ class BeamStep {
     return wanted;
   }
 
-  /// How many of a beam's candidates come before one of another beam.
+  /// Returns the number of a beam's candidates that come before one of another beam.
   __device__ int places_before(int beam, const BeamCandidate& candidate) const {
     const BeamCandidate* sorted = candidates_of(beam);
     int low = 0;

@@ -1,8 +1,9 @@
 // is_available and its relatives (fairdraw/cuda.h).
 //
 // A path needs the device and the code: the compute capability, and machine code or PTX of this
-// build that was compiled for it. A build for compute capability 8.0 alone runs on 9.0 too, but its
-// code has no clusters. The code's version is asked of one kernel; all are compiled alike.
+// build that was compiled for it. A build for compute capability 8.0 alone also runs on 9.0, but
+// its code has no clusters. One kernel is asked for the code's version, because all are compiled
+// alike.
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -16,13 +17,13 @@ namespace fairdraw::cuda {
 namespace {
 
 constexpr int kSmallestCapability = 80;         // 10 * major + minor
-constexpr int kSmallestClusterCapability = 90;  // thread-block clusters
+constexpr int kSmallestClusterCapability = 90;  // required by thread-block clusters
 
-/// What is known of a device.
+/// Versions of a device and of the code that runs there.
 struct DeviceCode {
   cudaError_t error = cudaSuccess;
-  int capability = 0;  ///< of the device, 10 * major + minor
-  int compiled = 0;    ///< of the code that runs there; at most `capability`
+  int capability = 0;  ///< compute capability of the device, 10 * major + minor
+  int compiled = 0;    ///< compute capability of the code that runs there; at most `capability`
 };
 
 DeviceCode ask(int device) {
@@ -40,7 +41,7 @@ DeviceCode ask(int device) {
   return found;
 }
 
-/// The current device, asked once a device and process.
+/// Returns the versions of the current device, which is asked once per device and process.
 DeviceCode current_device() {
   constexpr int kKnown = 64;
   static std::array<std::atomic<std::uint32_t>, kKnown> known{};  // 0: not asked yet
@@ -63,7 +64,8 @@ DeviceCode current_device() {
                   std::memory_order_relaxed);
     }
   }
-  if (found.error != cudaSuccess) static_cast<void>(cudaGetLastError());  // it was this call's own
+  // Clears this call's own error.
+  if (found.error != cudaSuccess) static_cast<void>(cudaGetLastError());
   return found;
 }
 
@@ -81,7 +83,7 @@ std::string version(int capability) {
   return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
 }
 
-/// Why can_run() is false.
+/// Returns why can_run() is false.
 std::string reason(const DeviceCode& device, Path path) {
   if (static_cast<std::uint32_t>(path) > 2) {
     return out_of_range("path", std::to_string(static_cast<std::uint32_t>(path)),

@@ -98,7 +98,7 @@ std::int64_t workspace_bytes(const BeamStepRequest& step) noexcept {
 
 Error beam_search_step(const BeamStepRequest& step, const BeamStepResult& result,
                        const Execution& execution) {
-  // Arrays of diversity rates would have to be read from the device: only the scalar is offered.
+  // Arrays of diversity rates would have to be read from the device, so only the scalar is offered.
   if (step.parameters.diversity_rate.is_array()) {
     return {ErrorCode::unsupported, "diversity_rate is an array; on a GPU it is a scalar, 0"};
   }

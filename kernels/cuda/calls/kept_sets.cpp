@@ -1,6 +1,6 @@
-// Kept sets on the GPU (fairdraw/cuda_kept_sets.h): of a call of `sample`, whose survivors are
-// marked and packed behind its kernels; and of rows of bits, whose words are counted by parts of
-// rows, and packed (kept_sets.cu).
+// Kept sets on the GPU (fairdraw/cuda_kept_sets.h). In a call of `sample`, survivors are marked and
+// packed after its kernels. In rows of bits, words are counted by parts of rows, and packed
+// (kept_sets.cu).
 #include <algorithm>
 
 #include "cuda/calls/kept_workspace.h"

@@ -1,4 +1,4 @@
-// What kept sets of rows take of a workspace, behind what their call takes.
+// Part of a workspace for kept sets of rows, after the part for their call.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace fairdraw::cuda {
 
 struct KeptWorkspace {
-  TileRows<std::int32_t> keys;     ///< the row kernel's
-  std::uint32_t* words = nullptr;  ///< the marks
+  TileRows<std::int32_t> keys;     ///< keys of tiles, from the row kernel
+  std::uint32_t* words = nullptr;  ///< words of the marks
   KeptMarks marks;
 
   static KeptWorkspace of(std::int64_t rows, std::int64_t vocab, BumpAllocator& memory);

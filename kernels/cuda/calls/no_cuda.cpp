@@ -1,5 +1,5 @@
-// The headers fairdraw/cuda*.h in a build without CUDA kernels: every call returns `unsupported`
-// with the reason, and nothing is allocated or written. no_cuda_serving.cpp has those of serving.
+// Calls of the headers fairdraw/cuda*.h in a build without CUDA kernels. Each returns `unsupported`
+// with the reason, and allocates and writes nothing. no_cuda_serving.cpp has the calls of serving.
 #include "common/operation_calls.h"
 #include "cuda/calls/no_cuda_calls.h"
 #include "fairdraw/cuda_memory.h"
@@ -9,7 +9,7 @@ namespace fairdraw::cuda {
 namespace {
 
 #ifdef FAIRDRAW_CUDA_LEFT_OUT
-// There was no GPU when it was configured (cmake/cuda.cmake): the user did not ask for this.
+// There was no GPU at configuration (cmake/cuda.cmake), so the user did not ask for this.
 constexpr const char* kReason =
     "this build has no CUDA kernels, because there was no GPU; `" FAIRDRAW_CUDA_LEFT_OUT
     "` adds them";

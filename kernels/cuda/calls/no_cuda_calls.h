@@ -1,4 +1,5 @@
-// Rows of the calls that a build without CUDA kernels refuses (no_cuda.cpp, no_cuda_serving.cpp).
+// Macros for the calls that a build without CUDA kernels refuses (no_cuda.cpp,
+// no_cuda_serving.cpp).
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,13 @@
-// sample on the GPU (fairdraw/cuda.h): checks, and which kernels a call needs.
+// sample on the GPU (fairdraw/cuda.h): checks, and the kernels of a call.
 //
-// One draw a row, its tokens and statuses: the row kernel alone does that, and nothing is kept.
-// Everything else takes the row kernel's records, one a row in the workspace, and then
+// The row kernel alone makes one draw per row, with tokens and statuses, and keeps nothing. All
+// other results need the row kernel's records, one per row in the workspace, and then
 //   draw_outputs  for `indices`, several samples, log-probabilities, support sizes;
 //   write_rows    for masks and probabilities;
-//   what options.survivors makes of them;
+//   the task options.survivors;
 //   row_logprobs  for reports (log_probabilities.cpp).
-// Reports of given tokens in rows as the caller gave them need no row kernel.
-// Nothing is enqueued before all arguments are checked.
+// Reports of given tokens in the caller's own rows need no row kernel. Nothing is enqueued before
+// all arguments are checked.
 #include <string>
 
 #include "common/arguments.h"
@@ -58,14 +58,14 @@ Error check_pointers(const SampleRequest& request, const SampleResult& result,
   return pointers.error();
 }
 
-/// Which kernels a call needs.
+/// Kernels of a call.
 struct Plan {
-  bool draws_in_row_kernel;     ///< tokens and statuses, one draw a row
-  bool has_outputs;             ///< draw_outputs
-  bool has_rows;                ///< write_rows
-  bool writes_statuses_by_row;  ///< of a call without tokens
-  bool has_reports;             ///< row_logprobs
-  bool has_survivors;           ///< options.survivors
+  bool draws_in_row_kernel;     ///< tokens and statuses, one draw per row
+  bool has_outputs;             ///< whether draw_outputs is needed
+  bool has_rows;                ///< whether write_rows is needed
+  bool writes_statuses_by_row;  ///< for calls without tokens
+  bool has_reports;             ///< whether row_logprobs is needed
+  bool has_survivors;           ///< whether options.survivors is given
 
   bool needs_records() const { return has_outputs || has_rows || has_reports || has_survivors; }
 };
@@ -74,7 +74,7 @@ Plan plan_of(const SampleRequest& request, const SampleResult& result,
              const SampleOptions& options) {
   const bool any_outputs = outputs_of(request) > 0;
   const bool one_a_row = !request.indices.given() && request.num_samples == 1;
-  // Sizes of sets that are kept come with them.
+  // Sizes of kept sets come with the sets.
   const bool measures = (result.support_size.given() && options.survivors == nullptr) ||
                         result.logprob.given() || result.logprob_filtered.given();
   Plan plan{};
@@ -183,7 +183,7 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
   const Workspace workspace = Workspace::of(request, result.logprobs.given(), memory);
   TileRows<std::int32_t> survivor_keys;
   if (plan.has_survivors) survivor_keys = options.survivors->allocate(request, memory);
-  // Nothing but reports of rows as they are.
+  // Reports of the caller's own rows alone.
   const bool only_raw =
       options.tokens_are_given && result.logprobs.given() && is_raw(result.logprobs.mode);
   const bool filters = plan.draws_in_row_kernel || plan.needs_records();

@@ -1,4 +1,4 @@
-// What `sample`, log_probabilities and the operations of fairdraw/sampling.h share on the GPU.
+// Shared parts of `sample`, log_probabilities and the operations of fairdraw/sampling.h on the GPU.
 #pragma once
 
 #include <cstdint>
@@ -12,50 +12,50 @@
 
 namespace fairdraw::cuda {
 
-/// Largest batch: with 512 tiles a row, the most that kMaxVocab has, write_rows' grid is still
+/// Largest batch. With 512 blocks per row, the maximum for kMaxVocab, write_rows' grid is still
 /// below 2^31 blocks.
 inline constexpr std::int64_t kMaxRows = (std::int64_t{1} << 22) - 1;
 
-/// What a call makes of the survivors of its rows, behind its own kernels. It has the sizes of
-/// these sets, too: SampleResult::support_size is left to it.
+/// Task on the survivors of a call's rows, after the call's own kernels. It also writes the sizes
+/// of these sets, so SampleResult::support_size is left to it.
 class SurvivorsTask {
  public:
   virtual ~SurvivorsTask() = default;
-  /// Checks its arrays, of a request that is checked: lengths, then pointers.
+  /// Checks the task's arrays for a checked request: lengths, then pointers.
   virtual Error check(const SampleRequest& request) const = 0;
   virtual void check(DevicePointers& pointers) const = 0;
-  /// Takes its part of the workspace, and says where the row kernel writes the keys of tiles.
+  /// Takes its part of the workspace, and returns where the row kernel writes the keys of tiles.
   virtual TileRows<std::int32_t> allocate(const SampleRequest& request, BumpAllocator& memory) = 0;
-  /// `keys`: of the tiles of rows that are ok.
+  /// Enqueues the task. `keys` has those of the tiles of rows that are ok.
   virtual Error enqueue(const SampleRequest& request, const SampleResult& result,
                         const FilteredRows& filtered, const TileRows<std::int32_t>& keys,
                         cudaStream_t stream) const = 0;
 };
 
 struct SampleOptions {
-  const char* rows_name = "logits";  ///< what errors call `request.logits`
+  const char* rows_name = "logits";  ///< name of `request.logits` in errors
   bool from_probs = false;
-  bool top_k_1_keeps_ties = false;  ///< the mask and renorm operations
-  bool wants_tokens = true;         ///< else the result has masks or probabilities only
+  bool top_k_1_keeps_ties = false;  ///< for the mask and renorm operations
+  bool wants_tokens = true;         ///< otherwise the result has masks or probabilities only
   bool tokens_are_given = false;    ///< reports are of given_tokens; wants_tokens is false
   View<const std::int32_t> given_tokens;
-  bool reports_statuses = false;       ///< of a call without tokens: row_logprobs writes them
+  bool reports_statuses = false;       ///< in a call without tokens: row_logprobs writes them
   SurvivorsTask* survivors = nullptr;  ///< optional
 };
 
-/// No error, and `path` made definite where the device leaves no choice (best is block where there
-/// are no clusters); or why the call cannot run here. Defined in availability.cpp.
+/// Makes `path` definite if the device leaves no choice (best becomes block without clusters), or
+/// returns why the call cannot run here. Defined in availability.cpp.
 Error check_path(Path& path);
 
-/// Defined in sample.cpp, as check_batch is.
+/// Runs a call. Defined in sample.cpp, as check_batch is.
 Error sample_rows(const SampleRequest& request, const SampleResult& result,
                   const Execution& execution, const SampleOptions& options);
 
-/// No error, or one for a batch that is too large. `name` as in rows_name.
+/// Returns an error for a batch that is too large. `name` as in rows_name.
 Error check_batch(const RowsView& rows, const char* name);
 
-/// Enqueues the reports of a call whose rows are filtered, and whose tokens are drawn. In raw modes
-/// the rows are indexed first; in processed ones the row kernel has done that. Defined in
+/// Enqueues the reports of a call whose rows are filtered and whose tokens are drawn. In raw modes
+/// the rows are indexed first; in processed modes the row kernel has done that. Defined in
 /// log_probabilities.cpp.
 Error enqueue_reports(const LogprobsTask& report, View<const std::uint8_t> active, Path path,
                       cudaStream_t stream);

@@ -1,5 +1,5 @@
-// The operations of fairdraw/sampling.h on the GPU: calls of sample_rows (sample_rows.h), and those
-// that take the row kernel and a kernel of their own after it.
+// Operations of fairdraw/sampling.h on the GPU: calls of sample_rows (sample_rows.h), and
+// operations with the row kernel and then a kernel of their own.
 #include "common/arguments.h"
 #include "common/operation_calls.h"
 #include "cuda/calls/sample_rows.h"

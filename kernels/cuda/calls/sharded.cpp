@@ -1,5 +1,5 @@
 // Sharded sampling on the GPU (fairdraw/cuda_sharded.h): checks, the layout of a call in its
-// workspace, and which kernels an exchange is. The kernels are in sharded/.
+// workspace, and the kernels of each exchange, which are in sharded/.
 #include <string>
 #include <utility>
 
@@ -23,7 +23,7 @@ struct ShardedCall::Parts {
   ShardedTask task{};
   ProcessedColumns processed;
   TileSpread spread;
-  RowsOutputTask rows;  ///< the mask, where one is wanted
+  RowsOutputTask rows;  ///< the mask, if one is wanted
   Path path = Path::best;
   cudaStream_t stream = nullptr;
 
@@ -43,7 +43,7 @@ Error not_there(const std::string& field) {
           field + " is given; allowed: none, in a sharded call on GPUs (the CPU has it)"};
 }
 
-/// What the CPU has and this does not.
+/// Returns an error for requests that the CPU supports and the GPU does not.
 Error check_supported(const ShardedRequest& request, const SampleResult& result) {
   const SampleRequest& rows = request.rows;
   const std::int64_t shards = request.boundaries.size - 1;
@@ -103,7 +103,7 @@ Error check_call_of_shard(const ShardedRequest& request, const SampleResult& res
   return check_batch(request.rows.logits, "logits");
 }
 
-/// Where blocks of a call lie in a memory of peers; the bytes that it takes.
+/// Places a call's blocks in a memory of peers, and returns the bytes that they take.
 std::int64_t place_peers(std::int64_t most_rows, ShardedTask& task) {
   PeerBlocks& peers = task.peers;
   peers.most_rows = most_rows;
@@ -194,7 +194,7 @@ Error use_peers(ShardedCall& call, const ShardedPeers& peers) {
   return {};
 }
 
-/// Outputs that name a row fail.
+/// Begins a call without rows, in which every output that names a row fails.
 Error ShardedCall::Parts::begin_without_rows() const {
   if (task.indices.size > 0) {
     if (Error error = check_launch("list_outputs", list_outputs(task, stream))) return error;
@@ -202,7 +202,7 @@ Error ShardedCall::Parts::begin_without_rows() const {
   return decide_none(task, stream);
 }
 
-/// The index, with which a call begins.
+/// Enqueues the index, with which a call begins.
 Error ShardedCall::Parts::index() const {
   if (task.indices.given()) {
     if (Error error = check_launch("list_outputs", list_outputs(task, stream))) return error;
@@ -247,7 +247,7 @@ Error sharded_send(const ShardedCall& call, ShardedExchange exchange) {
   return check_launch("summarise_rows", summarise_rows(parts.task, parts.stream));
 }
 
-/// What a call of `sample` over the rows of a group does: they are filtered, and drawn from.
+/// Filters the rows of a group and draws from them, as a call of `sample` does.
 Error ShardedCall::Parts::sample_gathered() const {
   if (Error error = check_launch("make_rows_whole", make_rows_whole(task, stream))) return error;
   const GatheredRows& group = task.gathered;
@@ -306,7 +306,7 @@ Error ShardedCall::Parts::write_columns() const {
   return check_launch("report_columns", report_columns(task, stream));
 }
 
-/// The first exchange, of ranks whose kernels run at the same time.
+/// Enqueues the first exchange, for ranks whose kernels run at the same time.
 Error ShardedCall::Parts::exchange_summaries(bool with_tokens) const {
   if (task.rows() == 0) return begin_without_rows();
   if (Error error = index()) return error;

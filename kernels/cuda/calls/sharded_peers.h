@@ -1,4 +1,4 @@
-// Memory of peers as calls use it: where flags end, how much is needed, what is wrong with it.
+// Memory of peers for calls: its layout, its size, and checks.
 #pragma once
 
 #include <cstdint>
@@ -8,25 +8,25 @@
 
 namespace fairdraw::cuda {
 
-/// Where blocks of exchanges begin: at multiples of 16 bytes.
+/// Rounds up to a multiple of 16 bytes, at which blocks of exchanges begin.
 constexpr std::int64_t aligned_in_peers(std::int64_t bytes) {
   constexpr std::int64_t kAlignment = 16;
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// Byte at which blocks begin, behind counts and flags: the same for all calls of a memory.
+/// Returns the byte at which blocks begin, after counts and flags. All calls of a memory share it.
 std::int64_t end_of_flags(int shards, std::int64_t most_rows);
 
-/// Bytes of a memory whose halves have so many.
+/// Returns the bytes of a memory with halves of `half` bytes.
 std::int64_t bytes_with_halves(std::int64_t flags_end, std::int64_t half);
 
-/// `rows` of the call.
+/// Checks most_rows against the `rows` of the call.
 Error check_most_rows(std::int64_t most_rows, std::int64_t rows);
 
-/// Checks the memory of all shards, of which a call needs so many bytes, and takes it.
+/// Checks the memory of all shards, of which a call needs `needed` bytes, and takes it.
 Error take_peers(const ShardedPeers& peers, std::int64_t needed, int shards, PeerBlocks& blocks);
 
-/// Error: no peers have been given.
+/// Returns an error if no peers have been given.
 Error needs_peers(const PeerBlocks& blocks);
 
 }  // namespace fairdraw::cuda

@@ -49,7 +49,7 @@ void place_partition(const Partition& partition, ShardedTask& task) {
   task.row_part_count = static_cast<int>(part - task.row_parts);
 }
 
-/// The whole tiles of a shard's columns.
+/// Returns the whole tiles of a shard's columns.
 RowsView whole_of(const RowsView& columns, const ShardPart& mine) {
   RowsView whole = columns;
   whole.data =
@@ -91,7 +91,7 @@ void place_results(const SampleResult& result, ShardedTask& task) {
   task.top_values = reports.top_values.data;
 }
 
-/// The edits of processed rows, which take the place of the caller's from here on.
+/// Places the edits of processed rows, and the columns that replace the caller's from here on.
 void place_processing(const ShardedRequest& request, ShardedTask& task, ProcessedColumns& processed,
                       BumpAllocator& memory) {
   const SampleRequest& rows = request.rows;
@@ -108,7 +108,7 @@ void place_processing(const ShardedRequest& request, ShardedTask& task, Processe
   edits.whole_vocab = task.vocab;
   edits.edits = edit_planes(task.rows(), task.columns.vocab, memory);
   task.faults = edits.edits.faults;
-  // Whole tiles begin at a multiple of 16 bytes, where vectors can be read.
+  // Whole tiles begin at a multiple of 16 bytes, so that they can be read by vectors.
   constexpr std::int64_t kVector = 4;
   const std::int64_t before = (kVector - task.parts[task.shard].head() % kVector) % kVector;
   const std::int64_t stride = (task.columns.vocab + kVector - 1) / kVector * kVector;
@@ -119,7 +119,7 @@ void place_processing(const ShardedRequest& request, ShardedTask& task, Processe
   task.allowed = {};
 }
 
-/// What reports of the caller's logits need, where rows are masked or processed.
+/// Places the arrays for reports of the caller's logits, if rows are masked or processed.
 void place_raw(const SampleRequest& rows, const sharded::SummaryLayout& layout, ShardedTask& task,
                BumpAllocator& memory) {
   RawRows& raw = task.raw;
@@ -135,7 +135,7 @@ void place_raw(const SampleRequest& rows, const sharded::SummaryLayout& layout, 
   raw.counts = {memory.allocate<std::uint16_t>(task.rows() * tiles), task.rows(), tiles};
 }
 
-/// A group of rows that are gathered: so many that they are 4 MB, or one.
+/// Places a group of gathered rows: as many as fit into 4 MB, but at least one.
 void place_gathered(const sharded::SummaryLayout& layout, std::int64_t rows, std::int64_t outputs,
                     ShardedTask& task, BumpAllocator& memory) {
   constexpr std::int64_t kMostValues = std::int64_t{1} << 20;
@@ -147,7 +147,7 @@ void place_gathered(const sharded::SummaryLayout& layout, std::int64_t rows, std
   const std::int64_t count = group.count;
   memory.allocate(group.numbers, count);
   memory.allocate(group.slots, outputs);
-  // Rows begin at a multiple of 16 bytes, where vectors can be read.
+  // Rows begin at a multiple of 16 bytes, so that they can be read by vectors.
   constexpr std::int64_t kVector = 4;
   const std::int64_t stride = (task.vocab + kVector - 1) / kVector * kVector;
   group.rows = {memory.allocate<float>(count * stride), count, stride};

@@ -1,4 +1,4 @@
-// Sharded rows as calls are made of them: where their arrays lie in a workspace, and the index.
+// Rows of a sharded call: the places of their arrays in a workspace, and their index.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,22 +13,23 @@ namespace fairdraw::cuda {
 
 /// Processed columns of a shard, which the kernels of a sharded row read in place of the caller's.
 struct ProcessedColumns {
-  RowsTask edits;  ///< what processing changes; its `edits` are not given where it changes nothing
-  FloatRows values;  ///< they are written to
+  RowsTask edits;    ///< task of edit_rows; without `edits` if nothing is processed
+  FloatRows values;  ///< the processed columns
 };
 
-/// A call's processing, without arrays of columns where a shard has none: they may be anywhere.
+/// Returns a call's processing, without arrays of columns if a shard has none: they may be
+/// anywhere.
 LogitsProcessing processing_of_columns(const SampleRequest& rows);
 
-/// The arrays of a call's rows in a workspace, or what they take. Blocks are only measured
+/// Places the arrays of a call's rows in a workspace, or measures them. Blocks are only measured
 /// (task.bytes).
 void place_sharded_rows(const ShardedRequest& request, const SampleResult& result,
                         ShardedTask& task, ProcessedColumns& processed, BumpAllocator& memory);
 
-/// This rank's blocks and those of all, behind the rows.
+/// Places this rank's blocks and the received ones, after the rows.
 void place_sharded_blocks(ShardedTask& task, BumpAllocator& memory);
 
-/// Enqueues that no row is undecided yet.
+/// Enqueues a reset of the number of undecided rows.
 Error decide_none(const ShardedTask& task, cudaStream_t stream);
 
 /// Enqueues the processing and the index, with which rows begin.

@@ -1,15 +1,14 @@
-// verify_chain and verify_tree on the GPU (fairdraw/cuda_speculative.h): checks, workspace, and
-// which kernels a call needs.
+// verify_chain and verify_tree on the GPU (fairdraw/cuda_speculative.h): checks, workspace, and the
+// kernels of a call.
 //
-//   drafted_rows   which rows count, and their parameters;
-//   edit_rows      what processing changes in them, where it is asked for;
-//   filter_rows    the target's rows, all at once, a token drawn at each; and the draft's, where
-//                  its distribution is known and is needed;
-//   verify_tree    the walk over the drafts; verify_chain that over chains whose distribution is
-//                  known;
-//   emitted_rows, mark_kept, pack_kept   kept sets of the rows at which tokens were emitted.
-// Rows after the first draft that is rejected are filtered for nothing: to wait for the walk
-// would take longer.
+//   drafted_rows   finds the rows that count, and their parameters;
+//   edit_rows      finds the changes of processing, if it is asked for;
+//   filter_rows    filters the target's rows, all at once, and draws a token at each; also the
+//                  draft's rows, if its distribution is known and needed;
+//   verify_tree    walks over the drafts; verify_chain over chains whose distribution is known;
+//   emitted_rows, mark_kept, pack_kept   make kept sets of the rows at which tokens were emitted.
+// Rows after the first rejected draft are filtered in vain, because waiting for the walk would take
+// longer.
 #include <cstddef>
 #include <string>
 
@@ -26,7 +25,7 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// Room for the parameters of rows.
+/// Places the parameters of rows.
 RowSettings place_settings(BumpAllocator& memory, std::int64_t rows) {
   RowSettings settings;
   memory.allocate(settings.temperature, rows);
@@ -37,20 +36,20 @@ RowSettings place_settings(BumpAllocator& memory, std::int64_t rows) {
   return settings;
 }
 
-/// Places of tokens, of all requests; also of a call that is not checked.
+/// Returns the number of token places of all requests, also for a call that is not checked.
 std::int64_t token_places(const DraftedCall& call) {
   const bool counts = call.width() > 0 && call.width() <= kMaxArrayBytes;
   return counts ? product_of(call.request.target.batch, call.width()) : 0;
 }
 
-/// A call, and its workspace.
+/// Task of a call, and its workspace.
 struct DraftWorkspace {
   DraftTask task;
   Workspace target;                      ///< records and edits of the target's rows
-  KeptWorkspace kept;                    ///< of calls with kept sets
-  RowRecord* draft_records = nullptr;    ///< [draft rows], where the distribution is known
-  std::int32_t* emitted_rows = nullptr;  ///< [places of tokens], of kept sets
-  std::int32_t* nodes = nullptr;         ///< of a tree with kept sets
+  KeptWorkspace kept;                    ///< for calls with kept sets
+  RowRecord* draft_records = nullptr;    ///< [draft rows], if the distribution is known
+  std::int32_t* emitted_rows = nullptr;  ///< [places of tokens], for kept sets
+  std::int32_t* nodes = nullptr;         ///< for a tree with kept sets
 
   DraftWorkspace(const DraftedCall& call, bool has_kept, BumpAllocator& memory)
       : task{.target = call.request.target,
@@ -111,7 +110,7 @@ void check_target(DevicePointers& pointers, const TargetRows& target) {
   pointers.check("target.offset", target.offset);
 }
 
-/// Rows and requests are blocks of launches, eight at most each.
+/// Checks numbers of rows and requests, which take at most eight blocks of a launch each.
 Error check_sizes(const DraftedCall& call) {
   const TargetRows& target = call.request.target;
   if (Error error = check_batch(target.logits, "target.logits")) return error;
@@ -173,14 +172,14 @@ Error draw_target(const DraftWorkspace& workspace, Path path, cudaStream_t strea
   task.tokens = draft.draws.tokens;
   task.statuses = draft.draws.statuses;
   task.records = workspace.target.records;
-  task.keys = workspace.kept.keys;  // of calls with kept sets
+  task.keys = workspace.kept.keys;  // for calls with kept sets
   if (task.edits.given()) {
     if (Error error = check_launch("edit_rows", edit_rows(task, stream))) return error;
   }
   return check_launch("filter_rows", filter_rows(task, path, stream));
 }
 
-/// Weighs the rows of the draft: as they are, or filtered.
+/// Weighs the rows of the draft, as they are or filtered.
 Error weigh_draft(const VerifyTreeRequest& request, const DraftWorkspace& workspace, Path path,
                   cudaStream_t stream) {
   const RowSettings& settings = workspace.task.of_draft;
@@ -217,7 +216,7 @@ FilteredRows weighed_draft(const VerifyTreeRequest& request, const DraftWorkspac
   return draft;
 }
 
-/// Sets of the rows at which tokens were emitted.
+/// Enqueues the sets of the rows at which tokens were emitted.
 Error enqueue_kept(const DraftWorkspace& workspace, const VerifyTreeResult& result,
                    const KeptSets& kept, cudaStream_t stream) {
   const DraftTask& task = workspace.task;
@@ -243,14 +242,14 @@ Error enqueue_kept(const DraftWorkspace& workspace, const VerifyTreeResult& resu
   return check_launch("pack_kept", pack_kept(pack, stream));
 }
 
-/// The offset of no sets.
+/// Enqueues the offset of no sets.
 Error enqueue_no_sets(const KeptSets& kept, cudaStream_t stream) {
   PackTask none;
   none.kept = kept;
   return check_launch("pack_kept", pack_kept(none, stream));
 }
 
-/// kept: null, or where sets go.
+/// Runs a call. kept: its sets, or null.
 Error run(DraftedCall call, const KeptSets* kept, const Execution& execution) {
   const VerifyTreeRequest& request = call.request;
   VerifyTreeResult& result = call.result;

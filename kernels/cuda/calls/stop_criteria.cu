@@ -1,20 +1,19 @@
-// When a request ends, on the GPU: check_stop (fairdraw/cuda_stop_criteria.h), with its kernel.
+// Stop criteria of requests on the GPU: check_stop (fairdraw/cuda_stop_criteria.h) with its kernel.
 //
 // Contract. As on the CPU, by the same rules (kernels/serving/rules/stop_rules.h): requests are
-// independent, a bad one fails alone. Nothing but the request's arrays is read, nothing but the
-// result's is written; each request reads its length before it writes one, so that the two may be
-// one array.
+// independent, and a bad one fails alone. Only the request's arrays are read, and only the result's
+// are written. Each request reads its length before it writes one, so that the two may be one
+// array.
 //
-// Algorithm and cost. A thread a request runs the very function that the CPU runs. A request has a
-// handful of ids to look at: its step's tokens, its stop ids, its sequences, and of the output the
-// few ids that a sequence still matches. They lie together, so that a list costs about one trip to
-// memory for each 32 bytes, and the call takes the time of the few trips that wait for each other:
-// where a list begins, what it holds, the end of the output. A warp a request would save some of
-// those where lists are long, by a second writing of every rule with votes instead of loops; stops
-// are short, and one writing of the rules is worth more. A request with very many stop ids costs a
-// read of each, by one thread, and its warp waits for it. Blocks are one warp: a batch of a few
-// dozen requests is then spread over several multiprocessors, whose loads do not queue behind each
-// other.
+// Algorithm and cost. One thread per request runs the very function that the CPU runs. A request
+// has a handful of ids to compare: its step's tokens, its stop ids, its sequences, and the few ids
+// of the output that a sequence still matches. They lie together, so a list costs about one trip to
+// memory per 32 bytes, and the call takes the time of the few dependent trips: the start of a list,
+// its ids, the end of the output. One warp per request would save some of these for long lists, but
+// needs a second version of every rule, with votes instead of loops; stops are short, and one
+// version of the rules is worth more. A request with very many stop ids costs a read of each, by
+// one thread, for which its warp waits. Blocks are one warp, so that a batch of a few dozen
+// requests is spread over several SMs, whose loads do not queue behind each other.
 //
 // Randomness: none. Numerics: integers. Determinism: no thread reads what another writes.
 #include <cstdint>

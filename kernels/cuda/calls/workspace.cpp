@@ -1,4 +1,5 @@
-// Sizes are asked for before a call is checked: whatever a request holds, nothing here overflows.
+// Sizes are asked for before a call is checked, so nothing here overflows, whatever a request
+// holds.
 #include "cuda/calls/workspace.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What lies in a call's workspace: records of filtered rows, after them a processed call's edits,
-// after those what reports of log-probabilities need.
+// Layout of a call's workspace: records of filtered rows, then a processed call's edits, then the
+// data for reports of log-probabilities.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@
 
 namespace fairdraw::cuda {
 
-/// True where a call's rows are processed, or where its processing may be what is wrong with them.
+/// Returns whether a call's rows are processed, or may fail because of its processing.
 bool is_processed(const LogitsProcessing& processing);
 
-/// A call's parts of a workspace.
+/// Parts of a workspace that a call uses.
 struct Workspace {
   RowRecord* records = nullptr;  ///< [rows]
-  EditPlanes edits;              ///< absent where the call is not processed
-  TileIndexResult index;         ///< of the rows; absent where nothing is reported
+  EditPlanes edits;              ///< not given if the call is not processed
+  TileIndexResult index;         ///< index of the rows; not given if nothing is reported
 
   static Workspace of(const SampleRequest& request, bool reports, BumpAllocator& memory);
 };
 
-/// Where the edits of processed rows go.
+/// Allocates the edits of processed rows.
 EditPlanes edit_planes(std::int64_t rows, std::int64_t vocab, BumpAllocator& memory);
 
 }  // namespace fairdraw::cuda

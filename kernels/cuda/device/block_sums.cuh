@@ -9,7 +9,7 @@
 
 namespace fairdraw::cuda {
 
-inline constexpr int kMaxWarps = 32;  ///< of a block
+inline constexpr int kMaxWarps = 32;  ///< maximum number of warps per block
 
 /// Shared memory of reduce_block.
 template <class T>
@@ -17,7 +17,8 @@ struct BlockScratch {
   T of_warp[kMaxWarps];
 };
 
-/// The combination of all threads' values, on every thread. The scratch can be used again at once.
+/// Returns the combination of all threads' values, on every thread. The scratch can be reused at
+/// once.
 template <class T, class Combine>
 __device__ T reduce_block(T value, BlockScratch<T>& scratch, const Combine& combine) {
   value = reduce_warp(value, combine);
@@ -31,14 +32,14 @@ __device__ T reduce_block(T value, BlockScratch<T>& scratch, const Combine& comb
   return result;
 }
 
-/// A sum over the threads before this one, and over all.
+/// Sum over the threads before this one, and sum over all.
 template <class T>
 struct BlockPrefix {
   T before, total;
 };
 
-/// Prefix sums over the block's threads; one barrier. `slots` has one value per warp, and is not
-/// used again before another barrier.
+/// Returns prefix sums over the block's threads. One barrier. `slots` has one value per warp, and
+/// must not be reused before another barrier.
 template <class T>
 __device__ __forceinline__ BlockPrefix<T> block_prefix(T mine, T* slots) {
   const T upto = warp_inclusive_sum(mine);

@@ -20,7 +20,7 @@ bool is_aligned(const void* pointer, std::size_t alignment) {
   return reinterpret_cast<std::uintptr_t>(pointer) % alignment == 0;
 }
 
-/// Why memory with these attributes cannot be used on `device`; empty when it can.
+/// Returns why memory with these attributes cannot be used on `device`; empty if it can.
 std::string why_not(const cudaPointerAttributes& memory, int device) {
   switch (memory.type) {
     case cudaMemoryTypeDevice:

@@ -1,7 +1,7 @@
-// What a call asks before it launches, whether the device can run it and what it was given there
-// (kinds of pointers, workspace), and what the launch answers.
+// Checks of a call before it launches (whether the device can run it, its pointers, its workspace),
+// and of the launch's outcome.
 //
-// All of it is legal while a stream is captured: attributes are read, nothing is enqueued.
+// All of them are legal while a stream is captured: they read attributes and enqueue nothing.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,8 +14,8 @@
 
 namespace fairdraw::cuda {
 
-/// Lets this thread load code while it, or another thread, captures a stream: for what is asked of
-/// a device once.
+/// Lets this thread load code while it, or another thread, captures a stream. For queries that are
+/// made once per device.
 class RelaxedCapture {
  public:
   RelaxedCapture() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
@@ -27,14 +27,14 @@ class RelaxedCapture {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-/// Checks pointers one by one and keeps the first error. What is not given, or has no elements, is
-/// not checked. Device memory of the current device and managed memory pass; of arrays only the
-/// first byte is checked.
+/// Checker of pointers, one by one, which keeps the first error. Pointers that are not given, or
+/// have no elements, are not checked. Device memory of the current device and managed memory pass;
+/// only the first byte of an array is checked.
 class DevicePointers {
  public:
-  /// `alignment` in bytes: that of an element, where the kernels ask for it.
+  /// Checks a pointer. `alignment` in bytes: that of an element, if the kernels need it.
   void check(const std::string& field, const void* pointer, std::size_t alignment);
-  /// The same for an array that must be there, of `size` elements.
+  /// Checks an array of `size` elements that must be given.
   void check_needed(const std::string& field, const void* pointer, std::int64_t size,
                     std::size_t alignment);
 
@@ -58,24 +58,24 @@ class DevicePointers {
   }
   void check(const std::string& field, const TokenLists& lists);
   void check(const LogitsProcessing& processing);
-  /// `needed` bytes, room for `rows` rows, in device memory, aligned.
+  /// Checks the workspace: `needed` bytes, with room for `rows` rows, in device memory, aligned.
   void check_workspace(const Execution& execution, std::int64_t needed, std::int64_t rows);
 
   const Error& error() const { return error_; }
 
  private:
   Error error_;
-  int device_ = -1;  // the current one; asked for at the first pointer
+  int device_ = -1;  // the current device; -1 until the first pointer is checked
 };
 
-/// An error of CUDA, `action` being what failed.
+/// Returns an error of CUDA. `action` has failed.
 Error cuda_error(const std::string& action, cudaError_t error);
 
-/// The outcome of a call of the CUDA runtime. Its error is not CUDA's last one any more.
+/// Returns the outcome of a call of the CUDA runtime, and clears CUDA's last error.
 Error check_call(const std::string& action, cudaError_t status);
 
-/// The outcome of a launch; `kernel` is its name. A launch that failed leaves its error behind as
-/// CUDA's last one: that is taken away again, because this call reports it.
+/// Returns the outcome of a launch; `kernel` is its name. A failed launch leaves its error as
+/// CUDA's last one, which is cleared because this call reports it.
 Error check_launch(const std::string& kernel, cudaError_t launched);
 
 }  // namespace fairdraw::cuda

@@ -23,7 +23,7 @@ class PinnedBuffer {
     return *this;
   }
 
-  Error allocate(std::int64_t bytes);  ///< once
+  Error allocate(std::int64_t bytes);  ///< called once
   std::byte* data() const { return static_cast<std::byte*>(data_); }
 
  private:
@@ -41,7 +41,7 @@ class Event {
     return *this;
   }
 
-  Error create();  ///< once
+  Error create();  ///< called once
   cudaEvent_t get() const { return event_; }
 
  private:
@@ -49,8 +49,8 @@ class Event {
 };
 
 /// Copies from the host, enqueued on one stream. The source may change as soon as put() has
-/// returned: the bytes wait in page-locked chunks, which are used in rotation. put() waits for the
-/// device where all of them are on their way, which takes megabytes within a few steps.
+/// returned, because the bytes wait in page-locked chunks, which are used in rotation. put() waits
+/// for the device if all chunks are in flight, which takes megabytes within a few steps.
 class PinnedUploads {
  public:
   Error create(cudaStream_t stream);

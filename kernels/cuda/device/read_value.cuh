@@ -1,7 +1,7 @@
 // Values of a row in device memory: any dtype, any stride, any byte address, read exactly.
 //
-// For kernels that read a row once or twice among other work: a load a value, coalesced over the
-// lanes of a warp. visit_values reads 16 bytes at a time where addresses allow it.
+// For kernels that read a row once or twice among other work: one load per value, coalesced over
+// the lanes of a warp. visit_values reads 16 bytes at a time if addresses allow it.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -13,12 +13,12 @@
 
 namespace fairdraw::cuda {
 
-/// Bytes of one value.
+/// Returns the bytes of one value.
 __host__ __device__ constexpr std::int64_t value_size(DType dtype) {
   return dtype == DType::float32 ? 4 : 2;
 }
 
-/// The float32 of equal value. `bits`: the value's own, in the low end of the word.
+/// Returns the float32 of equal value. `bits`: the value's own, in the low end of the word.
 __device__ inline float float_of(std::uint32_t bits, DType dtype) {
   switch (dtype) {
     case DType::float16:
@@ -31,17 +31,17 @@ __device__ inline float float_of(std::uint32_t bits, DType dtype) {
   return __uint_as_float(bits);
 }
 
-/// True where `pointer` is a multiple of `bytes`, a power of two.
+/// Returns whether `pointer` is a multiple of `bytes`, a power of two.
 __device__ inline bool is_aligned(const void* pointer, std::int64_t bytes) {
   return (reinterpret_cast<std::uintptr_t>(pointer) & static_cast<std::uintptr_t>(bytes - 1)) == 0;
 }
 
-/// One row. Loads are plain ones, not of the read-only kind: top_k_mask_logits may write where it
+/// Values of one row. Loads are plain, not read-only, because top_k_mask_logits may write where it
 /// reads.
 struct RowValues {
   const unsigned char* bytes;
   DType dtype;
-  bool aligned;  ///< to the size of a value
+  bool aligned;  ///< whether `bytes` is aligned to the size of a value
 
   __device__ static RowValues of(const RowsView& rows, std::int64_t row) {
     const std::int64_t size = value_size(rows.dtype);
@@ -49,7 +49,7 @@ struct RowValues {
     return {bytes, rows.dtype, is_aligned(bytes, size)};
   }
 
-  /// The bits of value i, in the low end of the word.
+  /// Returns the bits of value i, in the low end of the word.
   __device__ std::uint32_t bits(std::int64_t i) const {
     const unsigned char* at = bytes + i * value_size(dtype);
     if (dtype == DType::float32) {
@@ -63,12 +63,12 @@ struct RowValues {
 
   __device__ float operator[](std::int64_t i) const { return float_of(bits(i), dtype); }
 
-  /// x[i]: value first + i * step, `beyond` from `end` on. Of an aligned row no load waits for
-  /// another one: what a row is, is asked once.
+  /// Loads x[i], which is value first + i * step, or `beyond` from `end` on. In an aligned row no
+  /// load waits for another one, because the row's dtype and alignment are tested once.
   template <int kCount>
   __device__ __forceinline__ void load(std::int64_t first, int step, std::int64_t end, float beyond,
                                        float (&x)[kCount]) const {
-    // Of 32 bits, and one address: a load is one instruction.
+    // A load is one instruction, because the count has 32 bits and there is one address.
     const auto left = static_cast<int>(min(end - first, std::int64_t{step} * kCount));
     if (!aligned) {
 #pragma unroll
@@ -90,9 +90,9 @@ struct RowValues {
   }
 };
 
-/// The bits of values 0, kStep, 2 kStep, ... of those at an address, `empty` for those from `left`
-/// on; byte by byte where the address is no multiple of their size. One address, no call, and no
-/// load waits for another. Of what nobody writes: loads are of the read-only kind.
+/// Loads the bits of values 0, kStep, 2 kStep, ... at an address, and `empty` for values from
+/// `left` on; byte by byte if the address is no multiple of their size. One address, no call, and
+/// no load waits for another. Nobody may write the values: loads are read-only.
 template <DType kType, int kStep, int kCount>
 __device__ __forceinline__ void load_value_bits(const unsigned char* at, bool aligned, int left,
                                                 std::uint32_t empty,
@@ -140,7 +140,7 @@ __device__ void visit_places(const RowValues& row, std::int64_t n, int thread, i
 
   // At most 7 values, and a block has at least 32 threads.
   if (thread < head) visit(std::int64_t{thread}, row[thread]);
-  // Loads together first: a visit may write, and no load moves over a write.
+  // Loads come together first, because a visit may write and no load moves over a write.
   constexpr int kTogether = 4;
   for (std::int64_t v = thread; v < vectors; v += kTogether * threads) {
     uint4 loaded[kTogether];
@@ -168,7 +168,7 @@ __device__ void visit_places(const RowValues& row, std::int64_t n, int thread, i
   if (tail < n) visit(tail, row[tail]);  // at most 7 values
 }
 
-/// The same for visit(value).
+/// Calls visit(value) for the same values.
 template <class Visit>
 __device__ void visit_values(const RowValues& row, std::int64_t n, int thread, int threads,
                              const Visit& visit) {

@@ -1,32 +1,34 @@
-// The thread blocks that share a row: who they are, how they wait, where their neighbours' shared
-// memory lies. One block a row works everywhere; more need a thread-block cluster (compute
-// capability 9.0). The number of blocks is a launch parameter, the same in the whole grid.
+// Thread blocks that share a row: their ranks, their barriers, and access to neighbours' shared
+// memory. One block per row works everywhere; more need a thread-block cluster (compute capability
+// 9.0). The number of blocks is a launch parameter, the same in the whole grid.
 #pragma once
 
 #include <cstdint>
 
 namespace fairdraw::cuda {
 
-/// Most blocks a row: the largest cluster that every device with clusters can schedule.
+/// Maximum number of blocks per row: the largest cluster that every device with clusters can
+/// schedule.
 inline constexpr int kMaxBlocks = 8;
 
-/// A barrier of a block's threads, which warps may come to at different places of the code.
+/// Waits for the block's threads, at a barrier that warps may reach at different places of the
+/// code.
 __device__ __forceinline__ void sync_block() {
   asm volatile("barrier.sync 0, %0;" ::"r"(blockDim.x) : "memory");
 }
 
 struct RowCluster {
-  int blocks;  ///< that share the row
-  int rank;    ///< of this block, 0 to blocks - 1: its tokens come before those of higher ranks
+  int blocks;  ///< number of blocks that share the row
+  int rank;  ///< rank of this block, 0 to blocks - 1; its tokens come before those of higher ranks
 
-  /// This block's, in a grid of clusters of 2^blocks_log2 blocks.
+  /// Returns this block's place, in a grid of clusters of 2^blocks_log2 blocks.
   __device__ static RowCluster of_grid(int blocks_log2) {
     const int blocks = 1 << blocks_log2;
     return {blocks, static_cast<int>(blockIdx.x) & (blocks - 1)};
   }
 
-  /// Waits for all threads of the row's blocks; what they wrote to shared memory before, their
-  /// neighbours' too, can be read after.
+  /// Waits for all threads of the row's blocks. Their earlier writes to shared memory, also to a
+  /// neighbour's, can be read afterwards.
   __device__ void sync() const {
 #if __CUDA_ARCH__ >= 900
     if (blocks > 1) {
@@ -40,7 +42,8 @@ struct RowCluster {
     sync_block();
   }
 
-  /// The two halves of a sync, with work between them that needs nothing of the others.
+  /// Arrives at a sync, whose second half is wait(). Work between the two must not need other
+  /// blocks.
   __device__ void arrive() const {
 #if __CUDA_ARCH__ >= 900
     if (blocks > 1) {
@@ -60,8 +63,8 @@ struct RowCluster {
     sync_block();
   }
 
-  /// First half of the first sync of a kernel: neighbours may write to this block's shared memory
-  /// once all have arrived.
+  /// Arrives at the first sync of a kernel, whose second half is await_all(). Neighbours may write
+  /// to this block's shared memory after all have arrived.
   __device__ void announce() const {
 #if __CUDA_ARCH__ >= 900
     if (blocks > 1) asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
@@ -76,7 +79,7 @@ struct RowCluster {
 #endif
   }
 
-  /// Where a variable of this block's shared memory lies in block `block`.
+  /// Returns the address of `mine` in the shared memory of block `block`.
   template <class T>
   __device__ T* at(T* mine, int block) const {
 #if __CUDA_ARCH__ >= 900

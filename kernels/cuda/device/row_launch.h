@@ -1,4 +1,4 @@
-// Launches of kernels whose blocks work on one thing each, or share one in clusters.
+// Launches of kernels whose blocks work on one item each, or share one in clusters.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,7 +8,7 @@
 
 namespace fairdraw::cuda {
 
-/// A launch of count * blocks blocks; `blocks` above 1 make a cluster (compute capability 9.0).
+/// Launch of count * blocks blocks; `blocks` above 1 make a cluster (compute capability 9.0).
 struct ClusterLaunch {
   ClusterLaunch(std::int64_t count, int blocks, int threads, int dynamic_bytes,
                 cudaStream_t stream) {
@@ -27,8 +27,8 @@ struct ClusterLaunch {
   ClusterLaunch(const ClusterLaunch&) = delete;  // `config` points to `attributes`
   ClusterLaunch& operator=(const ClusterLaunch&) = delete;
 
-  /// Lets the kernel start while the stream's previous kernel still runs; it waits for that one
-  /// itself (compute capability 9.0). Called once at most.
+  /// Lets the kernel start while the stream's previous kernel still runs, for which it waits itself
+  /// (compute capability 9.0). Call at most once.
   void start_early() {
     cudaLaunchAttribute& early = attributes[config.numAttrs++];
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -48,8 +48,8 @@ cudaError_t launch_clusters(Kernel* kernel, std::int64_t count, int blocks, int 
   return cudaLaunchKernelEx(&launch.config, kernel, arguments...);
 }
 
-/// Enqueues kernel(arguments...), a block for each of `count` >= 1 things; blocks stride over what
-/// is beyond 2^20.
+/// Enqueues kernel(arguments...) with one block for each of `count` >= 1 items. Beyond 2^20 items
+/// blocks stride over the rest.
 template <class Kernel, class... Arguments>
 cudaError_t launch_blocks(Kernel* kernel, std::int64_t count, int threads, cudaStream_t stream,
                           const Arguments&... arguments) {

@@ -29,7 +29,7 @@ __device__ inline uint128_t value_of_lane(uint128_t value, int lane) {
   return (static_cast<uint128_t>(high) << 64) | low;
 }
 
-/// The value of the lane `distance` below; on the first lanes, their own.
+/// Returns the value of the lane `distance` below; on the first lanes, their own.
 template <class T>
 __device__ T value_of_lane_below(T value, int distance) {
   if constexpr (std::is_arithmetic_v<T>) {
@@ -64,7 +64,7 @@ struct Maximum {
   }
 };
 
-/// The combination of all lanes' values, on every lane.
+/// Returns the combination of all lanes' values, on every lane.
 template <class T, class Combine>
 __device__ T reduce_warp(T value, const Combine& combine) {
 #pragma unroll
@@ -74,8 +74,8 @@ __device__ T reduce_warp(T value, const Combine& combine) {
   return value;
 }
 
-/// The sum modulo 2^128: by parts of which 32 fit into a word, so that nothing waits for a carry
-/// but the last additions.
+/// Returns the sum modulo 2^128, by parts of which 32 fit into a word, so that only the last
+/// additions wait for a carry.
 __device__ __forceinline__ uint128_t reduce_warp(uint128_t value, Add) {
   constexpr int kPartBits = 27;
   uint128_t sum = 0;
@@ -87,7 +87,7 @@ __device__ __forceinline__ uint128_t reduce_warp(uint128_t value, Add) {
   return sum;
 }
 
-/// The sum of the values of this lane and of all lanes before it.
+/// Returns the sum of the values of this lane and of all lanes before it.
 template <class T>
 __device__ T warp_inclusive_sum(T value) {
 #pragma unroll
@@ -98,8 +98,8 @@ __device__ T warp_inclusive_sum(T value) {
   return value;
 }
 
-/// Out of line, because rows call it several times and a cold instruction cache is slow. Adds 0
-/// where there is no lane below: no branch.
+/// Returns the same for 128 bits. Out of line, because rows call it several times and a cold
+/// instruction cache is slow. Adds 0 if there is no lane below, so that there is no branch.
 __device__ __noinline__ inline uint128_t warp_inclusive_sum(uint128_t value) {
 #pragma unroll
   for (int distance = 1; distance < kWarp; distance *= 2) {

@@ -3,26 +3,26 @@
 // Contract. For each output, of row indices[i] or row i: num_samples tokens drawn with replacement,
 // the log-probability of each before the filters and among the survivors, the number of survivors,
 // and the row's status. An index out of its range fails its output alone. A failed output has
-// tokens -1, log-probabilities -inf and support 0. Where the row kernel has drawn the tokens
-// already they are read, not drawn again. Each output is written by one block and depends on its
-// row, seed and offset alone.
+// tokens -1, log-probabilities -inf and support 0. Tokens that the row kernel has already drawn are
+// read, not drawn again. Each output is written by one block and depends on its row, seed and
+// offset alone.
 //
-// Algorithm and cost. A block an output; nothing is read of a row from which nothing is drawn or
-// counted. Else one pass over the row, a tile of 256 ids a warp, makes an index of the survivors in
-// shared memory: for each tile its largest allowed value and the weight of those in it that
-// survive; and the number of survivors and the weight of all allowed tokens with it; of a row that
-// draws by proposals the weight of the tile's allowed tokens, too. Then every warp draws samples
-// from the index (tiles/tile_draw.cuh), each by reading one tile again. A proposal is drawn from
-// whole tiles, and accepted if the threshold that the record knows keeps it. Outputs that share a
-// row repeat its pass: from L2, mostly.
+// Algorithm and cost. One block per output. A row from which nothing is drawn or counted is not
+// read. Otherwise one pass over the row, with a tile of 256 ids per warp, makes an index of the
+// survivors in shared memory: the largest allowed value of each tile and the weight of its
+// survivors. The pass also finds the number of survivors, the weight of all allowed tokens and, in
+// a row that draws by proposals, the weight of each tile's allowed tokens. Then every warp draws
+// samples from the index (tiles/tile_draw.cuh), each by reading one tile again. A proposal is drawn
+// from whole tiles, and accepted if the record's threshold keeps it. Outputs that share a row
+// repeat its pass, mostly from L2.
 //
-// Randomness. One Philox word a token: key = seed, counter = {offset, purpose, index}; index is the
-// sample's number where seeds are an array, the token's number in the call for a scalar seed. Of
-// proposals a word each (common/proposals.h).
+// Randomness. One Philox word per token: key = seed, counter = {offset, purpose, index}; index is
+// the sample's number if seeds are an array, and the token's number in the call for a scalar seed.
+// Each proposal has a word of its own (common/proposals.h).
 //
 // Numerics. Tokens and counts from integers alone (common/tile_weights.h). Log-probabilities in
 // double from integer masses: (x - max) / T - log_mass_of(W), rounded to float32 once. Determinism:
-// sums are integers; no order shows.
+// sums are integers, so no order shows.
 #include <math_constants.h>
 
 #include <cstdint>
@@ -45,12 +45,12 @@ constexpr int kThreads = 512;
 /// Shared memory of a block, besides the index.
 struct Shared {
   TileGroups groups;
-  TileGroups proposed;  ///< of rows that draw by proposals
+  TileGroups proposed;  ///< groups of proposed tiles, for rows that draw by proposals
   BlockScratch<std::int32_t> count;
   BlockScratch<uint128_t> mass;
 };
 
-/// The index of a row's survivors, in shared memory; and the sums of all that is allowed.
+/// Index of a row's survivors, in shared memory, with the sums of all allowed tokens.
 struct SurvivorIndex {
   std::uint64_t* sums;
   std::uint64_t* whole;
@@ -66,19 +66,19 @@ struct SurvivorIndex {
   }
 };
 
-/// What a pass over the row finds besides the index.
+/// Results of a pass over the row, besides the index.
 struct RowMeasures {
-  std::int32_t survivors;  ///< how many
-  uint128_t unfiltered;    ///< weight of all allowed tokens; 0 where it was not asked for
+  std::int32_t survivors;  ///< number of survivors
+  uint128_t unfiltered;    ///< weight of all allowed tokens; 0 if it was not asked for
 };
 
-/// How a row's values become weights.
+/// Returns the rule that turns a row's values into weights.
 __device__ TileRule rule_of(const FilteredRows& filtered, std::int64_t number) {
   const float temperature = filtered.from_probs ? 1.0F : filtered.temperature.at(number);
   return {logit_scale(temperature == 0.0F ? 1.0F : temperature), true};
 }
 
-/// A pass over the row by a whole block. Ends with a barrier.
+/// Makes the index in a pass over the row, by a whole block. Ends with a barrier.
 template <bool kFromProbs>
 __device__ RowMeasures measure(const FilteredRow& row, const TileRule& rule, float max,
                                bool wants_unfiltered, bool proposes, const SurvivorIndex& index,
@@ -133,8 +133,8 @@ __device__ void write_failure(const OutputsTask& task, std::int64_t output) {
   }
 }
 
-/// The samples of an output whose row is ok, a warp each. draw: from a sample's place among all and
-/// its words to its token.
+/// Writes the samples of an output whose row is ok, one warp per sample. draw(at, words): returns
+/// the token of a sample, by its index among all samples and its words.
 template <class Draw>
 __device__ void write_samples(const OutputsTask& task, std::int64_t output, std::int64_t number,
                               const FilteredRow& row, uint128_t unfiltered, const Draw& draw) {

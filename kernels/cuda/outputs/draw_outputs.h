@@ -9,17 +9,17 @@
 
 namespace fairdraw::cuda {
 
-/// What to write for each output; null: not wanted.
+/// Outputs to write; null: not wanted.
 struct OutputsTask {
   FilteredRows filtered;
-  View<const std::int32_t> indices;  ///< optional: output i is of row indices[i]
+  View<const std::int32_t> indices;  ///< optional: output i belongs to row indices[i]
   std::int64_t outputs = 0;
   std::int64_t num_samples = 1;
   PerRequest<std::uint64_t> seed = std::uint64_t{0};
   PerRequest<std::uint64_t> offset = std::uint64_t{0};
   const std::uint64_t* words = nullptr;  ///< optional: random words in place of the seeds'
   Purpose purpose = Purpose::draw;
-  bool tokens_are_drawn = false;         ///< the row kernel has written them, -1 for failures too
+  bool tokens_are_drawn = false;         ///< the row kernel has written them, with -1 for failures
   std::int32_t* tokens = nullptr;        ///< [outputs, num_samples]; needed for log-probabilities
   RowStatus* statuses = nullptr;         ///< [outputs]
   std::int32_t* support_size = nullptr;  ///< [outputs]

@@ -1,4 +1,4 @@
-// What a row's index says of its values: the largest one, and the weight of all of them.
+// Largest value of a row, and the weight of all values, from the row's index.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace fairdraw::cuda {
 
-/// One row's part of an index in the workspace.
+/// Returns one row's part of an index in the workspace.
 __device__ inline RowIndex index_of(const TileIndexResult& index, std::int64_t number,
                                     std::int64_t vocab) {
   return {index.keys.data + number * index.keys.row_stride,
           index.sums.data + number * index.sums.row_stride, static_cast<int>(tiles_of(vocab))};
 }
 
-/// Of a row of logits at temperature 1.
+/// Mass of a row of logits at temperature 1.
 struct IndexMass {
   /// Shared memory of the sum.
   struct Scratch {
@@ -29,7 +29,7 @@ struct IndexMass {
   float max;
   uint128_t weight;  ///< common/tile_weights.h, in the row's unit
 
-  /// By a whole block.
+  /// Adds up an index, by a whole block.
   __device__ static IndexMass of(const RowIndex& index, Scratch& scratch) {
     const auto thread = static_cast<int>(threadIdx.x);
     const auto threads = static_cast<int>(blockDim.x);
@@ -47,7 +47,7 @@ struct IndexMass {
     return {from_order_key(key), reduce_block(weight, scratch.mass, Add{})};
   }
 
-  /// ln of the weight in units of the largest one.
+  /// Returns the ln of the weight, in units of the largest value's.
   __device__ double log_mass() const { return log_mass_of(weight, max, logit_scale(1.0F)); }
 };
 

@@ -1,26 +1,27 @@
 // Kept sets: the ids that survived the filters, packed by outputs (fairdraw/kept_sets.h).
 //
-// Contract. Output i has the ids that are marked in its row, ascending, from offsets[i] on, up to
-// offsets[i + 1]. A set that is larger than what is left of the room is left out: its overflow is
-// 1, and the next one begins where it would have begun. An index out of its range, or a row that is
-// not ok, has no ids. What lies behind the last set is not written. The marks are those of
-// write_rows' masks: the record alone says who survives.
+// Contract. Output i has the ids that are marked in its row, ascending, from offsets[i] up to
+// offsets[i + 1]. A set that is larger than the remaining room is left out: its overflow is 1, and
+// the next set begins where it would have begun. An index out of its range, or a row that is not
+// ok, has no ids. Memory after the last set is not written. The marks are those of write_rows'
+// masks: the record alone determines the survivors.
 //
-// Algorithm and cost. A row is cut into parts of whole tiles, of which each is a block's, in two
-// launches that start while the kernel before them ends (device/early_start.h):
-//   mark   reads the tiles whose largest value reaches the row's threshold, which the row kernel's
-//          keys say, and writes bits and a count. Peaked rows have few such tiles; of flat ones all
-//          values are read once more, mostly from L2.
-//   pack   each block adds up the sizes of the sets before its own, for itself where outputs are at
-//          most 256, and writes the ids of its part: a warp takes a word of bits at a time, so that
-//          neighbouring lanes write neighbouring ids.
-// Of more outputs a launch of one block finds the offsets first. Two launches, and no one launch in
-// which blocks wait for each other's sizes: that would need counters that are 0 before it.
+// Algorithm and cost. A row is cut into parts of whole tiles, one block each, in two launches that
+// start while the kernel before them ends (device/early_start.h):
+//   mark   reads the tiles whose largest value (from the row kernel's keys) reaches the row's
+//          threshold, and writes bits and a count. Peaked rows have few such tiles; in flat rows
+//          all values are read once more, mostly from L2.
+//   pack   adds up the sizes of the sets before the block's own, in each block if there are at most
+//          256 outputs, and writes the ids of the block's part: a warp takes a word of bits at a
+//          time, so that neighbouring lanes write neighbouring ids.
+// For more outputs a launch of one block finds the offsets first. There are two launches, not one
+// in which blocks wait for each other's sizes, because that would need counters that are 0 before
+// it.
 //
-// Which sets fit depends on all before them, one after the other. A chunk of 256 outputs that fits
-// as a whole is a prefix sum; only a chunk in which a set may not fit is gone through one by one.
+// A set's fit depends on all sets before it, one after the other. A chunk of 256 outputs that fits
+// as a whole is a prefix sum; only a chunk in which a set may not fit is walked one by one.
 //
-// Determinism: integers, and each has its place.
+// Determinism: integers, each in its place.
 #include <climits>
 #include <cstdint>
 
@@ -37,10 +38,10 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarp;
-constexpr int kBlocksAtOnce = 4;         ///< of a multiprocessor: 64 registers a thread
+constexpr int kBlocksAtOnce = 4;         ///< per SM: 64 registers per thread
 static_assert(kTileWords * 4 == kWarp);  // a lane has a byte of a tile's marks
 
-/// A part of a row: its tiles, and its words where the row has no more than `words`.
+/// Part of a row: its tiles, and their words as far as the row has them.
 struct Part {
   int number;
   int first_tile, end_tile;
@@ -57,7 +58,7 @@ struct Part {
   }
 };
 
-/// A word of a row of marks, without what lies beyond the row.
+/// Returns a word of a row of marks, without bits beyond the row.
 __device__ __forceinline__ std::uint32_t word_of(const KeptMarks& marks, const std::uint32_t* words,
                                                  int word) {
   const auto left = static_cast<int>(marks.vocab) - word * 32;
@@ -66,15 +67,15 @@ __device__ __forceinline__ std::uint32_t word_of(const KeptMarks& marks, const s
 
 // --- Marks ---------------------------------------------------------------------------------------
 
-/// Who survives in a row, as its record says.
+/// Survivors of a row, as its record gives them.
 struct KeptRule {
-  float low;  ///< values above it do, and those equal to it before tie_end
+  float low;  ///< values above it survive, and values equal to it before tie_end
   int tie_end;
   int greedy_token;  ///< -1: the row is not greedy
 
   __device__ static KeptRule of(const RowRecord& record, bool from_probs) {
     const float smallest = from_probs ? kSmallestProbability : -FLT_MAX;
-    // What is not allowed has been made less than `smallest`.
+    // Values that are not allowed have been made less than `smallest`.
     if (record.low < smallest) return {smallest, INT_MAX, record.greedy_token};
     return {record.low, record.tie_end, record.greedy_token};
   }
@@ -87,7 +88,7 @@ struct KeptRule {
   }
 };
 
-/// Writes a tile's marks, bit i of `kept` for the i-th of a lane's values; by a whole warp.
+/// Writes a tile's marks, with bit i of `kept` for the i-th of a lane's values. For a whole warp.
 template <RowForm kForm>
 __device__ __forceinline__ void write_marks(std::uint32_t* words, int tile, unsigned kept) {
   const int lane = lane_of_thread();
@@ -106,15 +107,15 @@ __device__ __forceinline__ void write_marks(std::uint32_t* words, int tile, unsi
     bytes[lane] = static_cast<std::uint8_t>(kept);
     return;
   }
-  // Four neighbours of each half of the tile: even lanes put together a byte of the first half, odd
-  // ones of the second.
+  // A lane has four neighbours of each half of the tile: even lanes assemble a byte of the first
+  // half, odd lanes one of the second.
   const unsigned other = __shfl_xor_sync(kAllLanes, kept, 1);
   const bool odd = (lane & 1) != 0;
   const unsigned byte = odd ? (other >> 4) | (kept & 0xf0U) : (kept & 0xfU) | ((other & 0xfU) << 4);
   bytes[(odd ? kWarp / 2 : 0) + lane / 2] = static_cast<std::uint8_t>(byte);
 }
 
-/// A warp's tiles of a part. Returns how many of a lane's values are kept.
+/// Marks a warp's tiles of a part. Returns the number of a lane's values that are kept.
 template <RowForm kForm>
 __device__ __forceinline__ int mark_tiles(const MarkTask& task, std::int64_t number,
                                           const Part& part, const KeptRule& rule) {
@@ -146,7 +147,8 @@ __device__ __forceinline__ int mark_tiles(const MarkTask& task, std::int64_t num
       unsigned kept = 0;
       if (reads[i]) {
         float x[kLaneValues];
-        // Also of probabilities: what is not allowed is made -inf, which no threshold takes.
+        // Also for probabilities: values that are not allowed become -inf, which no threshold
+        // keeps.
         TilePass<kForm, false>::read(row, raw[i], x);
 #pragma unroll
         for (int v = 0; v < kLaneValues; ++v) {
@@ -160,7 +162,7 @@ __device__ __forceinline__ int mark_tiles(const MarkTask& task, std::int64_t num
   return count;
 }
 
-/// The count of a part, of its threads' counts. One barrier.
+/// Writes the count of a part from its threads' counts. One barrier.
 __device__ __forceinline__ void write_count(const KeptMarks& marks, std::int64_t block, int count,
                                             int (&of_warp)[kWarps]) {
   count = __reduce_add_sync(kAllLanes, count);
@@ -169,7 +171,7 @@ __device__ __forceinline__ void write_count(const KeptMarks& marks, std::int64_t
   if (threadIdx.x != 0) return;
   int sum = 0;
   for (const int other : of_warp) sum += other;
-  marks.counts[block] = sum;  // [rows, parts], as the blocks
+  marks.counts[block] = sum;  // [rows, parts], like the blocks
 }
 
 template <DType kType, TileAccess kAccess>
@@ -183,7 +185,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   const Part part = Part::of(task.marks, blockIdx.x);
   if (record.status != RowStatus::ok) {
     if (threadIdx.x == 0) task.marks.counts[blockIdx.x] = 0;
-    // They are read before their count is.
+    // The words are read before their count is.
     std::uint32_t* words = task.words + number * task.marks.row_stride;
     for (int word = part.first_word() + static_cast<int>(threadIdx.x);
          word < part.end_tile * kTileWords; word += kThreads) {
@@ -221,7 +223,7 @@ struct PackShared {
   std::int32_t words[2][kWarps];
 };
 
-/// The row of an output, or -1 where its index is out of range, or its status not ok.
+/// Returns the row of an output; -1 if its index is out of range or its status is not ok.
 __device__ std::int64_t row_of(const PackTask& task, std::int64_t output) {
   if (task.statuses.given() && task.statuses.data[output] != RowStatus::ok) return -1;
   const std::int64_t row = task.indices.given() ? task.indices.data[output] : output;
@@ -243,9 +245,9 @@ __device__ std::int32_t size_of(const PackTask& task, std::int64_t output) {
   return size;
 }
 
-/// Sets of kThreads outputs, a thread each with its size: their begins, and where the last one ends
-/// in place of `end`. A set fits where what is left from its begin on is as large. Ends with a
-/// barrier.
+/// Places the sets of kThreads outputs, of which each thread has one size. Writes their starts, and
+/// sets `end` to the end of the last one. A set fits if the room from its start on is at least its
+/// size. Ends with a barrier.
 __device__ void place_sets(std::int32_t size, std::int64_t room, std::int64_t& end,
                            PackShared& shared) {
   const auto thread = static_cast<int>(threadIdx.x);
@@ -254,7 +256,7 @@ __device__ void place_sets(std::int32_t size, std::int64_t room, std::int64_t& e
   shared.sizes[thread] = size;
   end += sum.total;
   __syncthreads();
-  if (end <= room) return;  // all do
+  if (end <= room) return;  // all sets fit
   if (thread == 0) {
     std::int64_t at = shared.begins[0];
     for (int i = 0; i < kThreads; ++i) {
@@ -267,7 +269,7 @@ __device__ void place_sets(std::int32_t size, std::int64_t room, std::int64_t& e
   end = shared.end;
 }
 
-/// What is known of an output besides its ids; by one thread.
+/// Writes all data of an output except its ids, by one thread.
 __device__ void write_place(const PackTask& task, std::int64_t output, std::int64_t begin,
                             std::int32_t size) {
   task.kept.offsets.data[output] = begin;
@@ -277,7 +279,7 @@ __device__ void write_place(const PackTask& task, std::int64_t output, std::int6
   if (task.support_size != nullptr) task.support_size[output] = size;
 }
 
-/// The places of all outputs, by one block.
+/// Places the sets of all outputs, by one block.
 __global__ void __launch_bounds__(kThreads)
     place_kept_kernel(const __grid_constant__ PackTask task, int) {
   __shared__ PackShared shared;
@@ -294,13 +296,13 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) task.kept.offsets.data[task.outputs] = end;
 }
 
-/// What a block reads of its part of a row, before it waits for anything else.
+/// Data of a part of a row that its block reads before it waits for anything else.
 struct PartOfRow {
-  std::uint32_t word;   ///< this thread's first one
-  std::int32_t before;  ///< ids of the row in the parts before
-  std::int32_t size;    ///< and in this one
+  std::uint32_t word;   ///< first word of this thread
+  std::int32_t before;  ///< number of the row's ids in the parts before
+  std::int32_t size;    ///< number of ids in this part
 
-  /// By all threads; row -1: nothing is read.
+  /// Reads the data. For all threads; row -1: nothing is read.
   __device__ static PartOfRow read(const KeptMarks& marks, std::int64_t row, const Part& part) {
     static_assert(kMostKeptParts <= kWarp);
     const int lane = lane_of_thread();
@@ -318,7 +320,7 @@ struct PartOfRow {
   }
 };
 
-/// Writes the ids of a part of a row, the first of them to `ids`. word: this thread's first.
+/// Writes the ids of a part of a row, the first of them to `ids`. word: this thread's first one.
 __device__ __forceinline__ void write_ids(const KeptMarks& marks, std::int64_t row,
                                           const Part& part, std::uint32_t word,
                                           std::int32_t first_id, std::int32_t* ids,
@@ -346,7 +348,7 @@ __device__ __forceinline__ void write_ids(const KeptMarks& marks, std::int64_t r
   }
 }
 
-/// A part of an output's set. kPlacesAreKnown: by place_kept_kernel.
+/// Packs a part of an output's set. kPlacesAreKnown: place_kept_kernel has found the places.
 template <bool kPlacesAreKnown>
 __device__ void pack_part(const PackTask& task, std::int64_t output, const Part& part,
                           PackShared& shared) {
@@ -355,7 +357,7 @@ __device__ void pack_part(const PackTask& task, std::int64_t output, const Part&
   std::int64_t begin = 0;
   if constexpr (kPlacesAreKnown) {
     begin = task.kept.offsets.data[output];
-    if (task.kept.offsets.data[output + 1] == begin) return;  // all of it is there, or nothing
+    if (task.kept.offsets.data[output + 1] == begin) return;  // the set is empty, or left out
   } else {
     const auto thread = static_cast<std::int64_t>(threadIdx.x);
     std::int64_t end = 0;
@@ -388,7 +390,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Enqueues a kernel of `blocks` blocks, early.
+/// Enqueues a kernel of `blocks` blocks, with an early start.
 template <auto* kKernel, class Task>
 cudaError_t launch(std::int64_t blocks, const Task& task, cudaStream_t stream) {
   const TileSpread spread{1, kThreads};

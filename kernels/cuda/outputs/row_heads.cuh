@@ -1,13 +1,13 @@
-// The first entries of a row's order, value descending and token id ascending among equals: found
-// by one block of kEndThreads through the largest values of the row's tiles.
+// First entries of a row's order (value descending, token id ascending among equals), found by one
+// block of kEndThreads through the largest values of the row's tiles.
 //
-// The n-th largest of the tiles' values is reached by n values of the row, so it bounds the n-th
-// largest of them from below. The tiles that reach it are read: n of them, more with ties. What
-// reaches it is listed, and sorted by counting. Where the list overflows (ties, or fewer than n
-// tiles) the cut between the n-th entry and the next is searched for on the row itself, by levels
-// of bins (tiles/key_selection.cuh), and what is in front of it is listed.
+// n values of the row reach the n-th largest tile maximum, so it bounds the n-th largest value from
+// below. The tiles that reach it are read: n of them, or more with ties. The values that reach it
+// are listed, and sorted by counting. If the list overflows (ties, or fewer than n tiles), the cut
+// between the n-th entry and the next is searched for on the row itself, by levels of bins
+// (tiles/key_selection.cuh), and the entries in front of it are listed.
 //
-// Determinism: whatever order threads list in, the sort is by value and id.
+// Determinism: threads list in any order, but the sort is by value and id.
 #pragma once
 
 #include <climits>
@@ -22,19 +22,19 @@
 
 namespace fairdraw::cuda {
 
-/// A row, and the keys of its tiles: of the tokens that FilteredRow::is_allowed.
+/// Row with the keys of its tiles, which are those of the tokens that FilteredRow::is_allowed.
 struct KeyedRow {
   const FilteredRow& row;
   const std::int32_t* keys;
   int tiles;
 
-  /// Calls visit(token, x) for the allowed tokens whose keys reach `lowest`, over the block's
-  /// warps: the tiles that reach it are read.
+  /// Calls visit(token, x) for the allowed tokens whose keys reach `lowest`, spread over the
+  /// block's warps. Only tiles that reach it are read.
   template <class Visit>
   __device__ void visit_from(std::int32_t lowest, const Visit& visit) const {
     visit_share(lowest, warp_of_thread(), warps_of_block(), visit);
   }
-  /// The same over `warps` warps, of which this is number `warp`.
+  /// Does the same over `warps` warps, of which this is number `warp`.
   template <class Visit>
   __device__ void visit_share(std::int32_t lowest, int warp, int warps, const Visit& visit) const {
     const float least = from_order_key(lowest);
@@ -67,30 +67,30 @@ struct HeadEntries {
 
 class HeadSearch {
  public:
-  /// Most entries that a head may be asked for.
+  /// Maximum number of entries that a head may be asked for.
   static constexpr int kMost = HeadEntries::kMax / 2 + 1;
 
-  /// Shared memory.
+  /// Scratch, in shared memory.
   struct Memory {
     KeySelection::Memory selection;
     HeadEntries found;
     int count;
   };
 
-  /// By all threads of a block of kEndThreads; what they wrote to shared memory before can be read
-  /// after the call.
+  /// Begins a search, by all threads of a block of kEndThreads. Their earlier writes to shared
+  /// memory can be read afterwards.
   __device__ explicit HeadSearch(Memory& memory) : memory_(memory), selection_(memory.selection) {
     selection_.clear();
     __syncthreads();
   }
 
   struct Head {
-    int n;              ///< entries
-    std::int32_t from;  ///< they are all that reach this key
+    int n;              ///< number of entries
+    std::int32_t from;  ///< the entries are all values that reach this key
   };
 
   /// Puts the first entries of a row that has an allowed token into `entries`: at least n, or all
-  /// that are allowed. 1 <= n <= kMost.
+  /// allowed ones. 1 <= n <= kMost.
   __device__ Head find(const KeyedRow& row, const TileKeys& keys, int n, HeadEntries& entries) {
     std::int32_t from = bound_of(row, keys, n);
     list(row, from, [](std::int64_t, float) { return true; });
@@ -101,7 +101,7 @@ class HeadSearch {
   }
 
  private:
-  /// A key that at least n values reach, or all.
+  /// Returns a key that at least n values reach, or all.
   __device__ std::int32_t bound_of(const KeyedRow& row, const TileKeys& keys, int n) {
     if (keys.count < n) return kEmptyTileKey + 1;
     return selection_
@@ -115,10 +115,10 @@ class HeadSearch {
         .key;
   }
 
-  /// Lists what reaches a key and is wanted(token, x), as far as there is room.
+  /// Lists values that reach a key and are wanted(token, x), as far as there is room.
   template <class Wanted>
   __device__ void list(const KeyedRow& row, std::int32_t from, const Wanted& wanted) {
-    __syncthreads();  // the count of a list before has been read
+    __syncthreads();  // after the reads of the count before
     if (threadIdx.x == 0) memory_.count = 0;
     __syncthreads();
     row.visit_from(from, [&](std::int64_t token, float x) {
@@ -131,8 +131,8 @@ class HeadSearch {
     __syncthreads();
   }
 
-  /// Lists the first n of a row of which more than n are in the interval. Returns the key above
-  /// which, or from which, the list is complete.
+  /// Lists the first n values of a row that has more than n in the interval. Returns the key from
+  /// which on the list is complete.
   __device__ std::int32_t list_exactly(const KeyedRow& row, const KeyInterval& interval, int n) {
     const KeyCut cut = selection_.select(interval, n, 0, [&](const auto& count) {
       row.visit_from(interval.low, [&](std::int64_t, float x) { count(order_key(x), 1); });

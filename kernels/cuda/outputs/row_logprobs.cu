@@ -1,26 +1,26 @@
-// Log-probabilities of tokens, their ranks, the n largest, whole rows
+// Reports of log-probabilities of tokens, their ranks, the n largest values, and whole rows
 // (fairdraw/log_probabilities.h).
 //
-// Contract. The reports of a call whose rows are filtered and whose tokens are drawn, or given. An
-// index or a given token out of its range fails its output alone.
+// Contract. Reports of a call whose rows are filtered, and whose tokens are drawn or given. An
+// index or a given token that is out of range fails its output alone.
 //
-// Semantics. Values and their order are those of the header; a row is a set of tokens that have a
-// value (raw modes: all above -inf; processed ones: the survivors of the filters) and a normaliser.
-// In the order of the row, survivors are in front of all others.
+// Semantics. Values and their order are those of the header. A row is a set of tokens that have a
+// value (raw modes: all above -inf; processed modes: the survivors of the filters) and a
+// normaliser. In the row's order, survivors are in front of all others.
 //
-// Algorithm and cost. The rows have been indexed: the largest value of each tile of 256 ids, and in
-// raw modes the weight of each.
-//   outputs   a block an output. The normaliser is in the record, or the sum of the index. The n
-//             largest are found through the tiles' largest values (row_heads.cuh). A token among
-//             what that lists has its rank from its place; for others the tiles that reach its
-//             value are read and what comes before it is counted. That may be the whole row, so
-//             where ranks are wanted up to 8 blocks share an output: the first finds the largest
-//             while the others count, each in its tiles.
-//   all       a part of the row a block: one read and one write a value.
+// Algorithm and cost. The rows have been indexed: the largest value of each tile of 256 ids and, in
+// raw modes, the weight of each.
+//   outputs   One block per output. The normaliser is in the record, or is the sum of the index.
+//             The n largest are found through the tiles' largest values (row_heads.cuh). A listed
+//             token has its rank from its place; for others the tiles that reach its value are
+//             read, and the tokens before it are counted. That may be the whole row, so if ranks
+//             are wanted up to 8 blocks share an output: the first finds the largest values while
+//             the others count, each in its tiles.
+//   all       One block per part of a row: one read and one write per value.
 //
 // Numerics. In double, from integer masses: (x - max) / T - log_mass_of(W), rounded once to
-// float32. Ranks and order are of the logits, exact.
-// Determinism. Counts and places are integers; no order of threads shows.
+// float32. Ranks and order are those of the logits, exactly.
+// Determinism. Counts and places are integers, so no order of threads shows.
 #include <math_constants.h>
 
 #include <cfloat>
@@ -47,10 +47,10 @@ __device__ RowStatus status_of_row(const LogprobsTask& task, std::int64_t number
                                           : task.filtered.records[number].status;
 }
 
-/// The tokens of a row that have a value, and what it is.
+/// Tokens of a row that have a value, and their values.
 class ReportedRow {
  public:
-  /// A row whose status is ok. By a whole block.
+  /// Takes a row whose status is ok. For a whole block.
   __device__ ReportedRow(const LogprobsTask& task, std::int64_t number, IndexMass::Scratch& scratch)
       : row_(is_raw(task.result.mode)
                  ? FilteredRow::whole(task.filtered.rows, number, /*from_probs=*/false)
@@ -75,19 +75,19 @@ class ReportedRow {
 
   __device__ const FilteredRow& row() const { return row_; }
   __device__ bool counts(std::int64_t token, float x) const { return row_.keeps(token, x); }
-  /// Of a value as FilteredRow::read gives it.
+  /// Returns the same for a value that FilteredRow::read gave.
   __device__ bool counts_read(std::int64_t token, float x) const {
     return row_.keeps_read(token, x);
   }
 
-  /// Of a token that counts.
+  /// Returns the reported value of a token that counts.
   __device__ float value_of(float x) const {
     if (!is_logprob_) {
-      // 1 divides exactly: raw logits, and those of greedy rows, stay what they are.
+      // Division by 1 is exact, so raw logits, and those of greedy rows, stay as they are.
       return fmaxf(-FLT_MAX, fminf(FLT_MAX, __fdiv_rn(x, divisor_)));
     }
     const double value = log_probability(x, max_, divisor_, log_mass_);
-    // -inf is kept for what has no value.
+    // -inf is reserved for tokens without a value.
     return static_cast<float>(fmax(-static_cast<double>(FLT_MAX), fmin(0.0, value)));
   }
 
@@ -100,7 +100,7 @@ class ReportedRow {
 
 // --- The largest -------------------------------------------------------------------------------
 
-/// Samples whose ranks the blocks of an output count before they meet.
+/// Number of samples whose ranks the blocks of an output count before they meet.
 constexpr int kRanksAtOnce = 16;
 
 /// Shared memory of a block; the row's keys are in dynamic shared memory.
@@ -109,16 +109,17 @@ struct Shared {
   HeadEntries head;
   IndexMass::Scratch index;
   BlockScratch<std::int32_t> count;
-  std::int32_t counted[kRanksAtOnce][kMaxBlocks];  ///< by each block: the first block's is read
+  std::int32_t counted[kRanksAtOnce][kMaxBlocks];  ///< counts by block, which the first block adds
+                                                   ///< up
 };
 
-/// What a block knows of a row's order.
+/// Head of a row's order, as a block knows it.
 struct Top {
-  int listed;         ///< entries in shared memory
-  int kept;           ///< the first of them, which have a value
-  std::int32_t from;  ///< they are all that are allowed and reach this key
+  int listed;         ///< number of entries in shared memory
+  int kept;           ///< number of the first entries, which have a value
+  std::int32_t from;  ///< the entries are all allowed values that reach this key
 
-  /// Nothing is listed.
+  /// Returns an empty head.
   __device__ static Top none() { return {0, 0, INT_MAX}; }
   __device__ bool lists(float x) const { return order_key(x) >= from; }
 };
@@ -153,8 +154,8 @@ __device__ void write_top(const LogprobsTask& task, std::int64_t output,
 
 // --- Tokens ------------------------------------------------------------------------------------
 
-/// The warps that count in the tiles of an output, and which of them this is; negative: none. The
-/// first of several blocks has the largest values to find meanwhile.
+/// Warps that count in the tiles of an output, and this warp's number among them; negative: it does
+/// not count. The first of at least 4 blocks finds the largest values meanwhile.
 struct CountingWarps {
   int warp, warps;
 
@@ -166,8 +167,8 @@ struct CountingWarps {
   }
 };
 
-/// How many tokens come before one that counts, and itself: of the block's share of the tiles. The
-/// first block's is that of all where its list tells. For all threads.
+/// Returns the number of tokens up to one that counts, in the block's share of the tiles. If the
+/// first block lists the token, its number is that of all tiles. For all threads.
 __device__ std::int32_t count_before(const LogprobsTask& task, const ReportedRow& reported,
                                      const KeyedRow& keyed, const RowCluster& cluster,
                                      std::int32_t token, float x, const Top& top, Shared& shared) {
@@ -199,7 +200,7 @@ __device__ void write_values(const LogprobsTask& task, std::int64_t output,
   }
 }
 
-/// By all blocks of the output; `top` is the first one's, and lists nothing in the others.
+/// Writes the ranks, by all blocks of the output. `top` lists nothing outside the first block.
 __device__ void write_ranks(const LogprobsTask& task, std::int64_t output,
                             const ReportedRow& reported, const KeyedRow& keyed,
                             const RowCluster& cluster, const Top& top, Shared& shared) {
@@ -207,7 +208,7 @@ __device__ void write_ranks(const LogprobsTask& task, std::int64_t output,
   std::int32_t* ranks = task.result.ranks.data + output * task.num_samples;
 #pragma unroll 1
   for (int begin = 0; begin < task.num_samples; begin += kRanksAtOnce) {
-    if (begin > 0) cluster.sync();  // the counts before have been read
+    if (begin > 0) cluster.sync();  // after the reads of the counts before
     const int samples = min(task.num_samples - begin, kRanksAtOnce);
 #pragma unroll 1
     for (int i = 0; i < samples; ++i) {
@@ -261,7 +262,7 @@ __device__ RowStatus status_of(const LogprobsTask& task, std::int64_t output, st
   return __syncthreads_or(bad) != 0 ? RowStatus::index_out_of_range : RowStatus::ok;
 }
 
-/// By all blocks of the output.
+/// Writes an output, by all its blocks.
 __device__ void write_output(const LogprobsTask& task, std::int64_t output,
                              const RowCluster& cluster, Shared& shared, std::int32_t* keys) {
   const bool is_first = cluster.rank == 0;
@@ -272,7 +273,7 @@ __device__ void write_output(const LogprobsTask& task, std::int64_t output,
     if (is_first) write_failure(task, output);
     return;
   }
-  if (!task.result.given()) return;  // and there is no index
+  if (!task.result.given()) return;  // there is no index then
   const ReportedRow reported(task, number, shared.index);
   const RowIndex index = index_of(task.index, number, task.filtered.rows.vocab);
   if (needs_order(task.result)) {
@@ -309,8 +310,9 @@ __global__ void __launch_bounds__(kThreads, 4)
   }
 }
 
-/// Blocks that share an output: each warp has a tile, and all are at work at once, four on each of
-/// some 128 multiprocessors. Larger clusters find some places less: they have to lie side by side.
+/// Returns the number of blocks that share an output. Each warp has a tile, and all blocks run at
+/// once, four on each of some 128 SMs. Larger clusters find fewer places, because their blocks must
+/// lie side by side.
 int blocks_of_output(const LogprobsTask& task, Path path) {
   if (path == Path::block || !task.result.ranks.given()) return 1;
   int blocks = 1;
@@ -324,7 +326,7 @@ int blocks_of_output(const LogprobsTask& task, Path path) {
 
 // --- Whole rows --------------------------------------------------------------------------------
 
-/// Tiles of a row that a block writes: few blocks of long rows, because each sums up the index.
+/// Returns the tiles of a row per block. Long rows have few blocks, because each sums up the index.
 constexpr std::int64_t tiles_of_part(std::int64_t tiles) {
   constexpr std::int64_t kLeast = 16;
   constexpr std::int64_t kMostParts = 16;
@@ -363,7 +365,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Blocks stride over what is beyond 2^20 outputs.
+/// Enqueues the outputs. Beyond 2^20 outputs blocks stride over the rest.
 cudaError_t launch_outputs(const LogprobsTask& task, Path path, cudaStream_t stream) {
   constexpr std::int64_t kMost = std::int64_t{1} << 20;
   const std::int64_t tiles = needs_order(task.result) ? tiles_of(task.filtered.rows.vocab) : 0;
@@ -384,7 +386,7 @@ cudaError_t report_logprobs(const LogprobsTask& task, Path path, cudaStream_t st
       return error;
   }
   if (!result.all.given() || task.filtered.rows.rows == 0) return cudaSuccess;
-  // Less than 2^22 rows of at most 16 parts: below the largest grid, 2^31 - 1.
+  // Fewer than 2^22 rows of at most 16 parts: below the largest grid, 2^31 - 1.
   const std::int64_t tiles = tiles_of(task.filtered.rows.vocab);
   const std::int64_t parts = (tiles + tiles_of_part(tiles) - 1) / tiles_of_part(tiles);
   return launch_clusters(report_rows_kernel, task.filtered.rows.rows * parts, 1, kThreads, stream,

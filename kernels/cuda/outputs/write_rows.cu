@@ -1,21 +1,21 @@
 // Masks, renormalised probabilities and masked logits of filtered rows.
 //
-// Contract. For each row with status ok: mask bits of the survivors (bits beyond the vocabulary are
+// Contract. Each row with status ok gets mask bits of the survivors (bits beyond the vocabulary are
 // 0), probabilities (float)((double)w / (double)total), 0 outside the support, and a copy of the
-// values in their own dtype with -inf for what was dropped. A greedy row is one-hot. A failed row
-// has mask and probabilities 0 and all masked values -inf; an inactive row is left untouched but
-// for its status. Words and values between vocab and the row stride are never written. `masked`
-// may be the rows themselves: a thread reads and writes its own value only.
+// values in their own dtype with -inf for dropped tokens. A greedy row is one-hot. A failed row has
+// mask and probabilities 0 and all masked values -inf; an inactive row is left untouched except for
+// its status. Words and values between vocab and the row stride are never written. `masked` may be
+// the rows themselves, because a thread reads and writes its own values only.
 //
-// Algorithm and cost. One launch, eight tiles of 256 ids a block, a tile a warp, a lane a token at
-// a time: the row is read once, whatever is written. What a survivor weighs depends on the largest
-// allowed value of its tile, which the warp has. A warp's votes are words of the mask, gathered so
-// that lanes write words side by side.
+// Algorithm and cost. One launch, in which a block has eight tiles of 256 ids, a warp one tile, and
+// a lane one token at a time. The row is read once, whatever is written. A survivor's weight
+// depends on the largest allowed value of its tile, which the warp has. A warp's votes are words of
+// the mask, gathered so that lanes write adjacent words.
 //
 // Numerics. A weight in the row's unit is v 2^shift (common/tile_weights.h), so the double nearest
-// to it is that of v, which has 56 bits at most, times a power of two. One division a survivor, in
-// double, rounded once, then to float32: the same bits as on the CPU. Determinism: no two threads
-// write the same word, nothing is summed.
+// to it is that of v, which has 56 bits at most, times a power of two. One division per survivor,
+// in double, rounded once, then to float32: the same bits as on the CPU. Determinism: no two
+// threads write the same word, and nothing is summed.
 #include <cstdint>
 
 #include "common/float_order.h"
@@ -51,7 +51,7 @@ __device__ void store_bits(unsigned char* at, std::uint32_t bits, std::int64_t s
 template <bool kFromProbs>
 class TileProbabilities {
  public:
-  /// By the warp that has the tile's values, those that are not allowed below all others.
+  /// Takes a tile's values, in which those that are not allowed are below all others. For one warp.
   __device__ TileProbabilities(const FilteredRows& filtered, std::int64_t number,
                                const float (&x)[kLaneValues])
       : record_(filtered.records[number]) {
@@ -70,7 +70,7 @@ class TileProbabilities {
     total_ = nearest_double(record_.weight());
   }
 
-  /// Of a survivor.
+  /// Returns the probability of a survivor.
   __device__ float operator()(float x) const {
     if (record_.greedy_token >= 0) return 1.0F;
     const TileWeights<kFromProbs> weights(maximum_, TileRule{scale_, true});
@@ -86,11 +86,11 @@ class TileProbabilities {
 
   const RowRecord& record_;
   float maximum_ = 0, scale_ = 0;
-  double unit_ = 0;  ///< 2^shift; 0 where the tile counts nothing in the row
+  double unit_ = 0;  ///< 2^shift; 0 if the tile counts nothing in the row
   double total_ = 0;
 };
 
-/// Writes a row's masked values, bit i of `kept` for the i-th of a lane's tokens.
+/// Writes a row's masked values, with bit i of `kept` for the i-th of a lane's tokens.
 __device__ void write_masked(const RowsOutputTask& task, std::int64_t number,
                              const FilteredRow& row, std::int64_t first, unsigned kept) {
   const std::int64_t size = value_size(row.values.dtype);
@@ -100,7 +100,7 @@ __device__ void write_masked(const RowsOutputTask& task, std::int64_t number,
   for (int i = 0; i < kLaneValues; ++i) {
     const std::int64_t token = first + i * kWarp;
     if (token >= row.vocab) return;
-    // Masked logits are the caller's own: no call of theirs is processed.
+    // Masked logits copy the caller's values; these calls do not support logits processing.
     const bool keeps = ((kept >> i) & 1U) != 0;
     store_bits(masked + token * size,
                keeps ? row.values.bits(token) : minus_infinity_bits(row.values.dtype), size);
@@ -155,7 +155,7 @@ __device__ void write_tile(const RowsOutputTask& task, std::int64_t number, std:
 template <bool kFromProbs>
 __global__ void __launch_bounds__(kThreads)
     write_rows_kernel(const __grid_constant__ RowsOutputTask task, std::int64_t blocks_a_row) {
-  const std::int64_t number = blockIdx.x / blocks_a_row;  // of the row
+  const std::int64_t number = blockIdx.x / blocks_a_row;  // number of the row
   const std::int64_t part = blockIdx.x % blocks_a_row;
   const RowStatus status = task.filtered.records[number].status;
   if (part == 0 && threadIdx.x == 0 && task.statuses != nullptr) task.statuses[number] = status;
@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(kThreads)
 cudaError_t write_rows(const RowsOutputTask& task, cudaStream_t stream) {
   const std::int64_t blocks_a_row =
       (tiles_of(task.filtered.rows.vocab) + kTilesABlock - 1) / kTilesABlock;
-  // Less than 2^22 rows of 512 blocks: below the largest grid, 2^31 - 1.
+  // Fewer than 2^22 rows of 512 blocks: below the largest grid, 2^31 - 1.
   return launch_clusters(
       task.filtered.from_probs ? write_rows_kernel<true> : write_rows_kernel<false>,
       task.filtered.rows.rows * blocks_a_row, 1, kThreads, stream, task, blocks_a_row);

@@ -10,12 +10,12 @@
 
 namespace fairdraw::cuda {
 
-/// What to write for each row; null: not wanted.
+/// Outputs to write for each row; null: not wanted.
 struct RowsOutputTask {
   FilteredRows filtered;
   BitRows<std::uint32_t> mask;
   FloatRows probs;
-  void* masked = nullptr;  ///< the rows' own dtype, -inf where dropped; may be the rows themselves
+  void* masked = nullptr;  ///< in the rows' dtype, -inf where dropped; may be the rows themselves
   std::int64_t masked_row_stride = 0;  ///< in elements
   RowStatus* statuses = nullptr;       ///< [rows]
 };
@@ -23,9 +23,10 @@ struct RowsOutputTask {
 /// Enqueues the kernel; at least one row. Returns the launch's error.
 cudaError_t write_rows(const RowsOutputTask& task, cudaStream_t stream);
 
-/// The compute capability, 10 * major + minor, that this kernel's code was compiled for: all are
-/// compiled alike. Asked of this one because a module of its own would be loaded first, and then
-/// the row kernel's code lies where it costs a single row 11 % (top_k 50, float32, an H200).
+/// Finds the compute capability, 10 * major + minor, for which this kernel's code was compiled; all
+/// kernels are compiled alike. This kernel is asked because a module of its own would be loaded
+/// first, and would move the row kernel's code to where it costs a single row 11 % (top_k 50,
+/// float32, an H200).
 cudaError_t compiled_capability(int& capability);
 
 }  // namespace fairdraw::cuda

@@ -1,13 +1,13 @@
-// Processed rows as an array, where more than one kernel reads all of a row.
+// Processed rows as an array, for calls in which more than one kernel reads all of a row.
 //
-// Contract. Of every active row: the value that edit_rows gave a token, else the caller's; -inf
-// where neither the mask nor processing allows it. A NaN or an infinity of the caller's stays in
-// its place, banned or not, because it fails the row. What a step made infinite becomes -inf: the
-// row fails by its fault (EditPlanes), and by nothing that is read here.
+// Contract. In every active row, a token has the value that edit_rows gave it, otherwise the
+// caller's; -inf if the mask or processing bans it. A NaN or an infinity of the caller's stays in
+// its place, banned or not, because it fails the row. A value that a step made infinite becomes
+// -inf, because the row fails by its fault (EditPlanes), and by nothing that is read here.
 //
-// Algorithm and cost. A thread a token: a read of the row, of two bits and a write, so two passes
-// over memory more than a call without processing. The row kernel reads edits instead
-// (edit_planes.h), once; the kernels of a sharded row read it up to five times, from any column on.
+// Algorithm and cost. Per token a read of the row, one of two bits, and a write, so two passes over
+// memory more than a call without processing. The row kernel instead reads edits (edit_planes.h),
+// once; the kernels of a sharded row read the row up to five times, from any column on.
 //
 // Randomness: none. Numerics: values are copied. Determinism: each in its place.
 #include <cmath>
@@ -22,9 +22,9 @@ namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kTokens = 8;  ///< of a thread: enough blocks for the GPU, of enough work each
+constexpr int kTokens = 8;  ///< per thread: enough blocks for the GPU, with enough work each
 
-/// A block for each kThreads * kTokens tokens of each row.
+/// Applies the edits, with one block per kThreads * kTokens tokens of a row.
 __global__ void __launch_bounds__(kThreads)
     apply_edits_kernel(const __grid_constant__ RowsTask task, float* values, std::int64_t stride,
                        int blocks_of_row) {

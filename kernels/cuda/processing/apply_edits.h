@@ -1,4 +1,4 @@
-// Interface of the kernel that makes whole rows of edits (apply_edits.cu).
+// Interface of the kernel that makes whole rows from edits (apply_edits.cu).
 //
 // Private to kernels/cuda.
 #pragma once
@@ -9,8 +9,8 @@
 
 namespace fairdraw::cuda {
 
-/// Enqueues the kernel, after edit_rows of the same task: processed rows of float32, [rows, vocab]
-/// at `values` with `stride` of them from one to the next. Returns the launch's error.
+/// Enqueues the kernel, after edit_rows of the same task. It writes processed rows of float32,
+/// [rows, vocab], to `values`, `stride` values apart. Returns the launch's error.
 cudaError_t apply_edits(const RowsTask& task, float* values, std::int64_t stride,
                         cudaStream_t stream);
 

@@ -1,38 +1,38 @@
 // Logits processing of rows (fairdraw/logits_processing.h), as edits for the row kernel.
 //
-// Contract. For every active row of a task with `edits`: penalties, biases and bans become edited
-// values and bits (edit_planes.h), bit for bit as the CPU path has them, and what is wrong with the
-// row's parameters or lists, or a logit that a step makes infinite, its fault; parameters out of
-// their ranges change nothing. Nothing beyond the row is touched.
+// Contract. For every active row of a task with `edits`, penalties, biases and bans become edited
+// values and bits (edit_planes.h), bit for bit as on the CPU. Errors in the row's parameters or
+// lists, or a logit that a step makes infinite, become its fault; parameters out of their ranges
+// change nothing. Nothing beyond the row is touched.
 //
-// Algorithm and cost. A block a row. Every list is walked by all threads, an entry each, between
-// barriers; nothing is sorted, so the cost is linear in the lists, plus the row's words of bits; of
-// the logits only those of listed tokens are read.
-//   1. Lists, their first entries, those tokens' logits and the first words of `allowed` are read.
-//   2. No edits yet; allowed bits are what the call's mask and the allowed ids leave.
-//   3. Penalties and biases: lists of up to kTableEntries ids together meet in a table in shared
-//      memory (edit_table.cuh), and each of its tokens is then written once. Longer ones, and dense
+// Algorithm and cost. One block per row. All threads walk every list, one entry each, between
+// barriers. Nothing is sorted, so the cost is linear in the lists, plus the row's words of bits;
+// only the logits of listed tokens are read.
+//   1. Reads the lists, their first entries, these tokens' logits and the first words of `allowed`.
+//   2. Clears the edits; sets allowed bits to what the call's mask and the allowed ids leave.
+//   3. Penalties and biases. Lists of up to kTableEntries ids together meet in a table in shared
+//      memory (edit_table.cuh), each of whose tokens is then written once. Longer lists, and dense
 //      counts and masks, work in the workspace: counts are set to 0, then added up by atomics; then
-//      the thread that sets a token's edited bit reads its count and writes its logit; of biases
-//      the last is found by an atomic maximum over places in the list.
+//      the thread that sets a token's edited bit reads its count and writes its logit. The last of
+//      a token's biases is found by an atomic maximum over places in the list.
 //   4. Stop ids, bad words: bits of bans.
-//   5. top_n_sigma, of rows that ask for it: the row is read three times, for the largest logit,
-//      for the sums, and for the bits, a warp a word of bits.
-// It is a launch of its own, in front of the row kernel, which it lets start once its reads are
-// done (compute capability 9.0): so the row kernel keeps its registers and its instructions, and
-// brings its rows meanwhile. Reads and instructions that wait for each other are the time here, 10
-// us for one row, and not the work.
+//   5. top_n_sigma, in rows that ask for it: reads the row three times, for the largest logit, for
+//      the sums, and for the bits, one warp per word of bits.
+// It is a launch of its own before the row kernel, which it lets start once its reads are done
+// (compute capability 9.0). So the row kernel keeps its registers and its instructions, and fetches
+// its rows meanwhile. The time here, 10 us for one row, is that of dependent reads and
+// instructions, and not of the work.
 //
 // What was tried, with the row kernel before tiles (H200, B = 64, V = 128256, top_k 50 + top_p 0.9,
 // bitmask, 512 tokens of output, 64 biases; microseconds; 29 without processing, 34 with the
 // bitmask alone, 49 as it was):
-//   inside of the row kernel, while the row comes: a memory that brings 64 rows at once answers a
-//     read after them after 8. Bits in the workspace 68, in shared memory 58, streamed steps
+//   inside the row kernel, while the row is in flight: memory that brings 64 rows at once answers a
+//     read that follows them after 8. Bits in the workspace 68, in shared memory 58, streamed steps
 //     through L2 51; all reads before the row's 57
-//   as a launch of its own that ends before the row kernel starts 56; that lets it start at once 52
+//   a launch of its own that ends before the row kernel starts 56; that lets it start at once 52
 //   penalties and biases in the workspace alone instead of the table 52
 //
-// Randomness: none. Numerics. kernels/common/processing_rules.h: float32, one rounding an
+// Randomness: none. Numerics. kernels/common/processing_rules.h: float32, one rounding per
 // operation. Determinism: counts are integer sums, the last entry is a maximum, each edited value
 // is written by one thread between barriers; no order of threads shows.
 #include <math_constants.h>
@@ -55,8 +55,8 @@ namespace {
 
 constexpr int kThreads = 512;
 
-/// The lists of a row. Their places, and what of them a thread looks at first, are read all at
-/// once: a read of each when it is needed would wait for memory seven times.
+/// Lists of a row. Their places, and the entries that a thread reads first, are read all at once:
+/// reads on demand would wait for memory seven times.
 enum ListName : int {
   kOutput,
   kPrompt,
@@ -68,19 +68,19 @@ enum ListName : int {
   kLists
 };
 
-/// What the editor keeps in shared memory.
+/// Scratch of RowEditor, in shared memory.
 struct EditorMemory {
   RowList lists[kLists];
   ProcessingParameters parameters;
-  std::int64_t output_length;  ///< that min_tokens counts
+  std::int64_t output_length;  ///< length that min_tokens counts
   float largest[kThreads / kWarp];
   SigmaSums sums[kThreads / kWarp];
   EditTable table;
 };
 
-/// Reads what a row is asked for and where its lists are, a warp each, before its logits are asked
-/// for: a read after those would wait for all of them. Other warps pass by. It can be used after
-/// the next barrier.
+/// Reads a row's parameters and the places of its lists, one warp each, before its logits are
+/// requested: a read after those would wait for all of them. Other warps skip this. The results can
+/// be used after the next barrier.
 __device__ inline void find_processing(const LogitsProcessing& processing, std::int64_t row,
                                        EditorMemory& memory) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -116,9 +116,9 @@ class RowEditor {
         words_((vocab_ + 31) / 32),
         thread_(static_cast<int>(threadIdx.x)) {}
 
-  /// Reads the lists, and the logits of the tokens in them that change one, and what `allowed`
-  /// bans: all that comes from memory and is waited for, except for what follows the first
-  /// entries of long lists and the first words of large vocabularies.
+  /// Reads the lists, the logits of their tokens if the list changes logits, and the words of
+  /// `allowed`. This is all data from memory that is waited for, except for entries after the first
+  /// ones of long lists, and words after the first ones of large vocabularies.
   __device__ void read() {
 #pragma unroll
     for (int i = 0; i < kFirstWords; ++i) {
@@ -128,7 +128,7 @@ class RowEditor {
     memory_.table.clear(thread_, kThreads);
     __syncthreads();
     const ProcessingParameters& parameters = memory_.parameters;
-    // The row fails where they are not valid, and its values must stay numbers until then.
+    // The row fails if they are not valid, and its values must stay numbers until then.
     const RowStatus status = check(parameters);
     if (status == RowStatus::ok) parameters_ = parameters;
     if (status == RowStatus::invalid_penalty) note(RowFault::invalid_penalty);
@@ -139,7 +139,7 @@ class RowEditor {
     look_at_lists();
   }
 
-  /// Makes the block's edits. The worst fault that this thread has seen.
+  /// Makes the block's edits. Returns the worst fault that this thread has seen.
   __device__ std::uint32_t edit() {
     const ProcessingParameters& parameters = memory_.parameters;
     clear();
@@ -158,16 +158,16 @@ class RowEditor {
   }
 
  private:
-  /// What a thread has read of the entry with its own number.
+  /// Entry of a list that a thread has read, with the thread's own number.
   struct Entry {
     std::int32_t id;
-    float raw;  ///< the token's logit, of own tokens in lists that change logits
+    float raw;  ///< the token's logit, for tokens of this row in lists that change logits
   };
 
   __device__ void note(RowFault fault) { fault_ = max(fault_, static_cast<std::uint32_t>(fault)); }
   __device__ const RowList& list(ListName name) const { return memory_.lists[name]; }
 
-  /// Of the lists in their buffers.
+  /// Checks that the lists are in their buffers.
   __device__ void check_places() {
     const auto check_place = [this](ListName name, RowFault fault) {
       if (!list(name).in_buffer) note(fault);
@@ -194,7 +194,7 @@ class RowEditor {
     }
   }
 
-  /// A token is a column of the row here; lists have ids.
+  /// Returns whether an id is valid. Tokens are columns of the row here; lists have ids.
   __device__ bool is_id(std::int32_t id) const { return is_token(id, whole_vocab_); }
   __device__ bool is_here(std::int32_t id) const {
     return static_cast<unsigned>(id) - static_cast<unsigned>(first_id_) <
@@ -208,8 +208,8 @@ class RowEditor {
     return processing_.bias_values.data + list(kBiasIds).begin;
   }
 
-  /// Calls visit(token, logit) for the tokens of a list. The logit is that of the row, of lists
-  /// that change logits.
+  /// Calls visit(token, logit) for the tokens of a list. The logit is the row's, in lists that
+  /// change logits.
   template <class Visit>
   __device__ void each(ListName name, RowFault fault, bool placeholders, Visit&& visit) {
     const int length = list(name).length;
@@ -227,7 +227,7 @@ class RowEditor {
     }
   }
 
-  /// True for the thread that is first to set an edited bit.
+  /// Returns whether this thread is the first to set an edited bit.
   __device__ bool claims(int token) {
     return (atomicOr(&edited_[token / 32], bit_of(token)) & bit_of(token)) == 0;
   }
@@ -252,7 +252,8 @@ class RowEditor {
     for (int word = thread_; word < words_; word += kThreads) visit(word);
   }
 
-  /// No edits yet; allowed is what the mask and the allowed ids leave. Ends with a barrier.
+  /// Clears the edits, and sets allowed to what the mask and the allowed ids leave. Ends with a
+  /// barrier.
   __device__ void clear() {
     const bool few = list(kAllowedIds).length > 0;
     const auto set = [&](int word, std::uint32_t by_mask) {
@@ -363,7 +364,7 @@ class RowEditor {
     __syncthreads();
   }
 
-  /// Unless the token is edited already.
+  /// Penalises a token that is not edited yet.
   __device__ void penalise_once(int token, float logit, std::int32_t count) {
     if (claims(token)) write(token, logit, penalised(logit, count, parameters_));
   }
@@ -384,7 +385,7 @@ class RowEditor {
     each(kOutput, RowFault::invalid_history, true,
          [&](int token, float) { atomicAdd(count_at(token), 1); });
     __syncthreads();
-    // Only the one that claims a token reads its count: later ones would find the logit there.
+    // Only the thread that claims a token reads its count; a later one would find the logit there.
     each(kOutput, RowFault::invalid_history, true, [&](int token, float logit) {
       if (claims(token)) write(token, logit, penalised(logit, *count_at(token), parameters_));
     });
@@ -394,8 +395,8 @@ class RowEditor {
 
   __device__ bool is_later(int token) const { return (later_[token / 32] & bit_of(token)) != 0; }
 
-  /// Of entries with one id the last counts: chunks from the end of the list, and in a chunk the
-  /// largest number.
+  /// Adds the biases. Of entries with one id the last counts, so chunks are taken from the end of
+  /// the list, and in a chunk the largest number.
   __device__ void add_biases() {
     const RowList ids = list(kBiasIds);
     if (ids.length == 0) return;
@@ -438,7 +439,7 @@ class RowEditor {
   __device__ void write_bias(int token, float logit, float bias) {
     if (is_ban(bias)) {
       ban(token);
-      values_[token] = logit;  // a number stood there
+      values_[token] = logit;  // replaces the number of an entry
     } else {
       claims(token);
       write(token, logit, biased(logit, bias));
@@ -455,7 +456,7 @@ class RowEditor {
       if (words.length > 0) note(RowFault::invalid_bad_words);
       return;
     }
-    // A warp finds where its words begin, 32 at a time: lists of words are short.
+    // One warp finds the starts of its words, 32 at a time, because lists of words are short.
     if (thread_ >= kWarp) return;
     const RowList output = list(kOutput);
     std::int64_t begin = 0;
@@ -484,8 +485,8 @@ class RowEditor {
 
   // --- The last filter ---------------------------------------------------------------------------
 
-  /// Calls visit(word, x) for the words of bits of this warp: the logit of the lane's token, or
-  /// -inf where it is banned.
+  /// Calls visit(word, x) for this warp's words of bits. x: the logit of the lane's token, or -inf
+  /// if it is banned.
   template <class Visit>
   __device__ void each_logit(Visit&& visit) {
 #pragma unroll 4
@@ -501,7 +502,7 @@ class RowEditor {
   __device__ void keep_top_n_sigma() {
     constexpr int kWarps = kThreads / kWarp;
     const bool first_lane = lane_of_thread() == 0;
-    __syncthreads();  // others have edited
+    __syncthreads();  // after the edits of other threads
     float largest = -CUDART_INF_F;
     each_logit([&](int, float x) { largest = x > largest ? x : largest; });
     largest = reduce_warp(largest, Maximum());
@@ -538,7 +539,7 @@ class RowEditor {
   static constexpr int kNoToken = -1;
 
   const LogitsProcessing& processing_;
-  const std::uint32_t* mask_;  ///< the call's own; null: all are allowed
+  const std::uint32_t* mask_;  ///< the call's mask; null: all tokens are allowed
   std::uint32_t* allowed_;
   std::uint32_t* edited_;
   float* values_;
@@ -548,7 +549,7 @@ class RowEditor {
   std::int64_t row_;
   int first_id_, vocab_, whole_vocab_, words_, thread_;
   ProcessingParameters parameters_;
-  /// Words of bits that a thread reads at the start: all of them up to a vocabulary of 131072.
+  /// Number of words of bits that a thread reads first: all words of a vocabulary up to 131072.
   static constexpr int kFirstWords = 8;
   std::uint32_t first_allowed_[kFirstWords];
   Entry first_[kLists];
@@ -558,7 +559,7 @@ class RowEditor {
 
 __global__ void __launch_bounds__(kThreads)
     edit_rows_kernel(const __grid_constant__ RowsTask task) {
-  // Without a constructor, which shared memory does not have.
+  // As bytes, because variables in shared memory have no constructors.
   __shared__ alignas(EditorMemory) unsigned char storage[sizeof(EditorMemory)];
   __shared__ std::uint32_t worst;
   auto& memory = *reinterpret_cast<EditorMemory*>(storage);

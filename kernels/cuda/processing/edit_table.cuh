@@ -1,9 +1,9 @@
-// The tokens of a row that penalties and biases change, in shared memory: a hash table of a block,
-// for lists of up to kTableEntries ids together.
+// Tokens of a row that penalties and biases change, in a block's hash table in shared memory, for
+// lists of up to kTableEntries ids together.
 //
-// Filled by all threads at once; what a slot holds (a count, the last place in the list of biases)
-// is made by atomics on integers, so it does not depend on their order. Which slot a token has may,
-// and nothing else does. Linear probing from a multiplicative hash: the table is at most half full.
+// All threads fill it at once. A slot's content (a count, the last place in the list of biases) is
+// made by atomics on integers, so it does not depend on their order; only the choice of a token's
+// slot may. Linear probing from a multiplicative hash: the table is at most half full.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ inline constexpr int kTableEntries = 1024;
 struct EditTable {
   static constexpr int kSlots = 2 * kTableEntries;
   static constexpr int kNoToken = -1;
-  /// Added for every time that a token is in prompt or output; below it, how often in the output.
+  /// Added each time that a token is in prompt or output. The digits below count its times in the
+  /// output.
   static constexpr std::int32_t kSeen = 1 << 20;
   static_assert(kTableEntries < kSeen && kTableEntries * (std::int64_t{kSeen} + 1) < INT32_MAX);
 
@@ -25,9 +26,9 @@ struct EditTable {
   std::int32_t count[kSlots];
   std::int32_t last_bias[kSlots];  ///< place in the list of biases; -1: none
   float logit[kSlots];
-  float bias[kTableEntries];  ///< of the list
+  float bias[kTableEntries];  ///< biases of the list
 
-  /// Before any add(), with a barrier between them.
+  /// Clears the table, before any add(), with a barrier between them.
   __device__ void clear(int thread, int threads) {
     for (int i = thread; i < kSlots; i += threads) {
       token[i] = kNoToken;
@@ -54,7 +55,7 @@ struct EditTable {
         static_cast<int>((static_cast<std::uint32_t>(id) * kGoldenRatio) >> (32 - kSlotBits));
     while (true) {
       const std::int32_t found = atomicCAS(&token[slot], kNoToken, id);
-      if (found == kNoToken) logit[slot] = x;  // the same from whoever is first
+      if (found == kNoToken) logit[slot] = x;  // the same value, whichever thread is first
       if (found == kNoToken || found == id) return slot;
       slot = (slot + 1) % kSlots;
     }

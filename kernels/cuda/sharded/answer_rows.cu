@@ -1,6 +1,6 @@
-// The kernel of tokens or of sums that rows ask this shard for; row_answerer.cuh says how.
+// Kernel of the tokens or sums that rows ask this shard for (row_answerer.cuh).
 //
-// A block of 256 threads a row; rows that do not ask end at once, and their places are left as they
+// One block of 256 threads per row. Rows that do not ask end at once and leave their places as they
 // are.
 #include <cstdint>
 

@@ -1,5 +1,4 @@
-// Parts of a block as kernels read and write them: words of 32 bits, because a row's part begins at
-// a multiple of 4 bytes and no more.
+// Access to parts of a block by words of 32 bits, because a row's part is aligned only to 4 bytes.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +9,7 @@
 
 namespace fairdraw::cuda {
 
-/// A word of a part: parts are multiples of 4 bytes, and lie so.
+/// Returns a word of a part. Parts are multiples of 4 bytes and are aligned to 4 bytes.
 __device__ __forceinline__ std::uint32_t& word_of(std::byte* part, std::size_t byte) {
   return *reinterpret_cast<std::uint32_t*>(part + byte);
 }
@@ -31,7 +30,7 @@ __device__ __forceinline__ uint128_t read_sum(const std::byte* part, std::size_t
   return sum;
 }
 
-/// By one thread of a launch: the beginning of a block.
+/// Writes the header of a block. Called by one thread of a launch.
 __device__ __forceinline__ void write_header(const ShardedTask& task, ShardedExchange exchange) {
   std::byte* block = task.send[static_cast<int>(exchange)];
   *reinterpret_cast<sharded::BlockHeader*>(block) = {

@@ -1,16 +1,16 @@
-// The index of a shard's whole tiles, in the workspace: what the other phases of a sharded call
-// read in place of the row.
+// Index of a shard's whole tiles, in the workspace, which the other phases of a sharded call read
+// in place of the row.
 //
-// Contract. For each row that is not padding and each of the shard's whole tiles the largest
-// allowed value (or a fault, tile_pass.cuh), the sum of weights, the number of allowed tokens, and
-// where filters may ask for candidates the keys of its groups (tiles/group_keys.cuh). Ids are
-// counted from the first whole tile on, which begins at a multiple of 256 ids of the vocabulary:
-// so tiles are those of the whole row.
+// Contract. For each row that is not padding and each of the shard's whole tiles: the largest
+// allowed value (or a fault, tile_pass.cuh), the sum of weights, the number of allowed tokens, and,
+// if filters may ask for candidates, the keys of its groups (tiles/group_keys.cuh). Ids are counted
+// from the first whole tile, which begins at a multiple of 256 ids of the vocabulary, so the tiles
+// are those of the whole row.
 //
-// Algorithm and cost. The pass of tile_pass.cuh, 1 to 16 blocks a row. Nothing is shared between
-// blocks and no barrier is needed: 14 bytes a tile, and 32 for groups, are written, in place of
-// 1024 that are read. Bits of `allowed` belong to the shard's columns; where the first whole tile
-// does not begin at a word of them they are shifted first, by a kernel of its own.
+// Algorithm and cost. The pass of tile_pass.cuh, 1 to 16 blocks per row. Blocks share nothing, and
+// no barrier is needed: each tile writes 14 bytes, and 32 for groups, for 1024 that are read. Bits
+// of `allowed` belong to the shard's columns; if the first whole tile does not begin at one of
+// their words, a kernel of its own shifts them first.
 //
 // Randomness: none. Numerics: common/tile_weights.h. Determinism: integers, each in its place.
 #include "common/parameters.h"
@@ -24,8 +24,8 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// Values of a tile above -inf, of probabilities above 0, on all lanes. Most tiles of logits have
-/// no others.
+/// Returns the number of a tile's values above -inf (for probabilities, above 0), on all lanes.
+/// Most tiles of logits have no others.
 template <bool kFromProbs>
 __device__ __forceinline__ std::uint32_t allowed_of(const float (&x)[kLaneValues]) {
   constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
@@ -45,14 +45,14 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
   constexpr RowForm kForm{kType, kAccess};
   extern __shared__ __align__(16) unsigned char dynamic[];
   let_next_kernel_start();
-  if (blockIdx.x == 0 && threadIdx.x == 0) *task.undecided = 0;  // a call begins
+  if (blockIdx.x == 0 && threadIdx.x == 0) *task.undecided = 0;  // none in a new call
   const std::int64_t number = blockIdx.x >> static_cast<unsigned>(blocks_log2);
   if (task.active.given() && task.active.data[number] == 0) return;
   const TileRow<kForm> row(task.whole, task.whole_allowed, number, kFromProbs);
-  const RowBlocks blocks(blocks_log2, row.tiles(), dynamic);  // whose index is not used
+  const RowBlocks blocks(blocks_log2, row.tiles(), dynamic);  // its index is not used
   const RowCluster alone{1, 0};                               // groups are in global memory
   const GroupKeys groups(task.groups + number * GroupKeys::bytes(row.tiles()), row.tiles());
-  const std::int64_t first = number * task.keys.row_stride;  // of all three
+  const std::int64_t first = number * task.keys.row_stride;  // of keys, sums and counts
   TileRule rule{1.0F, true};
   visit_tiles(
       row, TileRing<kForm>(dynamic), blocks.steps(),
@@ -82,7 +82,7 @@ cudaError_t launch(const ShardedTask& task, const TileSpread& spread, cudaStream
       task.rows(), spread, needs, stream, task);
 }
 
-/// A block a row: words of whole tiles from those of columns.
+/// Shifts the words of columns to those of whole tiles; one block per row.
 __global__ void shift_bits_kernel(const __grid_constant__ ShardedTask task) {
   const int head = task.parts[task.shard].head();
   const int words = (task.parts[task.shard].whole() + 31) / 32;

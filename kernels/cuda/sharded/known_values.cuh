@@ -1,11 +1,11 @@
-// What all ranks know of a row value by value, in shared memory: the shards' candidates, and the
-// values of cut tiles.
+// Values of a row that all ranks know, in shared memory: the shards' candidates, and the values of
+// cut tiles.
 //
-// A candidate's place is its shard's times the room of a list, plus its number in it; values of cut
-// tiles follow, in the order of ids. Known values above the certificate are all of the row's values
-// there: those are ordered by value (descending) and id, with prefix sums of their weights. A
-// shard's list is in that order already, so a value's place in the order of all is found by binary
-// searches in the other lists; values of cut tiles above the certificate are few.
+// A candidate's place is its shard's number times the room of a list, plus its number in the list;
+// the values of cut tiles follow, in id order. The known values above the certificate are all of
+// the row's values there. They are ordered by value (descending) and id, with prefix sums of their
+// weights. A shard's list already has that order, so binary searches in the other lists find a
+// value's rank among all; values of cut tiles above the certificate are few.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace fairdraw::cuda {
 
-/// A count of tokens, and what they weigh in the row's unit.
+/// Number of tokens, and their weight in the row's unit.
 struct Totals {
   std::uint64_t count;
   uint128_t mass;
@@ -27,7 +27,7 @@ struct Totals {
 struct KnownArrays {
   uint128_t* weight;       ///< [places]
   uint128_t* prefix;       ///< [places], in the order of values
-  std::int32_t* key;       ///< [places]; kEmptyTileKey: there is no value
+  std::int32_t* key;       ///< [places]; kEmptyTileKey: no value
   std::int32_t* id;        ///< [places]
   std::int32_t* tile_max;  ///< [tiles of the vocabulary]
   std::uint16_t* order;    ///< [places]
@@ -35,7 +35,7 @@ struct KnownArrays {
   std::byte* summaries;    ///< [shards, bytes of a row's summary]
 
   __host__ __device__ static int places(const ShardedTask& task) {
-    // The caller's logits take the place of known values when those are no longer needed.
+    // The caller's logits replace the known values when those are no longer needed.
     const int of_raw = task.raw.given ? task.raw.candidates : 0;
     return task.shards * (task.candidates > of_raw ? task.candidates : of_raw) + task.cut_total;
   }
@@ -62,14 +62,14 @@ struct KnownArrays {
   }
 };
 
-/// In shared memory, besides the arrays.
+/// Scratch of KnownValues besides the arrays, in shared memory.
 struct KnownValuesMemory {
   BlockMasses::Memory masses;
-  int above[kMaxDeviceShards];  ///< candidates of a shard above the certificate
-  int cut_above;                ///< and values of cut tiles
+  int above[kMaxDeviceShards];  ///< number of each shard's candidates above the certificate
+  int cut_above;                ///< values of cut tiles above the certificate
 };
 
-/// By a block of kEndThreads.
+/// Known values of a row, in order. For a block of kEndThreads.
 template <bool kFromProbs>
 class KnownValues {
  public:
@@ -84,23 +84,23 @@ class KnownValues {
   __device__ std::int32_t id_of(int place) const { return arrays_.id[place]; }
   __device__ uint128_t weight_of(int place) const { return arrays_.weight[place]; }
 
-  /// How many values are above the certificate, and their places in order.
+  /// Returns the number of values above the certificate; place(i) and key(i) follow their order.
   __device__ int size() const { return size_; }
   __device__ int place(int number) const { return arrays_.order[number]; }
   __device__ std::int32_t key(int number) const { return arrays_.key[arrays_.order[number]]; }
-  /// Of the first n.
+  /// Returns the totals of the first n values.
   __device__ Totals first(int n) const {
     return {static_cast<std::uint64_t>(n), n == 0 ? uint128_t{0} : arrays_.prefix[n - 1]};
   }
-  /// How many of them have keys >= key.
+  /// Returns the number of values with keys >= key.
   __device__ int reaching(std::int32_t key_) const {
     return partition(0, size_, [&](int number) { return key(number) >= key_; });
   }
-  /// The first whose prefix reaches a mass; size() where none does.
+  /// Returns the first value whose prefix sum reaches a mass; size() if none does.
   __device__ int first_reaching(uint128_t mass) const {
     return partition(0, size_, [&](int number) { return arrays_.prefix[number] < mass; });
   }
-  /// How many known values come before one, below the certificate too.
+  /// Returns the number of known values before one, including those below the certificate.
   __device__ __noinline__ int rank_of_all(int place_) const {
     int before = 0;
     for (int shard = 0; shard < task_.shards; ++shard) {
@@ -113,16 +113,16 @@ class KnownValues {
     }
     return before;
   }
-  /// Candidates of a shard: places, in order.
+  /// Returns the first place of a shard's candidates, which are in order.
   __device__ int first_of(int shard) const { return shard * task_.candidates; }
 
-  /// Orders what is above the certificate. Keys and ids have been written, and the keys of cut
-  /// tiles to tile_max, with a barrier after it; all other tiles have kEmptyTileKey there.
+  /// Orders the values above the certificate. Precondition: a barrier after keys and ids were
+  /// written, and the keys of cut tiles to tile_max, which has kEmptyTileKey for all other tiles.
   __device__ void arrange(std::int32_t left_key, const TileRule& rule, std::int32_t largest) {
     const int threads = kEndThreads;
     const int candidates = first_cut();
     if (thread() == 0) memory_.cut_above = 0;
-      // A list that has a value of a tile has the tile's largest, too.
+      // A list with a value of a tile also has the tile's largest one.
 #pragma unroll 1
     for (int i = thread(); i < candidates; i += threads) {
       if (arrays_.key[i] == kEmptyTileKey) continue;
@@ -167,8 +167,8 @@ class KnownValues {
  private:
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
 
-  /// The first number from begin on that does not pass; `end` where all do. Those that pass come
-  /// first.
+  /// Returns the first number from begin on that does not pass; `end` if all do. Precondition: the
+  /// passing numbers come first.
   template <class Passes>
   __device__ static int partition(int begin, int end, const Passes& passes) {
 #pragma unroll 1
@@ -204,7 +204,7 @@ class KnownValues {
     return before;
   }
 
-  /// Prefix sums over the order; each thread has neighbours.
+  /// Computes prefix sums over the order, with a run of neighbours per thread.
   __device__ void sum() {
     const int share = (size_ + kEndThreads - 1) / kEndThreads;
     const int begin = ::min(thread() * share, size_);

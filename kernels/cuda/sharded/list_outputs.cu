@@ -1,13 +1,13 @@
-// Which outputs name a row, of calls with indices.
+// Lists the outputs that name each row, for calls with indices.
 //
-// Contract. The outputs of each row one after the other, in any order (row_outputs.cuh). An output
+// Contract. The outputs of each row are consecutive, in any order (row_outputs.cuh). An output
 // whose index is out of range fails here, alone.
 //
-// Algorithm and cost. One block: outputs are counted by row, the counts summed up to where each
-// row's list begins, and outputs are put there. Three passes over rows or outputs, each thread a
-// few; a few microseconds for thousands of both.
+// Algorithm and cost. One block counts outputs by row, sums the counts to the start of each row's
+// list, and puts the outputs there. Three passes over rows or outputs, a few per thread; a few
+// microseconds for thousands of both.
 //
-// Randomness, numerics: none. Determinism: places in a list depend on the order of threads, and
+// Randomness, numerics: none. Determinism: places in a list depend on the order of threads, but
 // nothing depends on these places.
 #include <math_constants.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kThreads = 1024;
 
-/// By one thread.
+/// Writes the results of an output that fails. Called by one thread.
 __device__ void fail_output(const ShardedTask& task, std::int64_t output, RowStatus status) {
   if (task.statuses != nullptr) task.statuses[output] = status;
   if (task.support_size != nullptr) task.support_size[output] = 0;
@@ -41,8 +41,9 @@ __device__ void fail_output(const ShardedTask& task, std::int64_t output, RowSta
   }
 }
 
-/// begins[r] is first the number of the row's outputs, then where their list begins, then the next
-/// place in it, at last its end: so all move by one.
+/// Lists the outputs. begins[r] is first the number of the row's outputs, then the start of its
+/// list, then the next place in the list, and at last the list's end, so at the end all move by one
+/// row.
 __global__ void __launch_bounds__(kThreads)
     list_outputs_kernel(const __grid_constant__ ShardedTask task) {
   __shared__ BlockScratch<std::int32_t> scratch;
@@ -61,7 +62,7 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
   __syncthreads();
-  // A thread's rows are consecutive.
+  // Each thread has consecutive rows.
   const std::int64_t share = (rows + kThreads - 1) / kThreads;
   const std::int64_t first = thread * share < rows ? thread * share : rows;
   const std::int64_t end = first + share < rows ? first + share : rows;
@@ -84,7 +85,7 @@ __global__ void __launch_bounds__(kThreads)
     task.outputs_by_row[atomicAdd(&begins[row], 1)] = static_cast<std::int32_t>(i);
   }
   __syncthreads();
-  // From the ends of the lists back to their beginnings; each thread reads before any writes.
+  // Shifts the ends of the lists to their starts. Each thread reads before any writes.
   const std::int32_t at_first = first == 0 ? 0 : begins[first - 1];
   __syncthreads();
   for (std::int64_t row = end - 1; row > first; --row) begins[row] = begins[row - 1];

@@ -1,5 +1,5 @@
-// The kernel of merges; row_merger.cuh says how. A block of 256 threads a row, or of a group of
-// gathered rows a place.
+// Kernel of merges (row_merger.cuh). One block of 256 threads per row, or per place of a group of
+// gathered rows.
 #include <cstdint>
 
 #include "cuda/device/early_start.h"
@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(kEndThreads)
   let_next_kernel_start();
   std::int64_t number = blockIdx.x;
   if (exchange == ShardedExchange::gather) number = task.gathered.numbers[number];
-  if (number < 0) return;  // the group has no more
+  if (number < 0) return;  // beyond the group's rows
   RowMerger<kReports, kFromProbs>(task, ReceivedBlocks(task), exchange, number, dynamic).run();
 }
 

@@ -1,8 +1,8 @@
-// Sums of tiles by octave, as a summary has them, by a block of kEndThreads.
+// Adds up sums of tiles by octave, as a summary has them, with a block of kEndThreads.
 //
-// Most tiles are of few octaves, and additions of 64 bits to the same place of shared memory wait
-// for each other: a warp adds its tiles by octave before they go there. Sums are kept in two halves
-// of 32 bits, 4096 of which fit into a word.
+// Most tiles have one of a few octaves, and 64-bit additions to one place of shared memory wait for
+// each other, so a warp adds its tiles by octave first. Sums are kept in two halves of 32 bits,
+// 4096 of which fit into a word.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace fairdraw::cuda {
 
 using sharded::kOctaveSums;
 
-/// In shared memory.
+/// Sums by octave in two halves, in shared memory.
 struct OctaveSumsMemory {
   std::uint64_t low[kOctaveSums];
   std::uint64_t high[kOctaveSums];
@@ -30,8 +30,8 @@ class OctaveAdder {
 
   __device__ explicit OctaveAdder(Memory& memory) : memory_(memory) {}
 
-  /// Writes the sums of an index to a part, from byte `at` on; largest: the key of its largest
-  /// tile. What the call before has summed was read before it.
+  /// Writes the sums of an index to a part, from byte `at` on. largest: the key of the index's
+  /// largest tile. Precondition: the sums of the call before have been read.
   __device__ __forceinline__ void add(const RowIndex& index, std::int32_t largest, float scale,
                                       std::byte* part, std::size_t at) {
 #pragma unroll 1
@@ -58,7 +58,7 @@ class OctaveAdder {
  private:
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
 
-  /// Octaves from the largest tile down to one; kOctaveSums where it weighs nothing.
+  /// Returns the octaves from the largest tile down to one; kOctaveSums if that weighs nothing.
   __device__ static int gap_of(std::int32_t largest, std::int32_t key, float scale) {
     const TileWeights<kFromProbs> weights(from_order_key(largest), {scale, true});
     if (!weights.are_quick()) return slow_gap_of(largest, key, scale);

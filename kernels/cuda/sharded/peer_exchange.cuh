@@ -1,34 +1,33 @@
-// Blocks that ranks write into each other's memory, and where a kernel finds those that came.
+// Blocks that ranks write into each other's memory, and the receiving kernels' access to them.
 //
-// Contract. A kernel that sends calls end_sending() once for each of its rows, by all threads of
-// the row's block; one that receives begins with ReceivedBlocks, and waits for the rows that it
-// reads. Where a transport carries the blocks (task.peers is not given) neither does anything.
+// Contract. A sending kernel calls end_sending() once for each of its rows, by all threads of the
+// row's block. A receiving kernel begins with ReceivedBlocks and waits for the rows that it reads.
+// If a transport carries the blocks (task.peers is not given), neither does anything.
 //
-// Algorithm and cost. A row's part is copied word by word to all ranks, then its flag is set to the
-// number of the exchange there, with a release over the system; who receives the row waits for the
-// flags of all shards with an acquire. So a row costs a write over NVLink and its way, about 2
-// microseconds, and neither a kernel nor a barrier of all rows. Numbers of exchanges only grow, so
-// that nothing has to be cleared; a flag that is further on than what is waited for is of a later
+// Algorithm and cost. A row's part is copied word by word to all ranks. Then its flag there is set
+// to the number of the exchange, with a release over the system; a receiver of the row waits for
+// the flags of all shards with an acquire. So a row costs one write over NVLink and its latency,
+// about 2 microseconds, but neither a kernel nor a barrier of all rows. Numbers of exchanges only
+// grow, so nothing has to be cleared. A flag that is beyond the awaited number is of a later
 // exchange, for which the other rank needed this one.
 //
-// Where blocks lie. Each of two halves of the memory has the blocks of every other call, whatever
-// their shapes: who sends in a call has awaited a row of every rank in the call before, so that all
-// ranks are at the end of the one before that. In a half a row has a summary and tokens once, but
-// groups of gathered rows may be many, whose rows have the flags of the first ones: each group is
-// awaited before the next is sent, so two copies would do; exchanges of ranks may lie between two,
-// and are counted too, so there are three copies, by number.
+// Placement. Calls alternate between two halves of the memory, whatever their shapes. A rank that
+// sends in a call has awaited a row of every rank in the call before, so all ranks have ended the
+// call before that. A half has one place for the summary and tokens of a row, but there may be many
+// groups of gathered rows, whose rows have the flags of the first rows. Each group is awaited
+// before the next is sent, so two copies would suffice; but exchanges of ranks may lie between two
+// groups and are counted too, so there are three copies, by number.
 //
-// Rows that are padding send and await the flag of a summary; of later exchanges only rows that ask
-// do.
+// Padding rows send and await the flag of a summary. In later exchanges only rows that ask do.
 //
-// Blocks wait for other ranks' blocks while they hold their place on the GPU. Ranks begin rows in
-// the same order, and a block sends before it waits: so the first row that waits is being sent, or
-// the other rank's earlier rows wait for nothing that this one has not sent.
+// Blocks wait for other ranks' blocks while they occupy the GPU. Ranks begin rows in the same
+// order, and a block sends before it waits. So the first row that waits is being sent, or the other
+// rank's earlier rows wait only for parts that this rank has sent.
 //
-// Tokens and sums that a row asks for may be exchanged in the merge itself: shards answer, send,
-// and all wait for it. That is one kernel in place of three or five.
+// Tokens and sums that a row asks for may be exchanged in the merge itself: shards answer and send,
+// and all wait for the answers. That is one kernel in place of three or five.
 //
-// Determinism: what is read is what was sent.
+// Determinism: receivers read what was sent.
 #pragma once
 
 #include <cstddef>
@@ -40,10 +39,10 @@
 
 namespace fairdraw::cuda {
 
-/// Flags are of parts that a kernel sends, or of what is exchanged while rows are merged.
+/// Kind of a flag: for a part that a kernel sends, or for answers exchanged while rows are merged.
 enum class PeerFlags { parts, tokens, sums };
 
-/// The flags of a rank's memory: [3, shards, most_rows].
+/// Returns a flag in a rank's memory. Flags are [3, shards, most_rows].
 __device__ __forceinline__ std::uint64_t* peer_flag(const PeerBlocks& peers, int shards,
                                                     PeerFlags kind, int rank, int shard,
                                                     std::int64_t row) {
@@ -51,12 +50,12 @@ __device__ __forceinline__ std::uint64_t* peer_flag(const PeerBlocks& peers, int
   return flags + (static_cast<int>(kind) * shards + shard) * peers.most_rows + row;
 }
 
-/// What an exchange is known by: its number, and that of its call.
+/// Identity of an exchange: its number, and that of its call.
 struct PeerExchange {
   std::uint64_t number, call;
 };
 
-/// A block's place among those that a rank receives.
+/// Returns the place of a block among those that a rank receives.
 __device__ __forceinline__ std::byte* peer_block(const ShardedTask& task, ShardedExchange kind,
                                                  int rank, int shard,
                                                  const PeerExchange& exchange) {
@@ -82,8 +81,8 @@ __device__ __forceinline__ void await_number(const std::uint64_t* flag, std::uin
   }
 }
 
-/// What this rank says of a row's outputs, into a block of another. Rarely used, so that its code
-/// is elsewhere.
+/// Copies this rank's answers for a row's outputs into another rank's block. Out of line because it
+/// is rarely executed.
 __device__ __noinline__ inline void send_outputs(const ShardedTask& task, ShardedExchange exchange,
                                                  std::int64_t row, std::byte* block) {
   const RowOutputs outputs(task, row);
@@ -99,9 +98,9 @@ __device__ __noinline__ inline void send_outputs(const ShardedTask& task, Sharde
   }
 }
 
-/// By all threads of a row's block: the first `bytes` of its part go to all ranks, or, of exchanges
-/// that have a place for each output, those of the row's; with the header of `send` in front of the
-/// first row's, and the row's flags are set to the exchange's number.
+/// Sends the first `bytes` of a row's part to all ranks or, in exchanges that have a place for each
+/// output, the parts of the row's outputs. The header of `send` precedes the first row's. Then sets
+/// the row's flags to the exchange's number. Called by all threads of the row's block.
 __device__ __forceinline__ void send_part(const ShardedTask& task, ShardedExchange exchange,
                                           std::int64_t row, const std::byte* part,
                                           std::size_t bytes, PeerFlags kind,
@@ -133,8 +132,8 @@ __device__ __forceinline__ void send_part(const ShardedTask& task, ShardedExchan
   }
 }
 
-/// By all threads of a row's block, of a launch with a block for each row: its part has been
-/// written, and the first `bytes` of it go to all ranks. null: there is none.
+/// Sends the first `bytes` of a row's part, which has been written, to all ranks. Called by all
+/// threads of the row's block, in a launch with one block per row. part null: there is none.
 __device__ __forceinline__ PeerExchange end_sending(const ShardedTask& task,
                                                     ShardedExchange exchange, std::int64_t row,
                                                     const std::byte* part, std::size_t bytes) {
@@ -142,7 +141,7 @@ __device__ __forceinline__ PeerExchange end_sending(const ShardedTask& task,
   auto& counts = *reinterpret_cast<PeerCounts*>(task.peers.memory[task.shard]);
   const bool is_summary = exchange == ShardedExchange::summary;
   const PeerExchange sent{counts.exchanges + 1, counts.calls + (is_summary ? 1U : 0U)};
-  __syncthreads();  // the part is there, and all have read the counts
+  __syncthreads();  // after the part is written and all have read the counts
   if (part != nullptr) {
     send_part(task, exchange, row, part, bytes, PeerFlags::parts, sent);
   }
@@ -154,7 +153,7 @@ __device__ __forceinline__ PeerExchange end_sending(const ShardedTask& task,
   return sent;
 }
 
-/// The blocks that a receiving kernel reads.
+/// Received blocks, for the kernel that reads them.
 class ReceivedBlocks {
  public:
   __device__ explicit ReceivedBlocks(const ShardedTask& task) : task_(task) {
@@ -163,12 +162,12 @@ class ReceivedBlocks {
     known_ = {counts.exchanges, counts.calls};
   }
 
-  /// In a kernel that has sent the exchange itself.
+  /// Receives in a kernel that has sent the exchange itself.
   __device__ ReceivedBlocks(const ShardedTask& task, const PeerExchange& sent)
       : task_(task), known_(sent) {}
 
-  /// Until the row's part of the last exchange that was sent has come from all shards; of a summary
-  /// the header too, which comes with the first row. By all threads.
+  /// Waits until all shards' parts of the row have come in the last exchange that was sent; in a
+  /// summary also the header, which comes with the first row. For all threads.
   __device__ __forceinline__ void await(ShardedExchange exchange, std::int64_t row) const {
     if (!task_.peers.given()) return;
     const auto shard = static_cast<int>(threadIdx.x);
@@ -179,11 +178,10 @@ class ReceivedBlocks {
     __syncthreads();
   }
 
-  /// Sends the row's answers, and waits for those of all shards, of tokens or of sums. By all
-  /// threads.
+  /// Sends the row's answers, tokens or sums, and waits for those of all shards. For all threads.
   __device__ __forceinline__ void exchange_in_merge(ShardedExchange exchange,
                                                     std::int64_t row) const {
-    __syncthreads();  // the answers are there
+    __syncthreads();  // after the answers are written
     const PeerFlags kind =
         exchange == ShardedExchange::tokens ? PeerFlags::tokens : PeerFlags::sums;
     send_part(task_, exchange, row, task_.mine(exchange, row),
@@ -193,13 +191,13 @@ class ReceivedBlocks {
     __syncthreads();
   }
 
-  /// A shard's block. Those of later shards begin at a multiple of 4 bytes and no more.
+  /// Returns a shard's block. The blocks of later shards are aligned only to 4 bytes.
   __device__ __forceinline__ const std::byte* block(ShardedExchange exchange, int shard) const {
     const auto number = static_cast<int>(exchange);
     if (!task_.peers.given()) return task_.receive[number] + shard * task_.bytes[number];
     return peer_block(task_, exchange, task_.shard, shard, known_);
   }
-  /// A row's part of it; of tokens and ranks, an output's.
+  /// Returns a row's part of a block; in exchanges of tokens, sums and ranks, an output's part.
   __device__ __forceinline__ const std::byte* row(ShardedExchange exchange, int shard,
                                                   std::int64_t row) const {
     return block(exchange, shard) + sizeof(sharded::BlockHeader) +

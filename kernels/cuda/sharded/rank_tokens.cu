@@ -1,13 +1,14 @@
-// Ranks of tokens that are known: how many columns of each shard are in front, and their sums.
+// Ranks of known tokens: counts the columns of each shard that are in front, and sums the counts.
 //
-// Contract. For each row whose tokens are known and have no ranks yet: of this shard's columns, as
-// reports are of them (fairdraw/log_probabilities.h), those with a larger value than a token's, and
-// those with the same value in front of the end that the rank rule gives; summed over shards that
-// is the token's rank. Rows that wait for nothing are left alone.
+// Contract. Rows take part whose tokens are known and have no ranks yet. Among this shard's
+// columns, in the form that reports use (fairdraw/log_probabilities.h), count those with a larger
+// value than a token's, and those with the same value in front of the end that the rank rule gives.
+// The sum over shards is the token's rank. Rows that wait for nothing are left alone.
 //
-// Algorithm and cost. A block of 256 threads a row. Tiles whose largest value is below a token's
-// are not read: of a token among the first hundred that is all but a hundred tiles. All values of
-// cut tiles are looked at, by the shard that has their column. 4 bytes a token travel.
+// Algorithm and cost. One block of 256 threads per row. Tiles whose largest value is below a
+// token's are not read: for a token among the first hundred these are all but a hundred tiles. All
+// values of cut tiles are compared, by the shard that has their column. 4 bytes per token are
+// exchanged.
 //
 // Randomness: none. Numerics: values are compared. Determinism: integers.
 #include <cstdint>
@@ -25,7 +26,7 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// A row of this shard, as reports are of it.
+/// Row of this shard, in the form that reports use.
 class CountedRow {
  public:
   __device__ CountedRow(const ShardedTask& task, std::int64_t number)
@@ -42,7 +43,8 @@ class CountedRow {
     whole_.allowed = task.whole_allowed.data + number * task.whole_allowed.row_stride;
   }
 
-  /// Columns with a value above x, or equal to it and an id below `end`; this thread's.
+  /// Returns this thread's number of columns with a value above x, or equal to it and an id below
+  /// `end`.
   __device__ int count(float x, int end) const {
     int in_front = 0;
     const auto see = [&](int id, float value) {
@@ -70,7 +72,7 @@ class CountedRow {
   const std::int32_t* keys_;
 };
 
-/// The id in front of which values equal to a token's count.
+/// Returns the id below which values equal to a token's count.
 __device__ int end_of_equals(const ShardedTask& task, const ShardedRowState& state,
                              const ShardedToken& token) {
   if (task.rank_rule == RankRule::position) return token.id + 1;
@@ -130,7 +132,7 @@ __global__ void __launch_bounds__(kEndThreads)
     }
     task.ranks[at] = static_cast<std::int32_t>(rank);
   }
-  __syncthreads();  // all have read that it waits
+  __syncthreads();  // after all have read that the row waits
   if (threadIdx.x == 0) task.states[row].awaits_ranks = false;
 }
 

@@ -1,11 +1,12 @@
-// Whole rows of log-probabilities of a sharded call: those of this shard's columns.
+// Whole rows of log-probabilities of a sharded call, for this shard's columns.
 //
-// Contract. Of rows that have a result every column's value (fairdraw/log_probabilities.h), -inf
-// for those that do not count and in failed rows; padding and rows that wait are left alone.
+// Contract. In rows with a result every column's value (fairdraw/log_probabilities.h), which is
+// -inf for columns that do not count; -inf in failed rows. Padding and waiting rows are left alone.
 //
-// Algorithm and cost. A thread a column: a read and a write, and two logarithms, of the row's mass.
+// Algorithm and cost. A read and a write per column, and two logarithms per thread, of the row's
+// mass.
 //
-// Randomness: none. Numerics: reported_value.cuh. Determinism: each in its place.
+// Randomness: none. Numerics: reported_value.cuh. Determinism: each value in its place.
 #include <cstdint>
 
 #include "cuda/device/row_launch.h"
@@ -17,7 +18,7 @@ namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kColumns = 8;  ///< of a thread, whose logarithms are shared by them
+constexpr int kColumns = 8;  ///< per thread; they share its logarithms
 
 __global__ void __launch_bounds__(kThreads)
     report_columns_kernel(const __grid_constant__ ShardedTask task, int blocks_of_row) {

@@ -1,4 +1,4 @@
-// What reports say of a value of a row whose state is known.
+// Reported values of a row whose state is known.
 #pragma once
 
 #include <cfloat>
@@ -10,14 +10,15 @@
 
 namespace fairdraw::cuda {
 
-/// The log of what the survivors weigh; 0 of a greedy row.
+/// Returns the log of the survivors' weight; 0 for a greedy row.
 __device__ inline double filtered_log_mass(const RowParameters& parameters,
                                            const ShardedRowState& state) {
   if (is_greedy(parameters)) return 0.0;
   return log_mass_of(state.survivors.value(), state.max, state.scale);
 }
 
-/// Of a token that counts (fairdraw/log_probabilities.h). x: in raw modes as the caller has it.
+/// Returns the reported value of a token that counts (fairdraw/log_probabilities.h). x: in raw
+/// modes the caller's value.
 __device__ inline float reported_value(LogprobsMode mode, const RowParameters& parameters,
                                        const ShardedRowState& state, float x) {
   const float divisor = parameters.temperature == 0.0F ? 1.0F : parameters.temperature;
@@ -32,7 +33,7 @@ __device__ inline float reported_value(LogprobsMode mode, const RowParameters& p
   } else {
     value = log_probability(x, state.max, divisor, filtered_log_mass(parameters, state));
   }
-  // -inf is kept for what has no value.
+  // -inf is reserved for tokens without a value.
   return static_cast<float>(fmax(-static_cast<double>(FLT_MAX), value));
 }
 

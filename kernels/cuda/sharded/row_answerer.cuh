@@ -1,13 +1,14 @@
-// The tokens and the sums that rows ask a shard for (sharded/exchange.h).
+// Answers the tokens and sums that rows ask a shard for (sharded/exchange.h).
 //
-// Contract. For each token that a row asks for, bit for bit the CPU's: those of its attempts
-// (common/proposals.h) in this shard's whole tiles that may be the first accepted one, then zeros;
-// and when those of all shards have come, what this shard's columns weigh above them.
+// Contract, bit for bit as the CPU. For each token that a row asks for, lists those of its attempts
+// (common/proposals.h) in this shard's whole tiles that may be the first accepted one, then zeros.
+// After the lists of all shards have come, sums the weight of this shard's columns above the
+// attempts.
 //
-// Algorithm and cost. A block of 256 threads a row: a prefix sum over the tiles of the index, and
-// eight attempts at a time, each of which weighs one tile again, by a warp. A row that drops
-// nothing has one attempt, a nucleus of p seldom more than 1 / p. Sums are a pass over the tiles
-// that reach above the smallest value that is asked, for each token anew.
+// Algorithm and cost. One block of 256 threads per row makes a prefix sum over the tiles of the
+// index and takes eight attempts at a time, for each of which a warp weighs one tile again. A row
+// that drops nothing has one attempt, a nucleus of p seldom more than 1 / p. For the sums, each
+// token has a new pass over the tiles that reach above its smallest asked value.
 //
 // Randomness: the words of attempts. Numerics: common/tile_weights.h. Determinism: integers.
 #pragma once
@@ -27,17 +28,17 @@
 
 namespace fairdraw::cuda {
 
-/// In dynamic shared memory.
+/// Scratch of RowAnswerer, in dynamic shared memory.
 struct AnswerMemory {
   BlockMasses::Memory masses;
-  uint128_t place[kEndWarps];  ///< of attempts in the shard's whole tiles
+  uint128_t place[kEndWarps];  ///< position of each attempt in the shard's whole tiles
   std::uint64_t rest[kEndWarps];
-  int tile[kEndWarps];  ///< -1: in none of this shard's
+  int tile[kEndWarps];  ///< -1: in no tile of this shard
   std::int32_t keys[sharded::kRecords];
   sharded::DrawnToken drawn[kEndWarps];
 };
 
-/// Rarely used, so that its code is elsewhere.
+/// Returns a weight in double. Out of line because it is rarely executed.
 template <bool kFromProbs>
 __device__ __noinline__ std::uint64_t weigh_slowly(TileWeights<kFromProbs> rule, float x) {
   return rule.weigh_slowly(x);
@@ -61,7 +62,7 @@ class RowAnswerer {
     }
   }
 
-  /// The attempts that this shard has, zeros in place of all others.
+  /// Lists the attempts that this shard has, with zeros in place of all others.
   __device__ void list_tokens() {
     const RowOutputs outputs(task_, number_);
 #pragma unroll 1
@@ -92,7 +93,7 @@ class RowAnswerer {
     const RowOutputs outputs(task_, number_);
 #pragma unroll 1
     for (int t = 0; t < outputs.tokens(); ++t) {
-      __syncthreads();  // the keys before have been read
+      __syncthreads();  // after the reads of the keys before
       if (thread() == 0) {
         const TokenRecords records = records_of(task_, blocks, state_, outputs.at(t));
         for (int i = 0; i < kRecords; ++i) {
@@ -102,7 +103,7 @@ class RowAnswerer {
       }
       __syncthreads();
       uint128_t above[kRecords] = {};
-      if (shared_.keys[0] != sharded::kNoRecord) {  // the least of them
+      if (shared_.keys[0] != sharded::kNoRecord) {  // the smallest key is the first
         add_tiles(above);
         add_cut_values(above);
       }
@@ -118,26 +119,27 @@ class RowAnswerer {
   }
 
  private:
-  /// Tiles of a thread, and the mass in front of them in the shard's whole tiles.
+  /// Tiles of a thread, their mass, and the mass in front of them in the shard's whole tiles.
   struct TileRange {
     int begin, end;
     uint128_t mass, before;
   };
 
-  /// How many attempts of a token are listed, and the key of the last.
+  /// Number of a token's listed attempts, and the key of the last.
   struct Listed {
     int count;
     std::int32_t key;
   };
   static constexpr int kRecords = static_cast<int>(sharded::kRecords);
 
-  /// A warp an attempt, `count` of them from `first` on: whether the list is at its end.
+  /// Lists `count` attempts from `first` on, one warp per attempt. Returns whether the list has
+  /// ended.
   __device__ bool list_attempts(const RowOutputs& outputs, int t, std::uint32_t first, int count,
                                 const TileRange& mine, Listed& listed) {
-    __syncthreads();  // the attempts before have been read
+    __syncthreads();  // after the reads of the attempts before
     if (thread() < count) {
       const auto attempt = first + static_cast<std::uint32_t>(thread());
-      // What lies in front of the shard's tiles wraps, and so is in none.
+      // Positions in front of the shard's tiles wrap, and so are in no tile.
       shared_.place[thread()] =
           multiply_high(outputs.word_of(task_, t, attempt), state_.unfiltered.value()) -
           state_.in_front.value();
@@ -166,7 +168,7 @@ class RowAnswerer {
     return false;
   }
 
-  /// To each lane's sums above keys.
+  /// Adds the whole tiles to each lane's sums above keys.
   __device__ void add_tiles(uint128_t (&above)[kRecords]) const {
 #pragma unroll 1
     for (int tile = warp_of_thread(); tile < tiles_; tile += kEndWarps) {
@@ -187,7 +189,7 @@ class RowAnswerer {
       }
     }
   }
-  /// Adds this shard's columns; the largest of a tile is known since the merge.
+  /// Adds this shard's columns of cut tiles. A tile's largest key is known since the merge.
   __device__ void add_cut_values(uint128_t (&above)[kRecords]) const {
     const ShardPart& part = task_.parts[task_.shard];
     FilteredRow columns = FilteredRow::whole(task_.columns, number_, kFromProbs);
@@ -203,7 +205,7 @@ class RowAnswerer {
       int cut = 0;
       while (part.begin + column >= task_.cut[cut].begin + task_.cut[cut].size) ++cut;
       const std::int32_t largest = state_.cut_keys[cut];
-      if (key > largest) continue;  // of blocks that were not right
+      if (key > largest) continue;  // the received blocks were wrong
       const TileWeights<kFromProbs> rule(from_order_key(largest), rule_);
       const uint128_t weight = row_weight(weigh_slowly<kFromProbs>(rule, x), shift_of(largest));
 #pragma unroll
@@ -243,7 +245,7 @@ class RowAnswerer {
     return row_weight(sums_[tile], shift_of(keys_[tile]));
   }
 
-  /// A tile's values in id order; of the rows that most calls have without the code of all others.
+  /// Reads a tile's values in id order. Common rows have a short path of their own.
   __device__ void read_tile(int tile, float (&x)[kLaneValues]) const {
     if (row_.values.dtype != DType::float32 || !row_.values.aligned || row_.allowed != nullptr) {
       row_.read_in_order(tile, x);
@@ -267,7 +269,7 @@ class RowAnswerer {
       weights[j] = order_key(x[j]) > kEmptyTileKey ? weight : 0;
     }
   }
-  /// The list of a token of all outputs, in this rank's block.
+  /// Returns the list of a token, counted over all outputs, in this rank's block.
   __device__ sharded::DrawnToken* answer_at(std::int64_t at) const {
     std::byte* tokens = task_.mine(ShardedExchange::tokens, 0);
     return reinterpret_cast<sharded::DrawnToken*>(tokens) + at * task_.attempts;

@@ -1,32 +1,31 @@
-// The merge of what shards say of a row: its threshold and its tokens, the same on every rank.
+// Merge of what shards say of a row into its threshold and tokens, the same on every rank.
 //
-// Contract. sharded/merged_row.h, bit for bit: from the summaries of all shards, and from what a
-// row has asked for since, either the row's results or its next question. But for tokens that
-// are exchanged in the merge itself (row_answerer.cuh) it reads nothing but what was received, and
-// the row's own state. Rows that have asked nothing of this exchange are
-// left alone. One that has its tokens writes its results; the others keep what they had.
+// Contract. sharded/merged_row.h, bit for bit: the summaries of all shards, and the answers that a
+// row has asked for since, give either the row's results or its next question. Except for tokens
+// that are exchanged in the merge itself (row_answerer.cuh), only received data and the row's own
+// state are read. Rows that have asked nothing of this exchange are left alone. A row that has its
+// tokens writes its results; the others keep theirs.
 //
-// Algorithm and cost. A block of 256 threads a row. Every thread finds faults and the largest value
-// for itself; what a shard's whole tiles weigh is a warp's work. What is known value by value
-// (known_values.cuh) is ordered by binary searches, weighed, and summed; then each threshold is a
-// binary search over prefix sums, which every thread does for itself, and no barrier is between
-// them. The token is the known survivor in whose part of the mass, in the order of ids, the drawn
-// position lies: counted by each survivor over the others, which for the 50 of a top_k is less than
-// to sort them.
+// Algorithm and cost. One block of 256 threads per row. Every thread finds faults and the largest
+// value itself, and a warp weighs a shard's whole tiles. The known values (known_values.cuh) are
+// ordered by binary searches, weighed, and summed. Each threshold is then a binary search over
+// prefix sums, which every thread does itself, with no barrier in between. The token is the known
+// survivor whose part of the mass, in id order, holds the drawn position. Each survivor adds up the
+// others before it, which for the 50 of a top_k costs less than sorting them.
 //
-// What decides is code, which a row runs once and which comes from memory, and registers. A
-// function that is called on an object forces it into local memory wherever it is used: with all of
-// a row there a merge of top_k 50 took 39 microseconds on an H100, in registers 26, and for 256
-// rows 63 and 29. So what few rows need is called on copies. Summaries are brought to shared memory
-// at once, with all loads in flight.
+// The constraints are registers, and code, which a row runs once and which comes from memory. A
+// function that is called on an object forces the object into local memory wherever it is used:
+// with all of a row there a merge of top_k 50 took 39 microseconds on an H100, in registers 26, and
+// for 256 rows 63 and 29. So functions that few rows need are called on copies. Summaries are
+// brought to shared memory at once, with all loads in flight.
 //
-// Rows that what is known does not decide are merged again when they have been gathered, filtered
-// and drawn from whole (gather_rows.cu): those are their survivors and tokens, and all else is the
-// same.
+// Rows that the known values do not decide are merged again after they have been gathered, filtered
+// and drawn from whole (gather_rows.cu). Survivors and tokens are then those of the whole row, and
+// the rest is the same.
 //
 // Randomness: the words of `sample` (common/philox.h). Numerics: common/tile_weights.h; masses are
-// integers of 128 bits. Log-probabilities in double, as log_mass.h. Determinism: no order of
-// threads shows.
+// integers of 128 bits. Log-probabilities in double, as log_mass.h. Determinism: the result does
+// not depend on the order of threads.
 #pragma once
 
 #include <math_constants.h>
@@ -49,7 +48,7 @@
 
 namespace fairdraw::cuda {
 
-/// At the beginning of dynamic shared memory; the known values follow.
+/// Scratch of RowMerger, at the beginning of dynamic shared memory; the known values follow.
 struct MergeMemory {
   MergedRowMemory row;
   uint128_t part_mass[kMaxRowParts];
@@ -58,14 +57,14 @@ struct MergeMemory {
 };
 constexpr int merge_known_at() { return (static_cast<int>(sizeof(MergeMemory)) + 15) / 16 * 16; }
 
-/// Bytes of dynamic shared memory.
+/// Returns the bytes of dynamic shared memory.
 inline int merge_bytes(const ShardedTask& task) {
   return std::max(merge_known_at() + KnownArrays::bytes(task),
                   static_cast<int>(sizeof(AnswerMemory)));
 }
 
-/// Calls launch.operator()<kReports, kFromProbs>() for the RowMerger that a call needs. Of rows of
-/// probabilities there are no reports.
+/// Calls launch.operator()<kReports, kFromProbs>() for the RowMerger that a call needs. Rows of
+/// probabilities have no reports.
 template <class Launch>
 cudaError_t launch_with_reports(const ShardedTask& task, const Launch& launch) {
   if (task.from_probs) return launch.template operator()<false, true>();
@@ -76,7 +75,7 @@ cudaError_t launch_with_reports(const ShardedTask& task, const Launch& launch) {
                  : launch.template operator()<false, false>();
 }
 
-/// In the memory of a merge that is at its end.
+/// Answers for tokens, in the memory of a merge that is at its end.
 template <bool kFromProbs>
 __device__ __noinline__ void answer_tokens(const ShardedTask& task, std::int64_t number,
                                            unsigned char* dynamic) {
@@ -88,7 +87,7 @@ __device__ __noinline__ void answer_sums(const ShardedTask& task, ReceivedBlocks
   RowAnswerer<kFromProbs>(task, number, dynamic).sum_above(blocks);
 }
 
-/// kReports: log-probabilities and the largest values are wanted.
+/// Merge of one row. kReports: whether log-probabilities and the largest values are wanted.
 template <bool kReports, bool kFromProbs>
 class RowMerger {
   using Thresholds = RowThresholds<kFromProbs>;
@@ -116,14 +115,14 @@ class RowMerger {
       return;
     }
     if (take_answers_now()) {
-      __syncthreads();  // all have read what it asked
+      __syncthreads();  // after all have read the row's question
       asked_ == RowAsks::tokens ? take_tokens() : take_sums();
       return;
     }
     if (!is_summary && !is_gathered()) return;
     row_.load();
     if (is_summary && !ranks_agree()) return;
-    __syncthreads();  // summaries are there, and all have read what it asked
+    __syncthreads();  // after all have read the row's question and the summaries are there
     if (thread() == 0) state_.awaits_ranks = false;
     const RowStatus status = row_.status();
     if (status != RowStatus::ok) {
@@ -143,7 +142,7 @@ class RowMerger {
  private:
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
 
-  /// A thread a shard; on all threads.
+  /// Returns whether the headers of all ranks agree, on all threads. One thread per shard compares.
   __device__ bool ranks_agree() {
     bool agrees = true;
     if (thread() < task_.shards) {
@@ -165,12 +164,12 @@ class RowMerger {
     return agree;
   }
 
-  /// Tokens or sums that the row has asked for have come.
+  /// Returns whether the tokens or sums that the row has asked for have come.
   __device__ bool take_answers_now() const {
     return (exchange_ == ShardedExchange::tokens && asked_ == RowAsks::tokens) ||
            (exchange_ == ShardedExchange::sums && asked_ == RowAsks::sums);
   }
-  /// The row has been gathered, filtered and drawn from.
+  /// Returns whether the row has been gathered, filtered and drawn from.
   __device__ bool is_gathered() const {
     return exchange_ == ShardedExchange::gather && asked_ == RowAsks::gather;
   }
@@ -188,7 +187,7 @@ class RowMerger {
       }
     } else {
       const bool attempts = outputs_.tokens() > 0 && proposes();
-      // Nobody knows which part of a shard's mass is that of the tiles that min_p keeps.
+      // No rank knows which part of a shard's mass is in the tiles that min_p keeps.
       const bool known = thresholds_.find_survivors(row_);
       const bool may_draw = attempts && !thresholds_.min_p_drops();
       if ((!known && !(may_draw && task_.attempts > 1)) || (attempts && !may_draw)) {
@@ -211,7 +210,7 @@ class RowMerger {
     return row_.is_greedy_row() ? greedy_ : thresholds_.survivors();
   }
 
-  /// The row has no result yet.
+  /// Notes the question of a row that has no result yet.
   __device__ void ask(RowAsks what) {
     if (thread() != 0) return;
     state_.asks = what;
@@ -235,7 +234,7 @@ class RowMerger {
       token(t) = {0, id, bits, reports_raw() ? gathered_raw_bits(slot, id) : bits, {}};
     }
   }
-  /// A value of a gathered row as the caller has it: behind those that filters see.
+  /// Returns the caller's value in a gathered row; these values follow those that filters see.
   __device__ std::uint32_t gathered_raw_bits(int slot, std::int32_t id) const {
     int shard = 0;
     while (id >= task_.parts[shard].end) ++shard;
@@ -244,23 +243,25 @@ class RowMerger {
                    4 * static_cast<std::size_t>(column));
   }
 
-  /// Whether a token is reported by the caller's value, which is another one.
+  /// Returns whether a token is reported by the caller's value, which is another one.
   __device__ bool reports_raw() const { return kReports && task_.raw.given; }
 
-  /// Tokens of all outputs of the row; those of many are in global memory from the start.
+  /// Returns a token of the row's outputs. If there are many, they are in global memory from the
+  /// start.
   __device__ ShardedToken& token(int t) const {
     return outputs_.tokens() <= MergeMemory::kTokens ? shared_.tokens[t]
                                                      : task_.drawn[outputs_.at(t)];
   }
 
-  /// Returns whether tokens are drawn by attempts: words that are brought are of the survivors.
+  /// Returns whether tokens are drawn by attempts. The caller's words are for draws from the
+  /// survivors.
   __device__ bool proposes() const {
     const RowParameters& parameters = row_.parameters();
     return task_.words == nullptr &&
            fairdraw::proposes(top_k_is_on(parameters.top_k, task_.vocab), parameters.top_p);
   }
 
-  /// All survivors are known: the first of the order.
+  /// Draws if all survivors are known, which are the first values of the order.
   __device__ void draw_known() {
     if (outputs_.tokens() == 0) return;
     const auto kept = static_cast<int>(survivors().from.at_least.count - survivors().cut.count);
@@ -299,7 +300,8 @@ class RowMerger {
 
   /// Draws from a nucleus whose threshold is not known, as from all values.
   __device__ bool draw_widely() {
-    // What is known is not the target yet, so the first value that is not has less than it above.
+    // The known mass is below the target, so the first unknown value has less than the target above
+    // it.
     const bool asks = draw_by_parts(sharded::kWideAttempts, row_.left_key());
     if (thread() == 0) {
       state_.target = nucleus_target(row_.parameters().top_p, row_.unfiltered().mass);
@@ -308,8 +310,8 @@ class RowMerger {
     return asks;
   }
 
-  /// Draws by attempts among all tiles, which are rejected below the threshold, and accepted from a
-  /// key on. Returns whether shards are asked.
+  /// Draws by attempts among all tiles. Attempts are rejected below the threshold, and accepted
+  /// from the key accepted_from up. Returns whether shards are asked.
   __device__ bool draw_by_parts(std::uint32_t attempts, std::int32_t accepted_from) {
     if (outputs_.tokens() == 0) return false;
     if (thread() < task_.row_part_count) {
@@ -339,8 +341,8 @@ class RowMerger {
     return __syncthreads_or(asks ? 1 : 0) != 0;
   }
 
-  /// Finds, by a warp, the first attempt in a cut tile that is not rejected, and how many there are
-  /// in front of it, if shards have any.
+  /// Finds, by a warp, the first attempt in a cut tile that is not rejected, and the number of
+  /// attempts before it, if shards have any of these.
   __device__ ShardedToken token_of_cut_tiles(int t, std::uint32_t attempts) const {
     if (task_.cut_tiles == 0) return {attempts, -1, 0, 0, {}};
     bool asks = false;
@@ -353,7 +355,8 @@ class RowMerger {
         rest = multiply_high(outputs_.word_of(task_, t, attempt), row_.unfiltered().mass);
         number = part_at(rest);
       }
-      const bool is_there = number < task_.row_part_count;  // else blocks were not right
+      // False only if the received blocks were wrong.
+      const bool is_there = number < task_.row_part_count;
       const bool of_shard = is_there && task_.row_parts[number].shard >= 0;
       const unsigned of_shards = __ballot_sync(kAllLanes, of_shard);
 #pragma unroll 1
@@ -372,7 +375,7 @@ class RowMerger {
     return {asks ? attempts : 0, -1, 0, 0, {}};
   }
 
-  /// The part that has a place of the row, which is left in it.
+  /// Returns the part that holds a place of the row, and sets the place to that in the part.
   __device__ int part_at(uint128_t& place) const {
     int number = 0;
     while (number < task_.row_part_count && place >= shared_.part_mass[number]) {
@@ -381,7 +384,7 @@ class RowMerger {
     return number;
   }
 
-  /// Finds, by a warp, the token at a place in a cut tile; its id is -1 where it does not survive.
+  /// Finds, by a warp, the token at a place in a cut tile; its id is -1 if it does not survive.
   __device__ ShardedToken token_in_cut(int cut, uint128_t in_tile) const {
     const CutSpan& span = task_.cut[cut];
     const CutTile& tile = row_.cut_tile(cut);
@@ -408,7 +411,7 @@ class RowMerger {
 
   // --- Results
 
-  /// The row's survivors are known, and where its tokens are.
+  /// Finishes a row whose survivors are known: asks shards for tokens, or writes the results.
   __device__ void finish(bool asks) {
     __syncthreads();
     const bool waits = asked_ != RowAsks::nothing;
@@ -433,7 +436,7 @@ class RowMerger {
       }
       ask(RowAsks::tokens);
       if (!task_.exchanges_tokens) return;
-      __syncthreads();  // what is asked for has been written
+      __syncthreads();  // after the question has been written
       answer_tokens<kFromProbs>(task_, number_, dynamic_);
       blocks_.exchange_in_merge(ShardedExchange::tokens, number_);
       take_tokens();
@@ -446,8 +449,8 @@ class RowMerger {
     }
   }
 
-  /// Attempts that the row has asked for have come. It is gathered where a token has none that may
-  /// be accepted.
+  /// Takes the attempts that the row has asked for. The row is gathered if a token has none that
+  /// may be accepted.
   __device__ void take_tokens() {
     bool misses = false, asks = false;
 #pragma unroll 1
@@ -473,7 +476,7 @@ class RowMerger {
     take_sums();
   }
 
-  /// Takes the shards' sums above attempts. The row is gathered where all of a token's are
+  /// Takes the shards' sums above attempts. The row is gathered if all attempts of a token are
   /// rejected.
   __device__ void take_sums() {
     const auto first_accepted = [this](const TokenRecords& records, std::int64_t at) {
@@ -506,7 +509,7 @@ class RowMerger {
     write_first_accepted(first_accepted);
   }
 
-  /// first(records, at): which of a token's records it is.
+  /// Writes the row's results with each token's first accepted record, which is first(records, at).
   template <class First>
   __device__ void write_first_accepted(const First& first) {
     write_row(true);
@@ -515,7 +518,7 @@ class RowMerger {
       const std::int64_t at = outputs_.at(t);
       const TokenRecords records = records_of(task_, blocks_, state_, at);
       ShardedToken token{0, -1, 0, 0, {}};
-      if (records.count > 0) {  // else blocks were not right
+      if (records.count > 0) {  // otherwise the received blocks were wrong
         const sharded::DrawnToken& drawn = records.of[first(records, at)];
         token = {0, drawn.id, drawn.bits, drawn.raw_bits, {}};
       }
@@ -523,7 +526,7 @@ class RowMerger {
     }
   }
 
-  /// By all threads, when the state is written.
+  /// Writes the row's results. For all threads, after the state is written.
   __device__ void write_row(bool has_waited) {
 #pragma unroll 1
     for (int i = thread(); i < outputs_.count(); i += kEndThreads) {
@@ -539,7 +542,7 @@ class RowMerger {
     const ShardPart& mine = task_.parts[task_.shard];
     const int end = ::min(::max(state_.tie_end, mine.begin), mine.end) - mine.begin;
     std::int32_t greedy_token = -1;
-    if (is_greedy(row_.parameters())) {  // one of another shard is none of this one's
+    if (is_greedy(row_.parameters())) {  // this shard has no token of another
       const int token = state_.tie_end - 1;
       greedy_token = token >= mine.begin && token < mine.end ? token - mine.begin : INT_MAX;
     }
@@ -555,7 +558,7 @@ class RowMerger {
     const float x = std::bit_cast<float>(token.bits);
     write_values(at, x, task_.raw.given ? std::bit_cast<float>(token.raw_bits) : x);
   }
-  /// raw: as the caller has it.
+  /// Writes a token's reported values. `raw` is the caller's logit.
   __device__ void write_values(std::int64_t at, float x, float raw) const {
     const float divisor =
         row_.parameters().temperature == 0.0F ? 1.0F : row_.parameters().temperature;
@@ -574,12 +577,12 @@ class RowMerger {
     return reported_value(task_.mode, row_.parameters(), state_, x);
   }
 
-  /// The largest values that are reported, when the state is written.
+  /// Writes the largest reported values, after the state is written.
   __device__ void write_top() {
     for (int i = thread(); i < task_.top_n; i += kEndThreads) write_top_entry(i, -1, 0);
     __syncthreads();
     if (task_.raw.given) {
-      const RowMerger copy(*this);  // so that all others stay in registers
+      const RowMerger copy(*this);  // so that *this stays in registers
       copy.write_raw_top();
       return;
     }
@@ -599,7 +602,7 @@ class RowMerger {
       if (rank < task_.top_n) write_top_entry(rank, known.id_of(place), row_.bits_of(place));
     }
   }
-  /// Of the caller's logits. Nothing that is known of the row is read after it.
+  /// Writes the largest of the caller's logits, which replace the known values.
   __device__ __noinline__ void write_raw_top() const {
     const int n = row_.load_raw();
     __syncthreads();
@@ -658,7 +661,7 @@ class RowMerger {
   ShardedExchange exchange_;
   std::int64_t number_;
   ShardedRowState& state_;
-  RowAsks asked_;  ///< before this exchange
+  RowAsks asked_;  ///< question before this exchange
   unsigned char* dynamic_;
   MergeMemory& shared_;
   RowOutputs outputs_;

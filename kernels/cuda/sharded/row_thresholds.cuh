@@ -1,8 +1,8 @@
-// Which values of a row survive its filters, by what is known value by value
-// (sharded/merged_survivors.cpp, step by step).
+// Survivors of a row's filters, found among its known values (sharded/merged_survivors.cpp, step by
+// step).
 //
-// A threshold is a binary search over prefix sums, by every thread for itself. Where it lies below
-// what is known, the row is gathered (gather_rows.cu).
+// A threshold is found by binary search over prefix sums, by every thread for itself. If it lies
+// below the known values, the row is gathered (gather_rows.cu).
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace fairdraw::cuda {
 
-/// Values >= key.
+/// Values >= key, and their totals.
 struct Threshold {
   std::int32_t key;
   Totals at_least;
 };
 
-/// Survivors: values above the threshold, and those equal to it with smaller ids than tie_end.
+/// Survivors: values above the threshold, and values equal to it with ids smaller than tie_end.
 struct Survivors {
   Threshold from;
   int tie_end;
-  Totals cut;  ///< that top_k drops of the values at the threshold
+  Totals cut;  ///< values at the threshold that top_k drops
 };
 
 template <bool kFromProbs>
@@ -31,12 +31,12 @@ class RowThresholds {
   using Row = MergedRow<kFromProbs>;
 
  public:
-  /// The key of the smallest float, of probabilities above 0: no allowed value is below.
+  /// Key of the smallest float (for probabilities, above 0). No allowed value is below it.
   static constexpr std::int32_t kLowest = kFromProbs ? 1 : kEmptyTileKey + 1;
 
   __device__ explicit RowThresholds(const ShardedTask& task) : task_(task) {}
 
-  /// False where what is known does not say. By all threads.
+  /// Finds the survivors. Returns false if the known values do not determine them. For all threads.
   __device__ __forceinline__ bool find_survivors(const Row& row) {
     survivors_.tie_end = task_.vocab;
     survivors_.cut = {0, 0};
@@ -64,7 +64,7 @@ class RowThresholds {
     return true;
   }
 
-  /// Those of a row that was gathered and filtered whole.
+  /// Takes the survivors of a row that was gathered and filtered whole.
   __device__ void take(const RowRecord& record, std::int32_t support_size) {
     const Totals all{static_cast<std::uint64_t>(support_size), record.weight()};
     survivors_ = {{order_key(record.low), all}, record.tie_end, {0, 0}};
@@ -89,7 +89,7 @@ class RowThresholds {
       }
     }
     const uint128_t target = nucleus_target(row.parameters().top_p, measured);
-    // Jointly, what top_k keeps may hold less than the nucleus needs: then all of it stays.
+    // In joint order, top_k may keep less than the nucleus needs: then all of that stays.
     if (mass < target) return true;
     Threshold end;
     if (!find(row, By::mass, target, survivors_.from.key, end)) return false;
@@ -97,8 +97,8 @@ class RowThresholds {
     return true;
   }
 
-  /// The largest value >= low_key from which on the row measures at least `target`; low_key where
-  /// none does. False where that is not known.
+  /// Finds the largest value >= low_key such that the values from it up measure at least `target`,
+  /// or low_key if there is none. Returns false if that is not known.
   __device__ __forceinline__ bool find(const Row& row, By by, uint128_t target,
                                        std::int32_t low_key, Threshold& found) const {
     const int size = row.known().size();
@@ -118,14 +118,15 @@ class RowThresholds {
     return true;
   }
 
-  /// The row from a key on, exactly.
+  /// Measures the row from a key up, exactly.
   __device__ __forceinline__ bool measure(const Row& row, std::int32_t key,
                                           Threshold& found) const {
     return find(row, By::count, kUnreachable, key, found);
   }
   static constexpr uint128_t kUnreachable = ~uint128_t{0};
 
-  /// Of the values at the threshold only the first stay, in the order of ids, so that `wanted` do.
+  /// Cuts ties: of the values at the threshold only the lowest ids stay, so that `wanted` tokens
+  /// do.
   __device__ __forceinline__ void cut_ties(const Row& row, std::uint64_t wanted) {
     const Totals& all = survivors_.from.at_least;
     const auto kept = static_cast<int>(wanted);

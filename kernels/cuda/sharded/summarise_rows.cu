@@ -1,4 +1,4 @@
-// The kernel of a shard's summaries; row_summariser.cuh says how. A block of 256 threads a row.
+// Kernel of a shard's summaries (row_summariser.cuh). One block of 256 threads per row.
 #include "cuda/device/early_start.h"
 #include "cuda/sharded/peer_exchange.cuh"
 #include "cuda/sharded/row_summariser.cuh"

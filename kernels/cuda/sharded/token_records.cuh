@@ -1,4 +1,4 @@
-// The attempts of a token that may be its first accepted one, out of what all shards list
+// Attempts of a token that may be its first accepted one, among those that all shards list
 // (MergedRow::records_of in sharded/merged_survivors.cpp, step by step).
 #pragma once
 
@@ -19,8 +19,8 @@ struct TokenRecords {
   __device__ std::int32_t key(int i) const { return order_key(std::bit_cast<float>(of[i].bits)); }
 };
 
-/// Finds the records, by one thread, when tokens have come. at: of the token among those of all
-/// outputs.
+/// Finds the records, by one thread, after the tokens have come. at: index of the token among those
+/// of all outputs.
 __device__ __noinline__ inline TokenRecords records_of(const ShardedTask& task,
                                                        ReceivedBlocks blocks,
                                                        const ShardedRowState& state,
@@ -33,7 +33,7 @@ __device__ __noinline__ inline TokenRecords records_of(const ShardedTask& task,
   const auto key_of = [](const sharded::DrawnToken& drawn) {
     return order_key(std::bit_cast<float>(drawn.bits));
   };
-  // What comes after the end of a list that is full is not known.
+  // Attempts after the end of a full list are not known.
   std::uint32_t end = of_cut.attempts + 1;
   for (int shard = 0; shard < task.shards; ++shard) {
     const sharded::DrawnToken& last = listed_by(shard)[task.attempts - 1];

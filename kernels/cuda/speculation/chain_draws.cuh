@@ -1,18 +1,17 @@
-// What chain_speculative_sampling draws: of a residual, or of a target's row, by 1 to 8 blocks; and
-// what verify_tree.cu shares of it, the test of a drafted token and the pass over a residual. In
-// integers (fairdraw/sampling.h).
+// Draws of chain_speculative_sampling from a residual or from a target's row, by 1 to 8 blocks; and
+// the parts that verify_tree.cu shares, the test of a drafted token and the pass over a residual.
+// In integers (fairdraw/sampling.h).
 //
 // With target weights P (sum Zp) and draft weights Q (sum Zq), x the drafted token:
 //   accept    if floor(r Q_x Zp / 2^64) < P_x Zq, which P_x Zq >= Q_x Zp and P_x > 0 imply,
 //   residual  R_j = max(P_j Zq - Q_j Zp, 0), drawn by its prefix sums in token-id order,
-// exactly: products have up to 100 bits, sums of residuals 120, products with a random word 192.
-// Where all residuals are 0 the two distributions are equal, and the token is drawn from the
-// target.
+// exactly: products have up to 100 bits, sums of residuals 120, products with a random word 192. If
+// all residuals are 0 the two distributions are equal, and the token is drawn from the target.
 //
-// One pass over both rows adds up the totals and what is left of them: whether P Zq > Q Zp is
-// decided by bounds of the totals, but where the two are 2^-20 apart or less. The few tokens that
-// this leaves open are listed, and added when the totals are known. Where the list is full (rows of
-// which one is nearly a multiple of the other) a second pass goes by the totals themselves.
+// One pass over both rows adds up the totals and the residuals together: bounds of the totals
+// decide whether P Zq > Q Zp, unless the two are 2^-20 apart or less. The few tokens that this
+// leaves open are listed, and added when the totals are known. If the list is full (one row is
+// nearly a multiple of the other), a second pass goes by the totals themselves.
 #pragma once
 
 #include <cstdint>
@@ -28,18 +27,18 @@ namespace fairdraw::cuda {
 using ChainDraw = RowDraw<uint128_t>;
 using ChainSums = RowSums<uint128_t>;
 
-/// What a test of a draft says: where totals are not known it may be open.
+/// Result of a draft's test. It may be open while totals are not known.
 enum class Verdict : std::uint32_t { rejects, accepts, open };
 
-/// Whether a drafted token passes, by its two weights and the totals.
+/// Returns whether a drafted token passes, by its two weights and the totals.
 __device__ inline bool passes_test(std::uint64_t word, std::uint64_t p, std::uint64_t target_total,
                                    std::uint64_t q, std::uint64_t draft_total) {
   return multiply_high(word, static_cast<uint128_t>(q) * target_total) <
          static_cast<uint128_t>(p) * draft_total;
 }
 
-/// `open` only where a total is not known. More of the target's or less of the draft's total never
-/// makes a draft accepted that was not.
+/// Tests a draft. The result is `open` only if a total is not known. A larger total of the target,
+/// or a smaller one of the draft, never makes a rejected draft accepted.
 template <class Target, class Draft>
 __device__ Verdict test_draft(const Distribution<Target>& target, const Distribution<Draft>& draft,
                               std::int32_t token, std::uint64_t word) {
@@ -52,8 +51,8 @@ __device__ Verdict test_draft(const Distribution<Target>& target, const Distribu
   return accepts(target.bounds.low, draft.bounds.high) ? Verdict::open : Verdict::rejects;
 }
 
-/// Residuals. Those of many tokens are Zq sum P - Zp sum Q over the tokens with P Zq > Q Zp, so
-/// that a token costs a comparison and two additions of 64 bits.
+/// Measure of residuals. Their sum over many tokens is Zq sum P - Zp sum Q over the tokens with P
+/// Zq > Q Zp, so that a token costs a comparison and two additions of 64 bits.
 template <class Target, class Draft>
 class ResidualMeasure : public PairMeasure<Target, Draft> {
   using Pair = PairMeasure<Target, Draft>;
@@ -75,13 +74,13 @@ class ResidualMeasure : public PairMeasure<Target, Draft> {
   __device__ uint128_t of_part(const Part& part) const {
     return of_sums(static_cast<std::uint64_t>(part.p), static_cast<std::uint64_t>(part.q));
   }
-  /// Of sums of P and Q.
+  /// Returns the residual of sums of P and Q.
   __device__ uint128_t of_sums(std::uint64_t p, std::uint64_t q) const {
     return static_cast<uint128_t>(p) * draft.total() - static_cast<uint128_t>(q) * target.total();
   }
 
-  /// P Zq > Q Zp. Each float32 product is two roundings off at most, 2 * 2^-24 of it; what lies
-  /// closer than 2^-20 is compared exactly. Products are below 2^101.
+  /// Returns P Zq > Q Zp. Each float32 product is off by two roundings at most, 2 * 2^-24 of
+  /// itself; products closer than 2^-20 are compared exactly. Products are below 2^101.
   __device__ bool is_positive(float p, float q) const {
     constexpr float kBand = 0x1p-20F;
     const float a = p * draft_total_;
@@ -98,11 +97,11 @@ class ResidualMeasure : public PairMeasure<Target, Draft> {
   float target_total_, draft_total_;
 };
 
-/// Sums over both rows, and what bounds of them left open.
+/// Sums over both rows, and flags for tokens that bounds of the totals left open.
 struct PairTotals {
   static constexpr std::uint32_t kSome = 1, kTooMany = 2;
   std::uint64_t p, q;
-  std::uint32_t open;  ///< bits
+  std::uint32_t open;  ///< bits kSome and kTooMany
 
   __device__ PairTotals summed_by_warp() const {
     return {reduce_warp(p, Add{}), reduce_warp(q, Add{}),
@@ -111,7 +110,7 @@ struct PairTotals {
   }
 };
 
-/// Shared memory of a block whose cluster adds up a residual: what is not in chunks.
+/// Shared memory, besides the chunks, of a block whose cluster adds up a residual.
 struct ResidualSums {
   static constexpr int kMostOpen = 64;
   static constexpr int kMaxWarpsOfDraw = 8;
@@ -120,29 +119,29 @@ struct ResidualSums {
     std::int32_t token;
   };
 
-  PairTotals totals[kMaxBlocks][kMaxWarpsOfDraw];  ///< of all blocks' warps
-  int open;                                        ///< tokens, listed or not
+  PairTotals totals[kMaxBlocks][kMaxWarpsOfDraw];  ///< totals of each warp of all blocks
+  int open;                                        ///< number of open tokens, listed or not
   OpenToken open_tokens[kMostOpen];
 
-  /// By all threads; a barrier of the block comes before the draw.
+  /// Clears the list. For all threads, with a barrier of the block before the draw.
   __device__ void clear() {
     if (threadIdx.x == 0) open = 0;
   }
-  /// The bits of PairTotals::open that say so.
+  /// Lists an open token, and returns its bits of PairTotals::open.
   __device__ std::uint32_t leave_open(float p, float q, std::int64_t token) {
     const int place = atomicAdd(&open, 1);
     if (place >= kMostOpen) return PairTotals::kSome | PairTotals::kTooMany;
     open_tokens[place] = {p, q, static_cast<std::int32_t>(token)};
     return PairTotals::kSome;
   }
-  /// By all threads of all blocks; each of a warp's lanes has a part.
+  /// Sends sums to all blocks. For all threads of all blocks; each of a warp's lanes has a part.
   __device__ void send(const PairTotals& of_lane, const RowCluster& cluster) {
     const PairTotals mine = of_lane.summed_by_warp();
     if (lane_of_thread() < cluster.blocks) {
       *cluster.at(&totals[cluster.rank][warp_of_thread()], lane_of_thread()) = mine;
     }
   }
-  /// Of all blocks, which have met since they sent; for all threads.
+  /// Returns the sums of all blocks, which have met since they sent. For all threads.
   __device__ PairTotals sum(const RowCluster& cluster) const {
     const int warps = warps_of_block();
     PairTotals mine{};
@@ -156,20 +155,21 @@ struct ResidualSums {
   }
 };
 
-/// The same of a block whose cluster draws from a residual.
+/// Shared memory of a block whose cluster draws from a residual.
 struct ResidualMemory : ResidualSums {
   SharedDistribution target, draft;
 };
 
-/// P and Q of the tokens with residuals as far as bounds of the totals tell, and of all tokens.
+/// Measure of P and Q over the tokens with residuals, as far as bounds of the totals tell, and over
+/// all tokens.
 template <class Sum>
 class BoundedResidualMeasure : public PairMeasure<FilteredWeight, FilteredWeight> {
  public:
   struct Part : PairMeasure::Part {
-    double all_p = 0, all_q = 0;  // exact, as those of the tokens with residuals
+    double all_p = 0, all_q = 0;  // exact, as are those of the tokens with residuals
     std::uint32_t open = 0;
   };
-  /// Exact: a lane has at most 2^20 / 128 tokens of a row.
+  /// Sums over all tokens. Exact: a lane has at most 2^20 / 128 tokens of a row.
   struct Rest {
     double p = 0, q = 0;
     std::uint32_t open = 0;
@@ -217,14 +217,14 @@ class BoundedResidualMeasure : public PairMeasure<FilteredWeight, FilteredWeight
   }
 
  private:
-  /// Each float32 product is two roundings off at most, 2 * 2^-24 of it.
+  /// Error of a float32 product, which is two roundings at most, 2 * 2^-24 of itself.
   static constexpr float kRoundings = 0x1p-20F;
 
-  /// What a total may be below its upper bound, of it; twice that, for its own rounding.
+  /// Returns the relative width of bounds, doubled to cover its own rounding.
   __device__ static float width(const TotalBounds& bounds) {
     return 2.0F * static_cast<float>(bounds.high - bounds.low) / static_cast<float>(bounds.high);
   }
-  /// Whether P Zq > Q Zp, by the bounds themselves: P > 0 has a residual.
+  /// Returns whether P Zq > Q Zp, by the bounds themselves; then P > 0 has a residual.
   __device__ __noinline__ Verdict decide(std::uint64_t p, std::uint64_t q) const {
     const auto product = [](std::uint64_t a, std::uint64_t b) {
       return static_cast<uint128_t>(a) * b;
@@ -238,14 +238,14 @@ class BoundedResidualMeasure : public PairMeasure<FilteredWeight, FilteredWeight
   float target_total_, draft_total_, band_;
 };
 
-/// A token of the target's row.
+/// Draws a token from the target's row.
 template <class Target>
 __device__ std::int32_t draw_from_target(ChainDraw& draw, std::uint64_t word,
                                          const Distribution<Target>& target) {
   return draw.draw(word, TargetMeasure<uint128_t, Target>{target});
 }
 
-/// The token in place of one that is rejected. Requires: both totals are known.
+/// Draws the token in place of a rejected one. Precondition: both totals are known.
 template <class Target, class Draft>
 __device__ std::int32_t draw_residual(ChainDraw& draw, std::uint64_t word,
                                       const Distribution<Target>& target,
@@ -255,9 +255,9 @@ __device__ std::int32_t draw_residual(ChainDraw& draw, std::uint64_t word,
   return draw_from_target(draw, word, target);
 }
 
-/// Adds up P and Q over the tokens with residuals, by chunks and side by side: all of them in
-/// `both`. Both totals are known then. False where bounds of them leave too many tokens open: the
-/// totals are known all the same. `sums` was cleared, a barrier ago. For all threads of all blocks.
+/// Adds up P and Q over the tokens with residuals, by chunks and side by side, into `both`. Both
+/// totals are then known. Returns false if their bounds leave too many tokens open; the totals are
+/// known even so. Precondition: a barrier after `sums` was cleared. For all threads of all blocks.
 template <class Sum>
 __device__ bool add_up_residual(RowDraw<Sum>& draw, SharedDistribution& target,
                                 SharedDistribution& draft, ResidualSums& sums,
@@ -280,9 +280,8 @@ __device__ bool add_up_residual(RowDraw<Sum>& draw, SharedDistribution& target,
   return true;
 }
 
-/// The token in place of one that is rejected where bounds of the totals are known, of the
-/// distributions that `memory` has, which was cleared. For all threads of all blocks; once in a
-/// kernel.
+/// Draws the token in place of a rejected one from bounds of the totals. `memory` has the
+/// distributions, and was cleared. For all threads of all blocks; once per kernel.
 __device__ inline std::int32_t draw_residual(ChainDraw& draw, std::uint64_t word,
                                              ResidualMemory& memory, const RowCluster& cluster) {
   const FilteredDistribution& target = memory.target.get();

@@ -1,4 +1,4 @@
-// Where a chain of drafted tokens ends: all positions are looked at side by side.
+// End of a chain of drafted tokens, for which all positions are tested side by side.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace fairdraw::cuda {
 
-/// How a position ends. `open`: its totals decide.
+/// Outcome of a position. `open`: its totals decide.
 enum class Ending : std::uint32_t { goes_on, fails, stops, open };
 
 struct Position {
   std::int64_t number;
   Ending ending;
-  RowStatus status;  ///< of one that fails
+  RowStatus status;  ///< status of a position that fails
 };
 
-/// The first position from `begin` to `last` that does not go on, for all threads of the block:
-/// look_at(i) says how position i ends; `last` never goes on.
+/// Returns the first position from `begin` to `last` that does not go on, to all threads of the
+/// block. look_at(i) returns the outcome of position i; `last` never goes on.
 template <class LookAt>
 __device__ Position first_end(std::int64_t begin, std::int64_t last, const LookAt& look_at,
                               BlockScratch<std::uint64_t>& scratch) {

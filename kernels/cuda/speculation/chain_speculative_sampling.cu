@@ -2,17 +2,16 @@
 //
 // Contract: see the declaration. Semantics: Leviathan et al. 2023, Chen et al. 2023, in the
 // arithmetic of chain_draws.cuh.
-// All positions are validated, those after a rejection too: a draft token out of range, then the
-// first bad row in the order of positions, draft before target, fails the request.
+// All positions are validated, also those after a rejection. A draft token out of range fails the
+// request; otherwise the first bad row in the order of positions does, draft before target.
 //
-// Algorithm and cost. Three launches. First all rows of all requests, the target's and the draft's:
-// what is wrong with each, its maximum and bounds of its total, which the row kernel leaves where
-// nothing is filtered (one read of everything). Then 1 to 8 blocks a request: each position's test
-// needs two weights and bounds of two totals, so positions are tested side by side, by every block
-// for itself. Rows are read again only where a token is drawn: one position of a request, in one
-// pass shared by the blocks, of totals and of residuals together (a second where bounds leave many
-// tokens of them open, or the distributions are equal); and those of a position whose test the
-// bounds leave open.
+// Algorithm and cost. Three launches. The row kernel, without filters, reads all rows of all
+// requests once, the target's and then the draft's, and leaves each row's fault, its maximum and
+// bounds of its total. Then 1 to 8 blocks per request test positions. A test needs two weights and
+// bounds of two totals, so positions are tested side by side, by every block for itself. Rows are
+// read again to draw a token, at one position per request, in one pass shared by the blocks, of
+// totals and of residuals together (a second if bounds leave many tokens open, or the distributions
+// are equal), and at positions whose test the bounds leave open.
 //
 // Randomness: position i of a request uses offset + i; purposes accept, recover and bonus.
 // Determinism: integers throughout; no dependence on order, grid or batch.
@@ -30,14 +29,14 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// Few, and many blocks: what one waits for another hides.
+/// Few threads in many blocks, so that one block works while another waits.
 constexpr int kThreads = 128;
 
 /// One request of a call.
 struct Chain {
   const ChainTask& task;
-  std::int64_t b;  ///< its number
-  std::int64_t n;  ///< drafted tokens
+  std::int64_t b;  ///< number of the request
+  std::int64_t n;  ///< number of drafted tokens
 
   __device__ std::int32_t drafted(std::int64_t i) const {
     return task.request.draft_tokens.data[b * n + i];
@@ -75,15 +74,16 @@ struct ChainScratch {
   ResidualMemory residual;
 };
 
-/// What the tests of all positions say. The first position of a kind is n where there is none.
+/// Results of the tests of all positions. The first position of a kind is n if there is none.
 struct Tests {
   RowStatus status;
-  std::int64_t accepted;  ///< positions that pass
+  std::int64_t accepted;  ///< number of positions that pass
   std::int64_t emitted;   ///< the first position that does not
   std::int64_t open;      ///< the first one that is open
 };
 
-/// A bad row's place in the order of rows, with its status: the smallest is the request's.
+/// Code of no fault. Other codes have a bad row's place in the order of rows, and its status; the
+/// smallest is the request's.
 constexpr std::uint64_t kNoFault = ~std::uint64_t{0};
 __device__ std::uint64_t fault_at(std::int64_t order, RowStatus status) {
   constexpr int kStatusBits = 8;
@@ -93,7 +93,7 @@ __device__ RowStatus status_of_fault(std::uint64_t fault) {
   return static_cast<RowStatus>(fault & 0xffU);
 }
 
-/// For the whole block; all threads get the same.
+/// Tests all positions. For the whole block; all threads get the same results.
 __device__ Tests test_positions(const Chain& chain, ChainScratch& scratch) {
   const std::int64_t vocab = chain.task.request.target_probs.vocab;
   const auto n = static_cast<std::uint64_t>(chain.n);
@@ -109,7 +109,7 @@ __device__ Tests test_positions(const Chain& chain, ChainScratch& scratch) {
     if (draft != RowStatus::ok) fault = Minimum{}(fault, fault_at(2 * i + 1, draft));
     const std::int32_t token = chain.drafted(i);
     if (token < 0 || token >= vocab) fault = fault_at(0, RowStatus::index_out_of_range);
-    if (fault != kNoFault) continue;  // then no test counts
+    if (fault != kNoFault) continue;  // no test counts then
     const Verdict verdict = chain.test(i, chain.target(i), chain.draft(i));
     const auto position = static_cast<std::uint64_t>(i);
     accepted += verdict == Verdict::accepts ? 1 : 0;
@@ -140,7 +140,7 @@ __device__ __noinline__ void close_tests(const Chain& chain, ChainDraw& draw, Te
   }
 }
 
-/// The token after the emitted ones: of the residual, or the bonus. As ChainDraw gives it.
+/// Returns the token after the emitted ones, of the residual or as bonus, in the form of ChainDraw.
 __device__ std::int32_t last_token(const Chain& chain, std::int64_t position, ChainDraw& draw,
                                    ChainScratch& scratch, const RowCluster& cluster) {
   ResidualMemory& memory = scratch.residual;

@@ -1,18 +1,18 @@
-// Which rows of drafted requests count, and by which parameters (fairdraw/speculative.h).
+// Finds the rows of drafted requests that count, and their parameters (fairdraw/speculative.h).
 //
-// Contract. For every request its place among rows and drafts, or what is wrong with it; for every
-// row of the target that belongs to a request without fault the request's filters, its seed, and
-// the offset of the row's position: its number in a chain, its depth in a tree. All other rows are
-// inactive and cost nothing. Of drafts whose distribution is known: their filters; of trees for the
-// nodes that have children.
+// Contract. Every request gets its place among rows and drafts, or its fault. Every row of the
+// target that belongs to a request without fault gets the request's filters, its seed, and the
+// offset of the row's position: its number in a chain, its depth in a tree. All other rows are
+// inactive and cost nothing. Drafts whose distribution is known get their filters; in trees the
+// nodes with children do.
 //
-// Algorithm and cost. A warp a request: its lanes look at its drafts and write settings side by
-// side; depths of a tree are counted by one lane, a parent coming before its child. A few bytes a
-// row, in front of a kernel that reads the row.
+// Algorithm and cost. One warp per request: its lanes read its drafts and write settings side by
+// side. One lane counts the depths of a tree, in which a parent comes before its child. A few bytes
+// per row, before a kernel that reads the row.
 //
-// Randomness: none here. Determinism: packed requests end where the next begins, so that no two
-// share a row, unless begins fall. Then depths and numbers of children are those of one or the
-// other, contradicting the tree, and the walks do not rely on them for where they write.
+// Randomness: none here. Determinism: packed requests end where the next begins, so no two share a
+// row unless begins fall. Depths and numbers of children are then those of one or the other and
+// contradict the tree; the walks do not rely on them for where they write.
 #include "common/parameters.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/row_launch.h"
@@ -23,7 +23,8 @@ namespace {
 
 constexpr int kThreads = 1024;
 constexpr int kRequestsOfBlock = kThreads / kWarp;
-/// So many rows one block clears in no time that shows; for more there is a fill before the kernel.
+/// Maximum number of rows that one block clears in negligible time; for more, a fill precedes the
+/// kernel.
 constexpr std::int64_t kFewRows = 16384;
 constexpr std::int64_t kFewRequests = 256;
 
@@ -40,18 +41,18 @@ __device__ void write_settings(const RowSettings& settings, std::int64_t row,
   settings.active[row] = 1;
 }
 
-/// Only so many drafts can be too many children.
+/// Returns whether a request has so many drafts that a node may have too many children.
 __device__ bool counts_children(const DraftTask& task, const DraftedRequest& request) {
   return task.children != nullptr && request.drafts > kMaxSiblings;
 }
 
-/// Depths of a tree's drafts, from 1 on, or what is wrong with the tree. One lane; children
-/// counted, where they are, from 0 on.
+/// Finds the depths of a tree's drafts, from 1 on, or returns the tree's fault. By one lane. Counts
+/// of children, if there are any, begin at 0.
 __device__ RowStatus find_depths(const DraftTask& task, const DraftedRequest& request) {
   const std::int32_t* parents = task.parents.data + request.place;
   std::int32_t* depths = task.depths + request.place;
   const bool counts = counts_children(task, request);
-  std::int32_t* children = counts ? task.children + request.row : nullptr;  // of node j at j + 1
+  std::int32_t* children = counts ? task.children + request.row : nullptr;  // node j at j + 1
   bool fits = true;
   for (std::int64_t j = 0; j < request.drafts; ++j) {
     const std::int32_t parent = parents[j];
@@ -63,7 +64,7 @@ __device__ RowStatus find_depths(const DraftTask& task, const DraftedRequest& re
   return fits ? RowStatus::ok : RowStatus::invalid_draft_length;
 }
 
-/// One warp.
+/// Prepares a request, by one warp.
 __device__ void prepare_request(const DraftTask& task, std::int64_t b) {
   DraftedState state{};
   state.status = find_drafted_request(task.target, task.drafts, b, state.request);
@@ -78,7 +79,7 @@ __device__ void prepare_request(const DraftTask& task, std::int64_t b) {
     int status = 0;
     if (lane_of_thread() == 0) status = static_cast<int>(find_depths(task, request));
     state.status = static_cast<RowStatus>(value_of_lane(status, 0));
-    __syncwarp();  // the depths are there for all lanes
+    __syncwarp();  // all lanes see the depths afterwards
   }
   const RowParameters parameters = parameters_of(task.target.filters, b);
   state.by_distribution =
@@ -95,7 +96,7 @@ __device__ void prepare_request(const DraftTask& task, std::int64_t b) {
   const RowParameters of_draft =
       task.draft_law == DraftLaw::logits ? parameters_of(task.draft_filters, b) : RowParameters{};
   for (std::int64_t i = lane_of_thread(); i < request.drafts; i += kWarp) {
-    // Siblings write the same.
+    // Siblings write the same values.
     write_settings(task.of_draft, task.draft_row(request, task.parent(request, i)), of_draft);
   }
 }

@@ -1,8 +1,8 @@
-// Verification of drafted tokens on the GPU: what its kernels pass to each other.
+// Interface of the kernels that verify drafted tokens on the GPU.
 //
-// drafted_rows.cu says which rows count, and by which parameters; the row kernel filters
-// them and draws; verify_tree.cu walks over the drafts of each request. A chain is a tree of one
-// child a node; verify_chain.cu walks over those whose distribution is known.
+// drafted_rows.cu finds the rows that count, and their parameters; the row kernel filters them and
+// draws; verify_tree.cu walks over the drafts of each request. A chain is a tree with one child per
+// node; verify_chain.cu walks over the chains whose distribution is known.
 // chain_speculative_sampling.cu is the operation from probabilities.
 #pragma once
 
@@ -16,14 +16,14 @@
 
 namespace fairdraw::cuda {
 
-/// A request, as the first kernel found it.
+/// State of a request, as the first kernel found it.
 struct DraftedState {
   DraftedRequest request;
   RowStatus status;
-  std::int32_t by_distribution;  ///< the distribution of its draft is known, and it needs it
+  std::int32_t by_distribution;  ///< the distribution of its draft is known and needed
 };
 
-/// Parameters of rows, one a row: what belongs to their requests.
+/// Parameters of rows, which are those of their requests.
 struct RowSettings {
   float* temperature = nullptr;
   std::int32_t* top_k = nullptr;
@@ -32,47 +32,48 @@ struct RowSettings {
   std::uint8_t* active = nullptr;
 };
 
-/// What the row kernel draws at each row of the target.
+/// Draws of the row kernel at each row of the target.
 struct RowDraws {
   DrawWords* words = nullptr;
   std::int32_t* tokens = nullptr;
   RowStatus* statuses = nullptr;
 };
 
-/// A call, as the device sees it.
+/// Task of a call, as the device sees it.
 struct DraftTask {
   TargetRows target;
   Drafts drafts;
   DraftLaw draft_law = DraftLaw::none;
   LawFilters draft_filters;
-  std::int64_t draft_rows = 0;  ///< of a distribution
+  std::int64_t draft_rows = 0;  ///< rows of the draft's distribution
   SiblingSampling siblings{};
-  View<const std::int32_t> parents;  ///< absent in chains
+  View<const std::int32_t> parents;  ///< not given in chains
   std::int64_t max_depth = 0;
 
   // In the workspace.
   DraftedState* requests = nullptr;  ///< [batch]
   RowSettings of_target;             ///< [target rows]
   RowDraws draws;                    ///< [target rows]
-  RowSettings of_draft;              ///< [draft rows], where the distribution is known
-  std::int32_t* depths = nullptr;    ///< [places for drafts], but of chains
-  std::int32_t* children = nullptr;  ///< [target rows], but of chains, where it is known
+  RowSettings of_draft;              ///< [draft rows], if the distribution is known
+  std::int32_t* depths = nullptr;    ///< [places for drafts], not in chains
+  std::int32_t* children = nullptr;  ///< [target rows], not in chains, if it is known
 
-  /// The draft that draft `number` of a request follows; -1: the root.
+  /// Returns the draft that draft `number` of a request follows; -1: the root.
   __device__ std::int64_t parent(const DraftedRequest& request, std::int64_t number) const {
     return parents.given() ? parents.data[request.place + number] : number - 1;
   }
-  /// The random words of the draw that `sample` makes at a position of request b.
+  /// Returns the random words of `sample`'s draw at a position of request b.
   __device__ DrawWords draw_words(std::int64_t b, std::int64_t position) const {
     return {target.seed.at(b), target.offset.at(b) + static_cast<std::uint64_t>(position),
             Purpose::draw, static_cast<std::uint32_t>(target.seed.is_array() ? 0 : b)};
   }
-  /// The random word of a position of request b.
+  /// Returns the random word of a position of request b.
   __device__ std::uint64_t word(std::int64_t b, std::int64_t position, Purpose purpose) const {
     const DrawWords words = draw_words(b, position);
     return random_word(words.seed, words.offset, purpose, words.index);
   }
-  /// The row of the distribution of a node's children: beside the target's, in chains at the place.
+  /// Returns the row with the distribution of a node's children: that beside the target's row, in
+  /// chains that at the request's place.
   __device__ std::int64_t draft_row(const DraftedRequest& request, std::int64_t node) const {
     return (parents.given() ? request.row : request.place) + node + 1;
   }
@@ -81,20 +82,20 @@ struct DraftTask {
 /// Enqueues the first kernel: finds requests, and writes the settings of their rows. batch >= 1.
 cudaError_t prepare_drafted_rows(const DraftTask& task, cudaStream_t stream);
 
-/// Enqueues the walk over the drafts; batch below 2^22. `target` and `draft`: the rows, filtered;
-/// `draft` where the distribution is known.
+/// Enqueues the walk over the drafts; batch below 2^22. `target` and `draft`: the filtered rows;
+/// `draft` is needed if the distribution is known.
 cudaError_t walk_trees(const DraftTask& task, const FilteredRows& target, const FilteredRows& draft,
                        const VerifyTreeResult& result, Path path, cudaStream_t stream);
 
-/// The same of chains whose distribution is known, by a kernel of their own: a tree's has 48 KB of
-/// shared memory for the residuals of siblings, and fewer of its blocks run at once (64 chains of
-/// 5 drafts, V = 128256, one H100: 271 us by this one, 334 by the tree's).
+/// Enqueues the same for chains whose distribution is known, by a kernel of their own. The tree's
+/// kernel has 48 KB of shared memory for the residuals of siblings, so fewer of its blocks run at
+/// once (64 chains of 5 drafts, V = 128256, one H100: 271 us by this one, 334 by the tree's).
 cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
                         const FilteredRows& draft, const VerifyChainResult& result, Path path,
                         cudaStream_t stream);
 
-/// Enqueues the row kernel over rows of probabilities from which nothing is filtered: what is wrong
-/// with each, its largest value, and what it weighs. `active`: optional, one a row.
+/// Enqueues the row kernel over rows of probabilities without filters, which leaves each row's
+/// fault, largest value and weight. `active`: optional, one per row.
 inline cudaError_t weigh_probabilities(const RowsView& probs, View<const std::uint8_t> active,
                                        RowRecord* records, Path path, cudaStream_t stream) {
   RowsTask task;
@@ -105,8 +106,8 @@ inline cudaError_t weigh_probabilities(const RowsView& probs, View<const std::ui
   return filter_rows(task, path, stream);
 }
 
-/// Enqueues what finds the row at which each token was emitted: -1 where there is none. `tokens`
-/// [batch, width]; `nodes` [batch, width - 1], null of a chain; batch * width >= 1.
+/// Enqueues the kernel that finds the row at which each token was emitted; -1 if there is none.
+/// `tokens` [batch, width]; `nodes` [batch, width - 1], null for a chain; batch * width >= 1.
 cudaError_t find_emitted_rows(const DraftTask& task, const std::int32_t* tokens,
                               const std::int32_t* nodes, std::int64_t width, std::int32_t* rows,
                               cudaStream_t stream);
@@ -114,13 +115,13 @@ cudaError_t find_emitted_rows(const DraftTask& task, const std::int32_t* tokens,
 struct ChainTask {
   ChainSpeculativeRequest request;
   ChainSpeculativeResult result;
-  RowRecord* records = nullptr;  ///< room for one a row: all target rows, then all draft rows
+  RowRecord* records = nullptr;  ///< one per row: all target rows, then all draft rows
 
   __host__ __device__ RowRecord* draft_records() const {
     return records + request.target_probs.rows;
   }
   __host__ __device__ FilteredRows target() const { return of(request.target_probs, records); }
-  /// Where there are no draft rows the view of them is never read.
+  /// Returns a view that is never read if there are no draft rows.
   __host__ __device__ FilteredRows draft() const {
     return of(request.draft_probs, draft_records());
   }

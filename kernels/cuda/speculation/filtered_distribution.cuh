@@ -1,4 +1,4 @@
-// The distribution of a row that has been filtered: what a draw takes (row_draw.cuh).
+// Distribution of a filtered row, in the form that a draw takes (row_draw.cuh).
 #pragma once
 
 #include <cstdint>
@@ -9,25 +9,25 @@
 
 namespace fairdraw::cuda {
 
-/// Weights of a filtered row. A greedy one is a point mass.
+/// Weights of a filtered row. A greedy row is a point mass.
 struct FilteredWeight {
   FilteredRow row;
-  bool is_plain;  ///< what survives is what is at least `low`, and is quick to weigh
+  bool is_plain;  ///< survivors are the values >= `low`, and are quick to weigh
   bool from_probs;
   RelativeLogitWeight of_logit;
   RelativeProbabilityWeight of_probability;
 
-  /// x: the token's value in memory.
+  /// Returns the weight of a token whose value in memory is x.
   __device__ float operator()(std::int64_t token, float x) const {
     if (!is_plain) return of_special(token, x);
     const float weight = from_probs ? of_probability(x) : of_logit.quick(x);
     return x >= row.low ? weight : 0.0F;
   }
 
-  /// A value that weighs nothing.
+  /// Returns a value that weighs nothing.
   __device__ float weightless() const { return row.nothing(); }
-  /// From values in memory of tokens first, first + 32, ... to their weights. What is the same for
-  /// all of them is asked once, because it may not be in registers.
+  /// Replaces values in memory of tokens first, first + 32, ... by their weights. Conditions that
+  /// all share are tested once, because they may not be in registers.
   __device__ __forceinline__ void lane(std::int64_t first, std::int64_t vocab,
                                        float (&x)[kLaneTokens]) const {
     if (!is_plain) {
@@ -65,7 +65,7 @@ struct FilteredWeight {
 
 using FilteredDistribution = Distribution<FilteredWeight>;
 
-/// Requires: the row's status is ok.
+/// Returns the distribution of a row. Precondition: the row's status is ok.
 __device__ inline FilteredDistribution distribution_of(const FilteredRows& rows,
                                                        std::int64_t number) {
   const RowRecord& record = rows.records[number];
@@ -81,18 +81,18 @@ __device__ inline FilteredDistribution distribution_of(const FilteredRows& rows,
           is_greedy ? TotalBounds::known(1) : TotalBounds::of_row(record.total_high, row.vocab)};
 }
 
-/// A distribution in shared memory, where all threads of a block weigh by it: each thread's own
-/// would lie in local memory, and there is more of that than the cache holds. Without a
-/// constructor, which shared memory does not have.
+/// Distribution in shared memory, by which all threads of a block weigh. Copies in each thread
+/// would lie in local memory, of which there is more than the cache holds. As bytes, because
+/// variables in shared memory have no constructors.
 class SharedDistribution {
  public:
-  /// By all threads of the block, with the same.
+  /// Sets the distribution. For all threads of the block, with the same argument.
   __device__ void set(const FilteredDistribution& distribution) {
     __syncthreads();
     if (threadIdx.x == 0) get() = distribution;
     __syncthreads();
   }
-  /// By all threads of the block, with the same.
+  /// Sets the total. For all threads of the block, with the same argument.
   __device__ void know_total(std::uint64_t total) {
     __syncthreads();
     if (threadIdx.x == 0) get().bounds = TotalBounds::known(total);

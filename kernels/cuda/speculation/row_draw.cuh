@@ -1,18 +1,19 @@
-// One draw from a row by prefix sums in token-id order, by 1 to 8 blocks: of the target's weights,
-// or of what a draft leaves of them.
+// One draw from a row by prefix sums in token-id order, by 1 to 8 blocks: from the target's
+// weights, or from what a draft leaves of them.
 //
-// The row is cut into chunks of 512 tokens, a warp a chunk, of which every lane loads 8 values at
-// once; the chunks' sums become prefix sums, the blocks tell each other theirs, and the block in
-// which the drawn sum lies finds the chunk, and one warp the token. The row is read once, and one
+// The row is cut into chunks of 512 tokens, one per warp, of which every lane loads 8 values at
+// once. The chunks' sums become prefix sums, and the blocks exchange theirs. The block that holds
+// the drawn sum finds the chunk, and one of its warps the token. The row is read once, and one
 // chunk twice.
 //
-// A Measure says what a token counts: load() reads and weighs a lane's tokens, add() adds one to a
-// Part, of_part() makes a Sum of it. A Sum is an integer, or several: `+=`, and value_of_lane().
-// What is added up beside the chunks, a lane's Rest, send() brings to all blocks before they meet.
+// A Measure defines what a token counts: load() reads and weighs a lane's tokens, add() adds one to
+// a Part, of_part() makes a Sum of it. A Sum is an integer, or several, with `+=` and
+// value_of_lane(). Sums besides the chunks are a lane's Rest, which send() brings to all blocks
+// before they meet.
 //
 // A row's total is not known beforehand, but bounds of it are (relative_weight.cuh), and they
-// decide nearly every test of a draft. So totals are added up where they are needed, by one more
-// read of the rows: where a token is drawn in place of a draft, or where bounds leave a test open.
+// decide nearly every test of a draft. So totals are added up only when they are needed, by one
+// more read of the rows: to draw a token in place of a draft, or if bounds leave a test open.
 #pragma once
 
 #include <cstdint>
@@ -25,20 +26,21 @@
 
 namespace fairdraw::cuda {
 
-inline constexpr int kLaneTokens = 8;  ///< that a lane loads together
-inline constexpr int kLoads = 2;       ///< of a chunk
+inline constexpr int kLaneTokens = 8;  ///< tokens that a lane loads together
+inline constexpr int kLoads = 2;       ///< number of loads per chunk
 inline constexpr int kTokensOfLoad = kLaneTokens * kWarp;
 inline constexpr int kChunk = kLoads * kTokensOfLoad;
 
-/// Threads that draw at once on a multiprocessor.
+/// Number of threads per SM that draw at once.
 inline constexpr int kThreadsAtOnce = 512;
 
-/// Blocks for which a multiprocessor has registers: one more than draw at once, because those of a
-/// cluster have to lie side by side, and a cluster that finds no place waits for a whole draw.
+/// Returns the number of blocks for which an SM has registers: one more than draw at once, because
+/// the blocks of a cluster must lie side by side, and a cluster without a place waits for a whole
+/// draw.
 constexpr int blocks_with_registers(int threads) { return kThreadsAtOnce / threads + 1; }
 
-/// Blocks that share the draw from a row: each of the warps has a chunk at least; and no more than
-/// are at work in `rounds` rounds, on some 128 multiprocessors.
+/// Returns the number of blocks per draw: at least one chunk per warp, and at most what `rounds`
+/// waves on some 128 SMs can run.
 constexpr int blocks_of_draw(std::int64_t vocab, std::int64_t requests, int threads,
                              int rounds = 1) {
   const std::int64_t at_once = std::int64_t{128} * kThreadsAtOnce / threads * rounds;
@@ -50,9 +52,9 @@ constexpr int blocks_of_draw(std::int64_t vocab, std::int64_t requests, int thre
   return blocks;
 }
 
-/// The distribution of a row: weigh(token, x) is the weight of a token whose value in memory is x,
-/// weigh.lane() weighs several. A weight has 24 bits at most, so that it is a float: arithmetic
-/// with integers of 64 bits takes four times the instructions.
+/// Distribution of a row. weigh(token, x) is the weight of a token whose value in memory is x, and
+/// weigh.lane() weighs several. A weight has 24 bits at most, so that it is a float: 64-bit integer
+/// arithmetic takes four times the instructions.
 template <class Weigh>
 struct Distribution {
   RowValues values;
@@ -62,27 +64,28 @@ struct Distribution {
   __device__ std::uint64_t weight(std::int64_t token) const {
     return static_cast<std::uint64_t>(weigh(token, values[token]));
   }
-  /// This lane's values of a load: x[i] of token first + 32 i. Those after the row weigh nothing.
+  /// Loads this lane's values: x[i] is that of token first + 32 i. Tokens after the row weigh
+  /// nothing.
   __device__ __forceinline__ void load_lane(std::int64_t first, std::int64_t vocab,
                                             float (&x)[kLaneTokens]) const {
     values.load(first, kWarp, vocab, weigh.weightless(), x);
   }
-  /// Requires: it is known.
+  /// Returns the total. Precondition: it is known.
   __device__ std::uint64_t total() const { return bounds.high; }
 };
 
-/// Sums of P and Q side by side: where both are below 2^64, two words of one integer.
+/// Returns sums of P and Q, both below 2^64, side by side as two words of one integer.
 __device__ inline uint128_t side_by_side(std::uint64_t p, std::uint64_t q) {
   return (static_cast<uint128_t>(p) << 64) | q;
 }
 
-/// Of a measure whose chunks say all.
+/// Rest of a measure that has chunks alone.
 struct NoRest {
   template <class Part>
   __device__ void add(const Part&) {}
 };
 
-/// The target's own weights, as a draw takes them. A Part is what tokens weigh together.
+/// Measure of the target's own weights. A Part is the weight of tokens together.
 template <class Sum, class Target>
 struct TargetMeasure {
   using Part = double;  // exact: 512 weights of 2^40 at most
@@ -103,7 +106,7 @@ struct TargetMeasure {
   __device__ void send(NoRest, const RowCluster&) const {}
 };
 
-/// Weights of the target and of the draft, over the tokens that a measure made of this one keeps.
+/// Base of measures of the target's and the draft's weights, over the tokens that a measure keeps.
 template <class Target, class Draft>
 struct PairMeasure {
   struct Part {
@@ -138,7 +141,7 @@ struct PairMeasure {
   }
 };
 
-/// Weights of all tokens, to be known together.
+/// Measure of the weights of all tokens, which finds both totals together.
 template <class Sum, class Target, class Draft>
 struct TotalsMeasure : PairMeasure<Target, Draft> {
   using typename PairMeasure<Target, Draft>::Part;
@@ -157,12 +160,12 @@ struct TotalsMeasure : PairMeasure<Target, Draft> {
 template <class Sum>
 struct RowSums {
   static constexpr int kMaxChunks = static_cast<int>(kMaxVocab / kChunk);
-  Sum chunk[kMaxChunks];        ///< of the block: then up to the end of each
+  Sum chunk[kMaxChunks];  ///< sums of the block's chunks, later prefix sums up to the end of each
   Sum of_block[2][kMaxBlocks];  ///< one in use while the other is written
 };
 
-/// One draw from a row, shared by the blocks of a cluster; or several, one after the other, where
-/// the sums say what comes next.
+/// Draw from a row, shared by the blocks of a cluster; or several draws, one after the other, if
+/// the sums decide what comes next.
 template <class Sum>
 class RowDraw {
  public:
@@ -177,8 +180,8 @@ class RowDraw {
     count_ = min(of_block, chunks - begin_);
   }
 
-  /// The sum over the row, for all threads of all blocks, which have announced themselves and wait
-  /// for each other here.
+  /// Returns the sum over the row. For all threads of all blocks, which have announced themselves
+  /// and wait for each other here.
   template <class Measure>
   __device__ Sum add_up(const Measure& measure) {
     measure.send(add_up_chunks(measure, sums_, vocab_, begin_, count_), cluster_);
@@ -187,18 +190,18 @@ class RowDraw {
     return share();
   }
 
-  /// The number of a token's chunk in its block.
+  /// Returns the number of a token's chunk in its block.
   __device__ int chunk_of(std::int64_t token) const {
     return static_cast<int>(token / kChunk) - begin_;
   }
-  /// Adds to a chunk of the block, of the row that was added up last. By the first warp of a block;
-  /// share() comes after, in all blocks.
+  /// Adds to a chunk of the block, in the row that was added up last. By the first warp of a block;
+  /// all blocks call share() afterwards.
   __device__ void add_to_chunk(int chunk, const Sum& sum) {
     for (int i = lane_of_thread(); i < count_; i += kWarp) {
       if (i >= chunk) sums_.chunk[i] += sum;
     }
   }
-  /// The blocks tell each other their sums: that of all.
+  /// Exchanges the blocks' sums. Returns the sum of all.
   __device__ Sum share() {
     slot_ = 1 - slot_;
     if (warp_of_thread() == 0) {
@@ -211,12 +214,12 @@ class RowDraw {
     cluster_.sync();
     return total();
   }
-  /// Replaces all sums of the row that was added up last by change(sum), which is linear. By all
-  /// threads of all blocks; the sum of all.
+  /// Replaces all sums of the row that was added up last by change(sum), which is linear. Returns
+  /// the sum of all. For all threads of all blocks.
   template <class Change>
   __device__ Sum change_sums(const Change& change) {
     const auto thread = static_cast<int>(threadIdx.x);
-    __syncthreads();  // the sums as they were have been read
+    __syncthreads();  // after the reads of the sums as they were
     for (int i = thread; i < count_; i += static_cast<int>(blockDim.x)) {
       sums_.chunk[i] = change(sums_.chunk[i]);
     }
@@ -227,9 +230,10 @@ class RowDraw {
     return total();
   }
 
-  /// The first token up to which the sum, of the row that was added up last, is enough:
-  /// is_enough(sum), true of the whole row's and of every sum after one of which it is true. Valid
-  /// in the first warp of the block that has it; kElsewhere in all others.
+  /// Finds the first token up to which the sum is enough, in the row that was added up last.
+  /// is_enough(sum) is true for the whole row's sum, and for every sum after one for which it is
+  /// true. The result is valid in the first warp of the block that has the token; kElsewhere in all
+  /// others.
   template <class Measure, class IsEnough>
   __device__ std::int32_t find(const Measure& measure, const IsEnough& is_enough) const {
     Sum before{};
@@ -244,7 +248,7 @@ class RowDraw {
     return find_here(measure, before, is_enough);
   }
 
-  /// A token in proportion to the measure, whose sum is one integer.
+  /// Draws a token in proportion to the measure, whose sum is one integer.
   template <class Measure>
   __device__ std::int32_t draw(std::uint64_t word, const Measure& measure) {
     const Sum total = add_up(measure);
@@ -254,7 +258,8 @@ class RowDraw {
   }
 
  private:
-  /// The sums of the block's chunks, a warp a chunk. A call: the walk around it takes registers.
+  /// Adds up the block's chunks, one warp per chunk. Out of line, because the walk around it takes
+  /// registers.
   template <class Measure>
   __device__ __noinline__ static typename Measure::Rest add_up_chunks(const Measure& measure,
                                                                       RowSums<Sum>& sums,
@@ -294,7 +299,7 @@ class RowDraw {
     return total;
   }
 
-  /// Prefix sums of the block's chunks, in place; one warp.
+  /// Makes prefix sums of the block's chunks, in place, by one warp.
   __device__ void accumulate() {
     const int of_lane = (count_ + kWarp - 1) / kWarp;
     const int begin = min(lane_of_thread() * of_lane, count_);
@@ -309,7 +314,7 @@ class RowDraw {
     for (int i = begin; lane_of_thread() > 0 && i < end; ++i) sums_.chunk[i] += before;
   }
 
-  /// One warp: the token, which is in the block. `before`: the sum of the blocks before.
+  /// Finds, by one warp, the token, which is in the block. `before`: the sum of the blocks before.
   template <class Measure, class IsEnough>
   __device__ std::int32_t find_here(const Measure& measure, const Sum& before,
                                     const IsEnough& is_enough) const {
@@ -355,8 +360,8 @@ class RowDraw {
   RowCluster cluster_;
   RowSums<Sum>& sums_;
   std::int64_t vocab_;
-  int begin_, count_;  ///< of the block's chunks
-  int slot_ = 0;       ///< of the blocks' sums
+  int begin_, count_;  ///< range of the block's chunks
+  int slot_ = 0;       ///< index of the blocks' sums in use
 };
 
 /// Adds both rows up, unless their totals are known. For all threads of all blocks.

@@ -1,5 +1,5 @@
-// What the rejected children of a node leave of its target, by the blocks that share a row: sums of
-// P and Q over the tokens that are left (serving/rules/sibling_scales.h).
+// Measure of what the rejected children of a node leave of its target, by the blocks that share a
+// row: sums of P and Q over the remaining tokens (serving/rules/sibling_scales.h).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace fairdraw::cuda {
 
-/// P and Q of tokens.
+/// Sums of P and Q over tokens.
 struct WeightSums {
   std::uint64_t p, q;
 
@@ -29,15 +29,15 @@ __device__ inline WeightSums value_of_lane(const WeightSums& sums, int lane) {
   return WeightSums(cuda::value_of_lane(sums.p, lane), cuda::value_of_lane(sums.q, lane));
 }
 
-/// What says whether a token is left.
+/// Scales that decide whether a token is left.
 struct Scales {
   SiblingScales exact;
   SiblingScales::Leading leading;
-  float low, high;  ///< of A / B, with room for two roundings of float32 on either side
+  float low, high;  ///< bounds of A / B, with room for two roundings of float32 on either side
 
-  /// One thread; something was rejected, so that B > 0. A / B is from 2^-71 to 2^60, because
-  /// B_k / A_k grows from at least 2^-60 by S / (A Z), at most 2^60, a child; so what is left of
-  /// the shorter one has 16 bits at least.
+  /// Sets the bounds, by one thread. Precondition: something was rejected, so that B > 0. A / B is
+  /// from 2^-71 to 2^60, because B_k / A_k grows from at least 2^-60 by S / (A Z), at most 2^60,
+  /// per child; so at least 16 bits are left of the shorter one.
   __device__ void set_bounds() {
     constexpr double kRoom = 0x1p-22;
     leading = exact.leading();
@@ -47,7 +47,7 @@ struct Scales {
     low = static_cast<float>(a / (b + cut) * (1.0 - kRoom));
     high = static_cast<float>((a + cut) / b * (1.0 + kRoom));
   }
-  // Calls: arithmetic of 256 bits takes the registers of the passes where it is compiled into them.
+  // Out of line, because inlined arithmetic of 256 bits takes the registers of the passes.
   __device__ __noinline__ bool is_left(std::uint64_t p, std::uint64_t q) const {
     return exact.is_left(p, q, leading);
   }
@@ -67,7 +67,7 @@ struct Scales {
   }
 };
 
-/// The tokens that are left, by the scales as they are when it is made.
+/// Measure of the tokens that are left, by the scales at its construction.
 class LeftMeasure : public PairMeasure<FilteredWeight, FilteredWeight> {
  public:
   __device__ LeftMeasure(const FilteredDistribution& target_, const FilteredDistribution& draft_,

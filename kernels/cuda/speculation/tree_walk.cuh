@@ -1,5 +1,5 @@
-// A request's path down its tree of drafts: what the walks by drawn tokens and by distributions
-// share, and the first of the two.
+// A request's path down its tree of drafts: the shared parts of the walks by drawn tokens and by
+// distributions, and the first of the two.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace fairdraw::cuda {
 
-/// The first draft of [from, end) that is looked for; `end` where there is none. One warp.
+/// Returns the first matching draft of [from, end); `end` if there is none. For one warp.
 template <class Matches>
 __device__ std::int64_t find_draft(std::int64_t from, std::int64_t end, const Matches& matches) {
   for (std::int64_t first = from; first < end; first += kWarp) {
@@ -36,18 +36,18 @@ struct TreePath {
             result.statuses.given() ? result.statuses.data + b : nullptr, task.max_depth};
   }
 
-  /// Whether one more draft has a place. There is always one, except for requests whose rows
+  /// Returns whether one more draft has a place. It always has, except in requests whose rows
   /// overlap (drafted_rows.cu).
   __device__ bool has_room(std::int64_t depth) const { return depth < max_depth; }
 
-  /// The accepted draft at a depth. One thread.
+  /// Writes the accepted draft at a depth, by one thread.
   __device__ void stand(std::int64_t depth, std::int64_t node, std::int32_t token) const {
     tokens[depth] = token;
     if (nodes != nullptr) nodes[depth] = static_cast<std::int32_t>(node);
   }
 
-  /// What is behind the path; everything where the request failed. By `threads` threads, which all
-  /// see what was written before.
+  /// Writes what follows the path, or everything if the request failed. By `threads` threads, all
+  /// of which see the earlier writes.
   __device__ void end(RowStatus result, std::int64_t stand, int thread, int threads) const {
     const bool ok = result == RowStatus::ok;
     for (std::int64_t i = (ok ? stand + 1 : 0) + thread; i <= max_depth; i += threads) {
@@ -62,8 +62,8 @@ struct TreePath {
   }
 };
 
-/// Where a child has the token that is drawn after its parent the path goes on there, else it
-/// ends. One warp.
+/// Walks a tree by drawn tokens, by one warp. If a child holds the token drawn after its parent,
+/// the path continues there; otherwise it ends.
 __device__ inline void walk_tree(const DraftTask& task, const VerifyTreeResult& result,
                                  std::int64_t b) {
   const DraftedState state = task.requests[b];

@@ -1,20 +1,19 @@
 // The walk over a chain of drafted tokens (fairdraw/speculative.h, verify_chain).
 //
-// Contract. Tokens, the number of accepted drafts, and a status of each request, from rows of the
-// target that are filtered, with a token drawn at each, and from rows of the draft where its
-// distribution is known. Semantics and arithmetic: those of kernels/serving/drafts/verify_tree.cpp
-// and chain_draws.cuh. Nothing after the first rejected draft counts, not even a bad row.
+// Contract. Writes tokens, the number of accepted drafts and a status per request. Input: filtered
+// rows of the target, with a token drawn at each, and rows of the draft if its distribution is
+// known. Semantics and arithmetic: those of kernels/serving/drafts/verify_tree.cpp and
+// chain_draws.cuh. Nothing after the first rejected draft counts, not even a bad row.
 //
-// Algorithm and cost. 1 to 8 blocks a request, one where no distribution is known. All positions
-// are tested side by side, by every block for itself: with no distribution of the draft the drawn
-// token is compared with the drafted one; with a distribution the test takes two weights and bounds
-// of two totals. The first position that does not go on decides. Only it reads rows again, in
-// passes shared by the blocks: for a bonus one of one row, for a residual one of both rows, totals
-// and residuals together (a second where bounds leave many tokens of them open, and one of the
-// target's row where the distributions are equal). Where the bounds
-// leave a test open (totals are 2^38.5 or more, but for rows of subnormal probabilities, so the
-// chance is at most V 2^-37.5) they are added up for it, and the positions after it are tested if
-// it goes on.
+// Algorithm and cost. 1 to 8 blocks per request, one if no distribution is known. All positions are
+// tested side by side, by every block for itself. Without a distribution of the draft, the drawn
+// token is compared with the drafted one; with a distribution, the test takes two weights and
+// bounds of two totals. The first position that does not go on decides. Only it reads rows again,
+// in passes shared by the blocks: for a bonus one of one row, for a residual one of both rows, for
+// totals and residuals together (a second if bounds leave many tokens open, and one of the target's
+// row if the distributions are equal). If the bounds leave a test open (totals are 2^38.5 or more,
+// except for rows of subnormal probabilities, so the chance is at most V 2^-37.5), totals are added
+// up for it, and the positions after it are tested if it goes on.
 //
 // Randomness: position i uses offset + i; purposes draw (by the row kernel), accept, recover,
 // bonus. Determinism: integers throughout; no dependence on order, grid or batch.
@@ -31,7 +30,7 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// Few, and many blocks: what one waits for another hides.
+/// Few threads in many blocks, so that one block works while another waits.
 constexpr int kThreads = 256;
 
 static_assert(kThreads / kWarp <= ResidualMemory::kMaxWarpsOfDraw);
@@ -120,15 +119,15 @@ class ChainWalk {
     return {i, Ending::open, RowStatus::ok};
   }
 
-  /// The first position from `begin` on that does not go on, for all threads.
+  /// Returns the first position from `begin` on that does not go on, to all threads.
   __device__ Position first_end(std::int64_t begin) {
     return cuda::first_end(
         begin, state_.request.drafts, [this](std::int64_t i) { return look_at(i); },
         shared_.reduction);
   }
 
-  /// The token that ends the chain, in one block's first warp; negative elsewhere. `end`, for all
-  /// threads: where it is open it goes on, or stops.
+  /// Returns the token that ends the chain, in one block's first warp; negative elsewhere. If `end`
+  /// is open, sets it for all threads to the position that stops.
   __device__ std::int32_t last_token(Position& end) {
     ChainDraw draw(cluster_, shared_.sums, target_.rows.vocab);
     while (end.ending != Ending::fails) {
@@ -152,8 +151,8 @@ class ChainWalk {
     return -1;
   }
 
-  /// A test that bounds left open: false where the draft is rejected, and `last` is what comes in
-  /// its place.
+  /// Decides a test that bounds left open, by totals. Returns false if the draft is rejected, with
+  /// its replacement in `last`.
   __device__ __noinline__ bool passes_by_totals(ChainDraw& draw, std::int64_t i,
                                                 std::uint64_t recover, std::int32_t& last) const {
     Distribution<FilteredWeight> of_target = target(i);

@@ -1,28 +1,27 @@
 // The walk over trees of drafted tokens (fairdraw/speculative.h, verify_tree and verify_chain).
 //
-// Contract. Tokens, nodes and statuses of each request. Where the distribution of its draft is
-// known, from rows of the target and of the draft that are filtered, a row of the draft for every
-// node that has children; else (greedy requests and those without drafts, too)
-// from the tokens that the row kernel has drawn at every row of the target. What is not on the path
-// counts for nothing, a bad row neither. Semantics: those of
-// kernels/serving/drafts/verify_tree.cpp.
+// Contract. Writes tokens, nodes and statuses per request. If the distribution of a request's draft
+// is known, the input is filtered rows of the target and of the draft, with a row of the draft for
+// every node with children; otherwise (also for greedy requests and those without drafts) it is the
+// tokens that the row kernel has drawn at every row of the target. Rows off the path count for
+// nothing, even bad ones. Semantics: those of kernels/serving/drafts/verify_tree.cpp.
 //
-// Algorithm and cost. Without a distribution one warp a request (tree_walk.cuh). With one, 1 to 8
-// blocks a request go down its path together. At a node the children are tested one by one, in the
-// arithmetic of kernels/serving/rules/sibling_scales.h: a test needs two weights, and the sums of P
-// and Q over the tokens that are left; every thread does it for itself, with the same result.
-// Bounds of the totals decide nearly every test of a first child. One that is accepted costs no row
-// then, and first children with numbers one after the other are tested side by side; one that is
-// rejected costs one pass over both rows, of the totals and of what is left together
-// (chain_draws.cuh), or two where the bounds leave much open. A rejected child makes the two long
-// integers of the node longer (one thread of each block, one multiplication of words after the
-// other: 60 bits a child), and from the second on the blocks share a pass over both rows, which
-// sums P and Q over the tokens that are left then: P A > Q B. No list of them is kept, because B /
-// A never falls, so that a token that has gone stays away. A pass leaves prefix sums by chunks of
-// the row, so that the token that comes where no child is accepted takes one chunk more
-// (row_draw.cuh). Most tokens are told apart by one of two float32 products, P times bounds of A /
-// B on either side; the rest by the leading bits of A and B, and what these leave open by all of
-// them.
+// Algorithm and cost. Without a distribution one warp per request (tree_walk.cuh). With one, 1 to 8
+// blocks per request go down its path together. At a node the children are tested one by one, in
+// the arithmetic of kernels/serving/rules/sibling_scales.h. A test needs two weights, and the sums
+// of P and Q over the remaining tokens; every thread does it for itself, with the same result.
+//
+// Bounds of the totals decide nearly every test of a first child. An accepted one then costs no
+// row, and first children with consecutive numbers are tested side by side. A rejected one costs
+// one pass over both rows, for the totals and the remaining sums together (chain_draws.cuh), or two
+// if the bounds leave much open. A rejected child makes the two long integers of the node longer
+// (in one thread of each block, one multiplication of words after the other: 60 bits per child).
+// From the second rejected child on, the blocks share a pass over both rows, which sums P and Q
+// over the tokens that then remain: P A > Q B. No list of them is kept, because B / A never falls,
+// so that a dropped token stays away. A pass leaves prefix sums by chunks of the row, so that the
+// token in place of rejected children takes one chunk more (row_draw.cuh). Most tokens are decided
+// by one of two float32 products, P times bounds of A / B on either side; the rest by the leading
+// bits of A and B, and what these leave open by all bits.
 //
 // Randomness: depth d uses offset + d; purposes draw (by the row kernel), accept (child k of a node
 // with k above the purpose), recover, bonus. Determinism: integers throughout; no dependence on
@@ -40,11 +39,11 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// Few, and many blocks: what one waits for another hides.
+/// Few threads in many blocks, so that one block works while another waits.
 constexpr int kThreads = 256;
 
-/// Requests take as many passes as their trees ask for, a chain one; so more blocks than fit at
-/// once are shared out better.
+/// Number of rounds of blocks for trees. Requests take as many passes as their trees need, a chain
+/// one, so more blocks than fit at once are balanced better.
 constexpr int kRoundsOfTrees = 2;
 
 struct Shared {
@@ -52,7 +51,7 @@ struct Shared {
   SharedDistribution target, draft;
   union {
     ResidualSums residual;  ///< until the first child of a node is rejected
-    Scales scales;          ///< from then on
+    Scales scales;          ///< used from then on
   };
 };
 static_assert(kThreads / kWarp <= ResidualSums::kMaxWarpsOfDraw);
@@ -77,7 +76,7 @@ class DistributionWalk {
         shared_draft_(shared.draft),
         draw_(cluster, shared.sums, target.rows.vocab) {}
 
-  /// For all threads of all blocks, which have waited for each other.
+  /// Walks the request's path. For all threads of all blocks, which have waited for each other.
   __device__ void run() {
     std::int64_t depth = 0;
     RowStatus status;
@@ -124,8 +123,8 @@ class DistributionWalk {
     return random_word(seed.at(b_), offset, purpose,
                        static_cast<std::uint32_t>(seed.is_array() ? 0 : b_), sibling);
   }
-  /// How many drafts behind `node`, each the first child of the one before it, are accepted by
-  /// bounds of the totals: up to 32, one a lane. Every warp finds it.
+  /// Returns the number of drafts after `node`, each the first child of the one before it, that
+  /// bounds of the totals accept: up to 32, one per lane. Every warp finds it.
   __device__ int accepted_run(std::int64_t node, std::int64_t depth) const {
     const std::int64_t lane = lane_of_thread();
     const std::int64_t child = node + 1 + lane;
@@ -134,7 +133,7 @@ class DistributionWalk {
     const unsigned others = ~__ballot_sync(kAllLanes, stands);
     return others == 0 ? kWarp : __ffs(static_cast<int>(others)) - 1;
   }
-  /// Of the first child of the draft before it: true where bounds say so.
+  /// Returns whether bounds accept a draft, the first child of the draft before it.
   __device__ bool is_accepted(std::int64_t child, std::int64_t depth) const {
     const std::int64_t row = request_.row + child;
     const std::int64_t draft_row = task_.draft_row(request_, child - 1);
@@ -145,7 +144,8 @@ class DistributionWalk {
     return draft.weight(token) > 0 && test_draft(distribution_of(target_, row), draft, token,
                                                  word(depth, Purpose::accept)) == Verdict::accepts;
   }
-  /// From draft `from` on; the number of drafts where there is none. Every warp finds it.
+  /// Returns the next child from draft `from` on; the number of drafts if there is none. Every warp
+  /// finds it.
   __device__ std::int64_t next_child(std::int64_t node, std::int64_t from) const {
     return find_draft(from, request_.drafts,
                       [this, node](std::int64_t draft) { return parent(draft) == node; });
@@ -156,7 +156,7 @@ class DistributionWalk {
              return parent(draft) == node && drafted(draft) == token;
            }) != child;
   }
-  /// `token`: in one block's first warp; negative elsewhere.
+  /// Writes a token, which is in one block's first warp and negative elsewhere.
   __device__ void emit(std::int64_t depth, std::int32_t token) const {
     if (threadIdx.x == 0 && token >= 0) path_.tokens[depth] = token;
   }
@@ -169,8 +169,8 @@ class DistributionWalk {
     return draw_.find(measure, [t](const WeightSums& sums) { return sums.p > t; });
   }
 
-  /// From the first child of a node on: `child` is the one that is accepted, or the number of
-  /// drafts where none does: then the token that comes instead is written.
+  /// Tests children, from the first child of a node on. Sets `child` to the accepted one, or to the
+  /// number of drafts if none is; then the token in their place is written.
   __device__ RowStatus test_children(std::int64_t row, std::int64_t node, std::int64_t depth,
                                      std::int64_t& child) {
     const std::int64_t draft_row = task_.draft_row(request_, node);
@@ -198,13 +198,14 @@ class DistributionWalk {
       shared_target_.know_total(totals.p);
       shared_draft_.know_total(totals.q);
     }
-    __syncthreads();  // all have done with the residual
+    __syncthreads();  // after all have used the residual
     if (threadIdx.x == 0) scales_.exact.start();
     __syncthreads();
-    std::uint64_t draft_total = draft.total();  // of what can still be drawn
+    std::uint64_t draft_total = draft.total();  // weight of the draft's tokens that can still be
+                                                // drawn
     WeightSums left(target.total());
     for (std::uint32_t sibling = 0; child < request_.drafts; ++sibling) {
-      // Counted before, except for requests whose rows overlap (drafted_rows.cu).
+      // Children were counted before, except in requests whose rows overlap (drafted_rows.cu).
       if (sibling == kMaxSiblings) return RowStatus::invalid_draft_tree;
       const std::int32_t token = drafted(child);
       const std::uint64_t q = draft.weight(token);
@@ -213,7 +214,7 @@ class DistributionWalk {
                           draft_total, left)) {
         return RowStatus::ok;
       }
-      __syncthreads();  // all have tested
+      __syncthreads();  // after all have tested
       if (threadIdx.x == 0) {
         scales_.exact.reject(draft_total, left.p, left.q);
         scales_.set_bounds();
@@ -244,7 +245,7 @@ class DistributionWalk {
   SharedDistribution& shared_target_;
   SharedDistribution& shared_draft_;
   RowDraw<WeightSums> draw_;
-  bool has_summed_ = false;  ///< something, of a node before: the blocks may be at it still
+  bool has_summed_ = false;  ///< a pass ran in a node before; other blocks may still read its sums
 };
 
 __global__ void __launch_bounds__(kThreads, kThreadsAtOnce / kThreads)

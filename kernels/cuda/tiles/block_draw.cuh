@@ -1,8 +1,8 @@
-// One draw by a whole block: which tile of a row holds the drawn position.
+// Draws the tile of one token with a whole block.
 //
-// A thread has neighbouring tiles, one of each where the block has as many threads; a prefix sum
-// over the threads says whose they are. Two barriers. Where several tokens are drawn of a row, sums
-// of groups of tiles serve all of them (tile_draw.cuh).
+// Each thread has a run of consecutive tiles (one tile if the block has enough threads). A prefix
+// sum over the threads finds the thread whose run holds the drawn position. Two barriers. To draw
+// several tokens per row, tile_draw.cuh shares the sums of groups of tiles between the draws.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct DrawnTile {
   Weight within, total;
 };
 
-/// In shared memory.
+/// Scratch of draw_tile, in shared memory.
 template <class Weight>
 struct TileDrawMemory {
   Weight of_warp[kMaxThreadsOfBlock / kWarp];
@@ -28,7 +28,8 @@ struct TileDrawMemory {
   int tile;
 };
 
-/// By all threads of a block, each with the same word; weight_of(tile): some tile's is not 0.
+/// Draws a tile. All threads of a block call it with the same word. Precondition: weight_of(tile)
+/// is above 0 for some tile.
 template <class Weight, class WeightOf>
 __device__ __forceinline__ DrawnTile<Weight> draw_tile(int tiles, const WeightOf& weight_of,
                                                        std::uint64_t word,

@@ -1,8 +1,8 @@
-// Sums and prefix sums of 128 bits over the threads of a row's end.
+// Sums and prefix sums of 128 bits over the threads that finish a row.
 //
-// Two sets of slots take turns, so that each sum has one barrier. Every warp adds the warps' sums
-// for itself. The code is small, and called rather than inlined: it is used several times, and
-// instructions come slowly the first time.
+// Two sets of slots alternate, so that each sum has one barrier. Every warp adds up the warps' sums
+// itself. The code is small and out of line, because it is used several times and its first
+// execution meets a cold instruction cache.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,17 @@
 
 namespace fairdraw::cuda {
 
-/// Threads of a block that end a row; the others wait for passes to take part in.
+/// Number of a block's threads that finish a row. The other threads wait for the next pass of all
+/// blocks.
 inline constexpr int kEndThreads = 256;
 inline constexpr int kEndWarps = kEndThreads / kWarp;
 
-/// A barrier of the threads that end a row, and not of the block: a barrier of its own.
+/// Waits for the threads that finish a row, at a barrier of their own and not at the block's.
 __device__ __forceinline__ void sync_end() {
   asm volatile("barrier.sync 1, %0;" ::"n"(kEndThreads) : "memory");
 }
 
-/// The same, and whether `mine` is true on any of the threads.
+/// Waits likewise, and returns whether `mine` is true on any of these threads.
 __device__ __forceinline__ bool sync_end_or(bool mine) {
   int any = 0;
   asm volatile(
@@ -32,7 +33,8 @@ __device__ __forceinline__ bool sync_end_or(bool mine) {
   return any != 0;
 }
 
-/// The sum over the threads of the end, below 2^128, over the warps through `slot`. One barrier.
+/// Returns the sum over the threads that finish a row, below 2^128. `slot` takes one sum per warp.
+/// One barrier.
 __device__ __noinline__ inline uint128_t called_sum(uint128_t value, uint128_t* slot) {
   const uint128_t of_warp = reduce_warp(value, Add{});
   if (lane_of_thread() == 0) slot[warp_of_thread()] = of_warp;

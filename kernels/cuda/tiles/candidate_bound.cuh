@@ -1,7 +1,7 @@
-// A bound below which no survivor of top_k lies, from a row's index alone: at least k tiles have a
-// value that reaches the k-th largest tile maximum, so it bounds the k-th largest value; groups of
-// ids (group_keys.cuh) in place of tiles where k is not small beside their number, because the more
-// tiles reach the bound, the more values do.
+// Lower bound of the survivors of top_k, from a row's index alone. At least k tiles have a value
+// that reaches the k-th largest tile maximum, so this maximum is at most the k-th largest value. If
+// k is not small beside the number of tiles, groups of ids (group_keys.cuh) replace tiles, because
+// the more tiles reach the bound, the more values do.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@
 
 namespace fairdraw::cuda {
 
-/// Bounds of one row. For all threads of the end.
+/// Bounds of one row, found by all threads that finish it.
 template <bool kFromProbs>
 struct CandidateBound {
-  /// Most of the tiles (groups) that may reach a bound for top_k: 1 of this many. A quarter of them
-  /// holds 1.15 values each that reach the bound, if values are spread evenly.
+  /// Inverse of the largest part of the tiles (groups) that may reach a bound for top_k. If a
+  /// quarter does and the values are spread evenly, each holds 1.15 values that reach the bound.
   static constexpr int kOneOf = 4;
 
   const RowIndex& index;
   const GroupKeys& groups;
   const TileKeys& keys;
 
-  /// At least k allowed values reach it; `lowest` where the index says nothing.
+  /// Returns a key that at least k allowed values reach; `lowest` if the index gives no bound.
   __device__ __forceinline__ std::int32_t of_top_k(TileSearchMemory& memory, int k,
                                                    std::int32_t lowest) const {
     if (k <= index.tiles / kOneOf) {
@@ -38,8 +38,9 @@ struct CandidateBound {
     }
     const int of_row = index.tiles * groups.groups_of_tile();
     if (k > CandidateList::kMax || k > of_row / 2) return lowest;
-    // Where pairs are too few, half as many ids make the bound tighter. That k groups hold allowed
-    // values is not known: a search that never finds k ends at the smallest key, which bounds none.
+    // If there are too few pairs, single groups, with half as many ids, give a tighter bound. Fewer
+    // than k groups may hold allowed values; the search then ends at the smallest key, which gives
+    // no bound.
     const bool in_pairs = k <= of_row / 2 / kOneOf;
     const KeyRange all{GroupCode::kSmallest, GroupCode::of<kFromProbs>(keys.largest), INT_MAX};
     const KeyRange range = PivotSearch(memory).search(
@@ -57,7 +58,7 @@ struct CandidateBound {
     }
   }
 
-  /// Of this thread's tiles, as those of groups below.
+  /// Counts this thread's tiles that reach each pivot.
   __device__ __forceinline__ PivotCounts count_tiles(const std::int32_t (&pivot)[3]) const {
     PivotCounts counts;
     for_each_tile([&](int tile) {
@@ -67,7 +68,8 @@ struct CandidateBound {
     return counts;
   }
 
-  /// Counted as float16: exact up to 2048, and a thread has at most 16 tiles of 8 words.
+  /// Counts this thread's groups that reach each pivot, in float16. That is exact up to 2048, and a
+  /// thread has at most 16 tiles of 8 words.
   __device__ __forceinline__ PivotCounts count_groups(const std::int32_t (&pivot)[3],
                                                       bool in_pairs) const {
     const __half2 from[3] = {GroupCode::pair_of(pivot[0]), GroupCode::pair_of(pivot[1]),

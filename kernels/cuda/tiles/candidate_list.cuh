@@ -1,12 +1,12 @@
 // The values of a row that reach a bound, listed in token-id order in shared memory.
 //
 // Only groups of ids whose largest value may reach the bound are read again; the groups' keys are
-// in shared memory (group_keys.cuh). First the groups that may reach it are listed: each warp
-// counts those of a run of consecutive tiles, a tile a lane, and after a barrier writes them to
-// their places. Then all threads read the listed groups, by quads and several loads in flight,
-// count what reaches the bound, and after a barrier write it to its place. So the work is shared
-// evenly wherever in the row the values lie, the list has no gaps, and it is too short only for
-// rows that have too many candidates altogether. What overflows is said, not written.
+// in shared memory (group_keys.cuh). First these groups are listed: each warp counts the ones in a
+// run of consecutive tiles, one tile per lane, and after a barrier writes them to their places.
+// Then all threads read the listed groups by quads, with several loads in flight, count the values
+// that reach the bound, and after a barrier write them to their places. So the work is shared
+// evenly wherever the values lie in the row, the list has no gaps, and it overflows only if a row
+// has too many candidates altogether. Overflow is counted but never written.
 #pragma once
 
 #include <climits>
@@ -25,7 +25,7 @@ struct alignas(16) RankedWeight {
 
   std::uint64_t low, high;
 
-  __device__ __forceinline__ static RankedWeight of(uint128_t weight) {  // below 2^104
+  __device__ __forceinline__ static RankedWeight of(uint128_t weight) {  // `weight` is below 2^104
     return {static_cast<std::uint64_t>(weight) & ((std::uint64_t{1} << kBits) - 1),
             static_cast<std::uint64_t>(weight >> kBits)};
   }
@@ -34,24 +34,24 @@ struct alignas(16) RankedWeight {
   }
 };
 
-/// In shared memory.
+/// List of a row's candidates, in shared memory.
 struct CandidateList {
   static constexpr int kMax = 7 * kEndThreads;
   static constexpr int kMaxGroups = 2048;
-  static constexpr int kKeysAtOnce = 4;  ///< that a thread reads
+  static constexpr int kKeysAtOnce = 4;  ///< keys that a thread reads at once
 
-  /// order_key of the values; below all of them up to the next multiple of kKeysAtOnce.
+  /// order_key of the values, and smaller keys up to the next multiple of kKeysAtOnce.
   alignas(16) std::int32_t key[kMax + kKeysAtOnce];
   std::int32_t id[kMax];
-  int listed;               ///< values that reach the bound; more than kMax: not all are here
-  int count[2][kEndWarps];  ///< of a step, by warp; two take turns
-  union {                   // one after the other
-    std::uint16_t group[kMaxGroups];   ///< that may reach the bound
-    RankedWeight ranked[kEndThreads];  ///< of a short list
+  int listed;               ///< values that reach the bound; if above kMax, not all are in the list
+  int count[2][kEndWarps];  ///< per step and warp; the two arrays alternate
+  union {                   // used one after the other
+    std::uint16_t group[kMaxGroups];   ///< groups that may reach the bound
+    RankedWeight ranked[kEndThreads];  ///< weights of a short list
     struct {
       std::uint64_t of_tile[kMax];
       std::int8_t shift[kMax];
-    } weight;  ///< of a long list (row_weigher.cuh)
+    } weight;  ///< weights of a long list (row_weigher.cuh)
   };
 
   struct Size {
@@ -64,16 +64,17 @@ struct CandidateList {
     std::int32_t key;
     int id;
   };
-  /// The entry with a number, below the total.
+  /// Returns entry `number`, which is below the total.
   __device__ Entry entry(int number) const { return {key[number], id[number]}; }
 };
 
-/// Where a warp's share begins, and the sum of all shares.
+/// Start of a warp's share, and the sum of all shares.
 struct WarpShare {
   int before, total;
 };
 
-/// One barrier. `mine` is the warp's. Two arrays of counts take turns.
+/// Shares places among the warps; `mine` is this warp's number. One barrier, because calls
+/// alternate between two arrays of counts.
 __device__ __forceinline__ WarpShare share_of_warp(int (&counts)[kEndWarps], int mine) {
   if (lane_of_thread() == 0) counts[warp_of_thread()] = mine;
   sync_end();
@@ -86,8 +87,8 @@ __device__ __forceinline__ WarpShare share_of_warp(int (&counts)[kEndWarps], int
   return share;
 }
 
-/// The groups that may reach the bound, in id order, and their number; more than kMaxGroups are
-/// counted alone. Two barriers.
+/// Lists the groups that may reach the bound, in id order, and returns their number. If they are
+/// more than kMaxGroups they are only counted. Two barriers.
 template <bool kFromProbs>
 __device__ __forceinline__ int list_groups(CandidateList& list, const RowIndex& index,
                                            const GroupKeys& groups, std::int32_t bound) {
@@ -122,7 +123,7 @@ __device__ __forceinline__ int list_groups(CandidateList& list, const RowIndex& 
   return share.total;
 }
 
-/// A store without a branch around it.
+/// Stores a value if a condition holds, without a branch.
 __device__ __forceinline__ void store_shared_if(bool condition, std::int32_t* at,
                                                 std::int32_t value) {
   asm volatile(
@@ -132,7 +133,7 @@ __device__ __forceinline__ void store_shared_if(bool condition, std::int32_t* at
       : "memory");
 }
 
-/// The values of a lane's quads that reach a bound: how many of each quad, a byte a quad.
+/// Number of values that reach a bound in each of a lane's quads, one byte per quad.
 template <int kQuads>
 struct QuadHits {
   static constexpr int kWords = (kQuads + 3) / 4;
@@ -144,7 +145,7 @@ struct QuadHits {
   __device__ __forceinline__ int of(int quad) const {
     return static_cast<int>((counts[quad / 4] >> (8 * (quad % 4))) & 0xffU);
   }
-  /// Up to this lane. A byte is 32 * 4 at most.
+  /// Returns the sums over the lanes up to this one. A byte is at most 32 * 4.
   __device__ __forceinline__ QuadHits inclusive_sum() const {
     QuadHits sum;
 #pragma unroll
@@ -159,8 +160,9 @@ struct QuadHits {
   }
 };
 
-/// Reads the listed groups, kAtOnce quads a thread between barriers, and lists what reaches the
-/// bound; how many values do. All loads come before the first use: they take longer than all else.
+/// Reads the listed groups, kAtOnce quads per thread between barriers, lists the values that reach
+/// the bound, and returns their number. All loads are issued before the first use, because they
+/// take longer than everything else.
 template <bool kVectors, int kAtOnce, RowForm kForm>
 __device__ __forceinline__ int append_candidates(CandidateList& list, const RowQuads<kForm>& row,
                                                  int groups, int group_log2, std::int32_t bound) {
@@ -170,7 +172,7 @@ __device__ __forceinline__ int append_candidates(CandidateList& list, const RowQ
   const float from = from_order_key(bound);
   const int quads = groups << quads_log2;
   int listed = 0;
-  int turn = 1;  // list_groups has used the other one
+  int turn = 1;  // list_groups has used array 0
 #pragma unroll 1
   for (int first = 0; first < quads; first += kAtOnce * kEndThreads) {
     const int of_warp = min(kAtOnce, (quads - first + kEndThreads - 1) / kEndThreads) * kWarp;
@@ -222,8 +224,8 @@ __device__ __forceinline__ int append_candidates(CandidateList& list, const RowQ
   return listed;
 }
 
-/// Lists the values >= from_order_key(bound). For all threads of the end; the list can be read
-/// after a barrier.
+/// Lists the values >= from_order_key(bound). Called by all threads that finish the row. The list
+/// can be read after a barrier.
 template <RowForm kForm, bool kFromProbs>
 __device__ __forceinline__ void list_candidates(CandidateList& list, const RowQuads<kForm>& row,
                                                 const RowIndex& index, const GroupKeys& keys,

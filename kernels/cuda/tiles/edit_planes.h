@@ -1,10 +1,10 @@
-// Where processed rows differ from the caller's, as the kernel that finds it
-// (processing/edit_rows.cu) hands it to those that read rows.
+// Differences between processed rows and the caller's, which one kernel (processing/edit_rows.cu)
+// finds and the kernels that read rows apply.
 //
 // A row's edits are sparse: tokens whose logit a penalty or a bias changed, and banned tokens. They
-// lie in the workspace, so that no processed row is stored: two bits for every token, allowed and
-// edited, and a float32 for every token of which only those of edited tokens are written. Token ids
-// number them, as they number bits of `allowed`.
+// are kept in the workspace so that no processed row is stored: two bits per token, allowed and
+// edited, and a float32 per token, which is written only for edited tokens. All are indexed by
+// token id, as the bits of `allowed` are.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,25 +17,26 @@
 
 namespace fairdraw::cuda {
 
-/// The edits of one row. Absent where `edited` is null.
+/// Edits of one row. There are none if `edited` is null.
 struct RowEdits {
-  const std::uint32_t* allowed = nullptr;  ///< bits: neither the call's mask nor processing bans
-  const std::uint32_t* edited = nullptr;   ///< bits of tokens with a value of their own
+  const std::uint32_t* allowed = nullptr;  ///< bits: banned by neither mask nor processing
+  const std::uint32_t* edited = nullptr;   ///< bits of tokens whose logit is in `values`
   const float* values = nullptr;
 };
 
-/// The edits of a call's rows. Absent where `edited` is null.
+/// Edits of a call's rows. There are none if `edited` is null.
 struct EditPlanes {
-  std::uint32_t* allowed = nullptr;  ///< [rows, words_of_row], with what the call's mask bans
+  std::uint32_t* allowed = nullptr;  ///< [rows, words_of_row]; includes the call's mask
   std::uint32_t* edited = nullptr;   ///< [rows, words_of_row]
-  float* values = nullptr;           ///< [rows, tokens_of_row]; counts while a row is being edited
-  std::uint32_t* later = nullptr;    ///< [rows, words_of_row]; what a block notes for itself
-  RowFault* faults = nullptr;        ///< [rows]
+  float* values = nullptr;  ///< [rows, tokens_of_row]; holds counts while a row is being edited
+  std::uint32_t* later = nullptr;  ///< [rows, words_of_row]; scratch bits of edit_rows
+  RowFault* faults = nullptr;      ///< [rows]
   std::int64_t words_of_row = 0;
 
   __host__ __device__ bool given() const { return edited != nullptr; }
   __host__ __device__ std::int64_t tokens_of_row() const { return 32 * words_of_row; }
-  /// What edit_rows found wrong with a row that is active; the caller waits for it.
+  /// Returns the fault that edit_rows found in an active row. Precondition: the kernel has waited
+  /// for edit_rows.
   __device__ RowFault fault_of(std::int64_t row) const {
     return given() ? faults[row] : RowFault::none;
   }
@@ -46,8 +47,8 @@ struct EditPlanes {
   }
 };
 
-/// Waits for edit_rows in a kernel that starts while that one runs (ClusterLaunch::start_early);
-/// in others it is no time.
+/// Waits for edit_rows in a kernel that starts while edit_rows runs (ClusterLaunch::start_early).
+/// In other kernels it costs no time.
 __device__ __forceinline__ void await_edits() { await_kernel_before(); }
 
 }  // namespace fairdraw::cuda

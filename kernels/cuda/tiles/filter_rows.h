@@ -1,4 +1,4 @@
-// The row kernel's interface: from rows of logits or probabilities to filtered rows, and to tokens.
+// Interface of the row kernel, which filters rows of logits or probabilities and draws tokens.
 //
 // Private to kernels/cuda. The kernel, with its essay, is filter_tiles.cuh.
 #pragma once
@@ -23,21 +23,21 @@ struct RowRecord {
   float max;                  ///< the largest allowed value
   float low;
   std::int32_t tie_end;  ///< vocab where no tie is cut
-  float floor;           ///< smallest value that min_p keeps, of rows that propose; inf of others
-  std::uint64_t total_low;   ///< weight of the survivors in the row's unit (common/tile_weights.h):
-  std::uint64_t total_high;  ///< its words; neither is set for greedy rows
+  float floor;           ///< smallest value that min_p keeps, in rows that propose; inf in others
+  std::uint64_t total_low;   ///< words of the survivors' weight in the row's unit
+  std::uint64_t total_high;  ///< (common/tile_weights.h); neither is set for greedy rows
 
   __host__ __device__ uint128_t weight() const {
     return (static_cast<uint128_t>(total_high) << 64) | total_low;
   }
 };
 
-/// What a launch filters, as the device sees it. Everything is in range except for what lies in
+/// Task of one launch, as the device sees it. All arguments are in range, except for values in
 /// device memory.
 struct RowsTask {
   RowsView rows;
   bool from_probs = false;
-  bool top_k_1_keeps_ties = false;  ///< the mask and renorm operations
+  bool top_k_1_keeps_ties = false;  ///< for the mask and renorm operations
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
   PerRequest<float> temperature = 1.0F;
@@ -46,24 +46,26 @@ struct RowsTask {
   PerRequest<float> min_p = 0.0F;
   BitRows<const std::uint32_t> allowed;
   View<const std::uint8_t> active;
-  LogitsProcessing processing;  ///< read where `edits` is given
-  /// Processing lists have ids of a vocabulary of which the rows are columns first_id and those
-  /// after it; ids of other columns change nothing. 0: they are ids of the rows.
+  LogitsProcessing processing;  ///< read if `edits` is given
+  /// Processing lists have ids of a vocabulary of whole_vocab tokens. The rows are its columns from
+  /// first_id on; ids of other columns change nothing. whole_vocab 0: the lists have ids of the
+  /// rows.
   int first_id = 0;
   int whole_vocab = 0;
-  EditPlanes edits;  ///< where the kernel writes them, and the kernels after it read them
+  EditPlanes edits;  ///< written by edit_rows, read by the kernels after it
 
-  // One draw a row, in the same launch: output i is row i. Not wanted where `tokens` is null.
+  // One draw per row, in the same launch; output i is row i. Nothing is drawn if `tokens` is null.
   PerRequest<std::uint64_t> seed = std::uint64_t{0};
   PerRequest<std::uint64_t> offset = std::uint64_t{0};
   Purpose purpose = Purpose::draw;
   const DrawWords* draws = nullptr;      ///< [rows], optional: in place of seed, offset and purpose
-  const std::uint64_t* words = nullptr;  ///< [rows], optional: draws by a threshold, by these words
+  const std::uint64_t* words = nullptr;  ///< [rows], optional: words of draws by a threshold
   std::int32_t* tokens = nullptr;        ///< [rows]; random bits as for num_samples = 1
   RowStatus* statuses = nullptr;         ///< [rows], optional; written with the tokens
 
-  RowRecord* records = nullptr;  ///< [rows], optional: for the kernels that come after
-  TileRows<std::int32_t> keys;   ///< optional: of the tiles of rows that are ok, for those too
+  RowRecord* records = nullptr;  ///< [rows], optional: for later kernels
+  TileRows<std::int32_t> keys;   ///< optional: keys of the tiles of rows that are ok, for later
+                                 ///< kernels
 };
 
 /// Enqueues the row kernel. rows.rows in [1, 2^22). Returns the launch's error.

@@ -1,4 +1,4 @@
-// The launch of filter_tiles.cuh: instances by the form of rows and by input.
+// Launch of filter_tiles.cuh, with an instance per form of the rows and kind of input.
 #include "cuda/tiles/filter_tiles.cuh"
 #include "cuda/tiles/tile_launch.cuh"
 

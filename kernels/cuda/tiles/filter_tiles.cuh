@@ -1,39 +1,39 @@
-// Rows of every kind through their tiles: filtered by min_p, top_k and top_p, greedy, or as they
-// are; and one token drawn of each.
+// Row kernel: reads rows tile by tile, filters them by min_p, top_k and top_p, greedily or not at
+// all, and draws one token per row.
 //
-// Contract. Rows of any dtype, stride and alignment, logits or probabilities, with allowed bits;
-// parameters per row, which may be in device memory; rows may be processed (edit_planes.h). For
-// each row a token, its status, and optionally a record of who survives. Nothing is written for
-// other rows, and nothing of a row depends on them.
+// Contract. Input: rows of any dtype, stride and alignment, logits or probabilities, with allowed
+// bits; parameters per row, which may be in device memory; rows may be processed (edit_planes.h).
+// Output per row: a token, its status, and optionally a record of the survivors. Nothing else is
+// written, and no row's output depends on another row.
 //
 // Algorithm and cost. A cluster of blocks reads the row once and sends its index to the first
-// block: the largest value of each tile, of each group of 32 ids for lists, and sums where a draw
-// or top_p is measured on them. Parameters are read while the first tiles are on their way. What
-// comes then is the row's own:
+// block: the largest value of each tile; for lists, that of each group of 16 or 32 ids; and the
+// tiles' sums, if a draw or top_p is measured on them. Parameters are read while the first tiles
+// are in flight. The rest depends on the row:
 //   no filter     the first block draws from the sums, and reads one tile (plain_row.cuh)
 //   greedy        it reads the first tile with the largest value
-//   min_p alone   all blocks read the tiles that reach its threshold again, and sum what it keeps;
-//                 then the first block draws
+//   min_p alone   all blocks read the tiles that reach its threshold again and sum the tokens that
+//                 it keeps; then the first block draws
 //   top_k         also with top_p: a bound from the index (candidate_bound.cuh), the values that
 //                 reach it (candidate_list.cuh), the cuts and the draw among them
 //                 (short_list_end.cuh, long_list_end.cuh), all by the first block
-//   top_p         without top_k: tokens are proposed from the sums and accepted by bounds of the
-//                 index; where these leave it open all blocks sum the mass above the proposals
-//                 (row_proposals.cuh). Where no proposal is accepted, and where a word or a record
-//                 asks for the threshold, as all others.
+//   top_p         without top_k: tokens are proposed from the sums and accepted by bounds from the
+//                 index; if the bounds do not decide, all blocks sum the mass above the proposals
+//                 (row_proposals.cuh). If no proposal is accepted, or if a word or a record needs
+//                 the threshold, the row goes on like all others
 //   all others    passes of all blocks over the tiles again (bracket_search.cuh): top_k that is not
-//                 small, ties, what proposals leave. One pass as a rule, then a draw from the sums
-//                 of what is kept.
+//                 small, ties, rows without an accepted proposal. Usually one pass, then a draw
+//                 from the sums of the kept tokens
 //
-// What decides is what the first pass, which all rows have, shares registers and instructions with.
-// Two blocks of 512 threads leave 64 registers a thread, and their shared memory nearly all of L1:
-// a register that does not fit is read from L2, in every tile. And each piece of code that lies in
-// between comes from memory, once a call. So this kernel has the first pass and the ends without a
-// list; a row with a list is a function of its own, and so are one that proposes, its passes, and
-// whatever is rare. The first pass calls nothing: a function that it called would leave it half of
-// the registers. Tiles that need one, since they fail the row or are not for float arithmetic, are
-// left for later. What is asked for waits in shared memory. And there is a kernel for rows that are
-// read by vectors and one for all others.
+// The constraint: whatever is inlined beside the first pass, which all rows have, costs it
+// registers and instruction cache. Two blocks of 512 threads leave 64 registers per thread, and
+// their shared memory takes nearly all of L1, so a spilled register is read from L2 in every tile.
+// Code that lies in between also comes from memory, once per call. So this kernel inlines the
+// first pass and the ends without a list; rows with a list, rows that propose, their passes and
+// everything rare are out of line. The first pass calls nothing, because a called function would
+// leave it half of the registers. Tiles that need one, because they fail the row or are not for
+// float arithmetic, are left for later. Row parameters are staged in shared memory. Rows that are
+// read by vectors have one kernel, all others another.
 //
 // Measured on an H100, V = 128256, float32, arrays of parameters, cold L2, graph replay in turns
 // with the floor alone, median of 30, microseconds, 512 threads; the slower of peaked and flat
@@ -48,14 +48,14 @@
 //   top_p 0.9, flat           31.6          32.4          55.0         105.2
 //   top_p 0.5, peaked         22.2          31.7          50.8          98.1
 //   top_p 0.5, flat           31.8          32.9          64.6         129.2
-// In turns with other kernels, which leave no instructions in a cache, on an H200 (floor 5.4,
-// 7.0, 15.5, 41.8): no filter 13.7, 15.0, 22.6, 51.3; greedy 8.6, 10.0, 18.9, 45.4; top_k 50 27.9,
-// 26.6, 34.3, 58.0; top_k 50 with top_p 0.9 23.2, 23.2, 31.2, 59.3; top_k 1000 42.3, 41.2, 49.2,
-// 83.7; top_k 5000 65.2, 64.8, 93.3, 168. Other shapes: reports/baselines/cuda_shapes.json.
+// In turns with other kernels, so that no instructions are in a cache, on an H200 (floor 5.4, 7.0,
+// 15.5, 41.8): no filter 13.7, 15.0, 22.6, 51.3; greedy 8.6, 10.0, 18.9, 45.4; top_k 50 27.9, 26.6,
+// 34.3, 58.0; top_k 50 with top_p 0.9 23.2, 23.2, 31.2, 59.3; top_k 1000 42.3, 41.2, 49.2, 83.7;
+// top_k 5000 65.2, 64.8, 93.3, 168. Other shapes: reports/baselines/cuda_shapes.json.
 //
-// What was tried, against all of it in one kernel (no filter 20.1 / 14.1, 20.3 / 15.6, 29.1 / 25.8,
-// 60.8 / 60.5, in turns with others / with the floor; min_p flat 35 / 31, 37 / 33, 63 / 61, 135 /
-// 135, by passes of filters):
+// Alternatives that were tried. The baseline has everything in one kernel (no filter 20.1 / 14.1,
+// 20.3 / 15.6, 29.1 / 25.8, 60.8 / 60.5, in turns with others / with the floor; min_p flat 35 / 31,
+// 37 / 33, 63 / 61, 135 / 135, by passes of filters):
 //   both ways to read a row in it              44 thousand instructions in place of 30
 //   the row's ends in it, nothing called       no filter 16.9, 18.2, 27.5, 58.3
 //   ends without lists in one function         no filter 3 more, min_p flat 8 more at 256 rows
@@ -69,8 +69,8 @@
 //   code of proposals asked for in L2 ahead    top_p flat 37, 41, 103: a function whose address is
 //                                              taken is called with more of its registers spilled
 //
-// Numerics: common/tile_weights.h. Cuts are thresholds on logits. Determinism: integers; neither
-// the number of blocks nor their order shows.
+// Numerics: common/tile_weights.h. Cuts are thresholds on logits. Determinism: integers; the result
+// depends neither on the number of blocks nor on their order.
 #pragma once
 
 #include <cstddef>
@@ -91,12 +91,13 @@
 
 namespace fairdraw::cuda {
 
-/// Draws from a row whose index has the sums of what a cut keeps. By the threads of the end.
+/// Draws from a row whose index has the sums of the tokens that a cut keeps. Called by the threads
+/// that finish the row.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void draw_by_sums(const RowsTask& task, unsigned char* dynamic,
                                           RowCut cut) {
   RowEnd& end = *reinterpret_cast<RowEnd*>(dynamic);
-  sync_end();  // what the first thread has written
+  sync_end();  // after the first thread's writes
   const TileRow<kForm> values(task.rows, task.allowed, end.number, kFromProbs, task.edits);
   const IndexedRow<TileRow<kForm>, kFromProbs, CutRule> row(
       values, end.index, end.rule, {from_order_key(cut.low), cut.tie_end}, end.keys.largest);
@@ -110,9 +111,9 @@ __device__ __noinline__ void draw_by_sums(const RowsTask& task, unsigned char* d
   }
 }
 
-/// A warp's tiles once more, after a pass that has left some of them: those that fail the row, and
-/// those that float arithmetic does not weigh exactly. A pass that called functions for them would
-/// have few registers.
+/// Indexes a warp's tiles again after a pass that left some of them out: tiles that fail the row,
+/// and tiles that float arithmetic does not weigh exactly. A pass that called functions for them
+/// would have few registers.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ LargestTile index_slowly(const RowsTask& task, int blocks_log2,
                                                  unsigned char* dynamic, TileRule rule) {
@@ -134,14 +135,14 @@ __device__ __noinline__ LargestTile index_slowly(const RowsTask& task, int block
   return largest;
 }
 
-/// What a row is asked for, in shared memory of each of its blocks: registers of the first pass are
-/// few, and what does not fit into them is read from L2, for shared memory takes L1's place.
+/// Parameters of a row, in shared memory of each of its blocks: the first pass has few registers,
+/// and spilled ones are read from L2, because shared memory takes L1's place.
 struct RowAsked {
-  RowStatus status;  ///< of the parameters
+  RowStatus status;  ///< status of the parameters
   bool greedy;
-  float min_p;  ///< min_p_asked(), of rows with min_p alone
+  float min_p;  ///< min_p_asked(), for rows with min_p alone
   TileRule rule;
-  RowFilters filters;  ///< the word is the first block's
+  RowFilters filters;  ///< filters; the random word is set in the first block only
 };
 
 /// One block's part of a row, and in the first block the row's end.
@@ -170,18 +171,18 @@ class FilterTilesRow {
 
   __device__ __forceinline__ void run() {
     if (task_.active.given() && task_.active.data[number_] == 0) {
-      // Whatever comes after this kernel may write where the edits are still being written.
+      // A kernel after this one may write where edit_rows is still writing.
       if (row_.is_processed()) await_edits();
       fail(RowStatus::inactive);
       return;
     }
     blocks_.cluster().announce();
     index_all();
-    let_next_kernel_start();  // kept sets: it waits for all of this one
+    let_next_kernel_start();  // kernel of kept sets, which waits for all of this kernel
     blocks_.cluster().arrive();
     if (way_ == Way::by_first_block && !blocks_.is_first()) return;
     const bool proposes = way_ == Way::by_proposals && blocks_.is_first();
-    std::uint64_t word = 0;  // while others arrive
+    std::uint64_t word = 0;  // computed while other blocks arrive
     if (proposes) {
       word = words_of_row(task_, number_).of_attempt(static_cast<std::uint32_t>(warp_of_thread()));
     }
@@ -205,17 +206,17 @@ class FilterTilesRow {
   }
 
  private:
-  /// Who ends the row.
+  /// Path that finishes the row.
   enum class Way : std::int32_t {
-    by_first_block,  ///< alone: rows without filters, greedy ones, those that fail
-    by_min_p,        ///< alone on: all blocks sum what it keeps
-    by_proposals,    ///< the first block, and all where it asks for passes: top_p without top_k
-    by_list,         ///< the same: any other filters, and what proposals leave
+    by_first_block,  ///< the first block alone: rows without filters, greedy rows, rows that fail
+    by_min_p,        ///< min_p alone is on: all blocks sum the tokens that it keeps
+    by_proposals,    ///< top_p without top_k: the first block, and all blocks in its passes
+    by_list,  ///< like by_proposals: any other filters, and rows without an accepted proposal
   };
 
   __device__ __forceinline__ void index_all() {
     LargestTile largest;
-    bool left = false;  // for later
+    bool left = false;  // whether tiles are left for index_slowly
     visit_tiles(
         row_, ring_, blocks_.steps(), [&] { prepare(); },
         [&](int tile, const RawTile& raw) {
@@ -250,7 +251,7 @@ class FilterTilesRow {
     }
   }
 
-  /// While the first tiles are on their way: what the row is asked for.
+  /// Prepares the row's parameters while the first tiles are in flight.
   __device__ __forceinline__ void prepare() {
     RowParameters parameters;
     parameters.temperature = kFromProbs ? 1.0F : task_.temperature.at(number_);
@@ -277,7 +278,7 @@ class FilterTilesRow {
       way_ = Way::by_proposals;
     }
     wants_groups_ = filters.top_k_on();
-    // Without min_p the index has the row's mass; what min_p keeps is weighed by a pass. Proposals
+    // Without min_p the index has the row's mass; with min_p a pass sums what it keeps. Proposals
     // are drawn from whole tiles.
     rule_ = {ends_alone || kFromProbs ? 1.0F : logit_scale(parameters.temperature),
              !ends_alone &&
@@ -295,13 +296,13 @@ class FilterTilesRow {
       hint_ = find_hint<kForm>(task_, place_.dynamic, rule_.scale, filters.top_p);
     }
   }
-  /// Returns whether the row may have a hint. Nothing can be read yet of processed rows.
+  /// Returns whether the row may have a hint. Processed rows cannot be read yet.
   __device__ __forceinline__ bool may_hint(const RowFilters& filters) const {
     return !kFromProbs && blocks_.cluster().blocks == 1 && !filters.min_p_on() &&
            !row_.is_processed() && row_.tiles() >= warps_of_block();
   }
 
-  /// Where no lists of groups are made.
+  /// Returns the warps' largest keys. Only for rows without groups' keys.
   __device__ LargestOfWarps& largest_of_warps() const {
     return *place_.template largest_of_warps<kForm>();
   }
@@ -314,7 +315,7 @@ class FilterTilesRow {
     return status_of_key(largest_key, task_.edits.fault_of(number_));
   }
 
-  /// By all blocks that are left.
+  /// Finishes a row without top_k and top_p, by all blocks that are left.
   __device__ __forceinline__ void end_plain() {
     const LargestTile largest = blocks_.largest_of(largest_of_warps());
     const RowStatus status = status_of(largest.key);
@@ -341,15 +342,15 @@ class FilterTilesRow {
     }
   }
 
-  /// The smallest key that min_p keeps.
+  /// Returns the smallest key that min_p keeps.
   __device__ __forceinline__ std::int32_t floor_key(const RowFilters& filters,
                                                     std::int32_t largest) const {
     if (!filters.min_p_on()) return kLowest;
     return smallest_key_kept<kFromProbs>(filters.min_p, rule_.scale, kLowest, largest);
   }
 
-  /// Returns, to all threads of the first block, the token of a row that proposes, or -1. Where
-  /// nothing else is asked for it is written. A function of its own, too.
+  /// Returns, to all threads of the first block, the token of a row that proposes, or -1. Writes
+  /// the token if no record is asked for. Out of line, too.
   __device__ __noinline__ static std::int32_t called_propose(const RowsTask& task, int blocks_log2,
                                                              unsigned char* dynamic,
                                                              PassOrder* order, RowAsked& asked,
@@ -360,7 +361,7 @@ class FilterTilesRow {
   }
   __device__ __forceinline__ std::int32_t propose(std::uint64_t word) {
     const LargestTile largest = blocks_.largest_of(largest_of_warps());
-    if (status_of(largest.key) != RowStatus::ok) return -1;  // the end says so
+    if (status_of(largest.key) != RowStatus::ok) return -1;  // the end writes the status
     const RowFilters& filters = asked_.filters;
     const DrawWords words = words_of_row(task_, number_);
     const std::int32_t token =
@@ -377,15 +378,15 @@ class FilterTilesRow {
     return token;
   }
 
-  /// By kEndThreads threads of the first block: a row with filters. A function of its own, because
-  /// in the kernel its registers would be taken from the first pass.
+  /// Finishes a row with filters, by kEndThreads threads of the first block. Out of line, because
+  /// inlined code would take registers from the first pass.
   __device__ __noinline__ static void called_end_filtered(const RowsTask& task, int blocks_log2,
                                                           unsigned char* dynamic, PassOrder* order,
                                                           RowAsked& asked, std::int32_t token) {
     FilterTilesRow row({task, blocks_log2, dynamic, order}, asked);
     row.rule_ = asked.rule;
     if (threadIdx.x == 0) {
-      // Read by others after a barrier.
+      // Other threads read these after a barrier.
       row.end_.number = row.number_;
       row.end_.filters = asked.filters;
       row.end_.rule = asked.rule;
@@ -418,7 +419,7 @@ class FilterTilesRow {
     draw_by_sums<kForm, kFromProbs>(task_, place_.dynamic, end_.cut);
   }
 
-  /// By the block's first `threads` threads.
+  /// Writes the tiles' keys, by the block's first `threads` threads.
   __device__ __forceinline__ void write_keys(const RowIndex& index, int threads) const {
     if (!task_.keys.given()) return;
     std::int32_t* keys = task_.keys.data + number_ * task_.keys.row_stride;
@@ -428,13 +429,13 @@ class FilterTilesRow {
     }
   }
 
-  /// True where a list of what top_k keeps held the survivors, and the row has been written. The
-  /// row's mass is found here, too.
+  /// Finishes the row if the values that top_k keeps fit into a list, and returns whether they do.
+  /// Also finds the row's mass.
   __device__ __forceinline__ bool end_with_list(const RowFilters& filters, const RowIndex& index,
                                                 const TileKeys& keys, const RowCut& floor) {
     const RowWeigher<kFromProbs> weigh(rule_, keys.largest);
     if (filters.by_row_mass) {
-      sync_end();  // what the first thread has written
+      sync_end();  // after the first thread's writes
       if (filters.min_p_on()) {
         pass_of_all<kForm, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, place_.order,
                                        {PassKind::sum_and_list, floor, floor.low, floor.low - 1});
@@ -461,12 +462,12 @@ class FilterTilesRow {
   }
 
   SharedRow place_;
-  RowAsked& asked_;  ///< to be read when the blocks have met
+  RowAsked& asked_;  ///< readable after the blocks have met
   const RowsTask& task_;
   std::int64_t number_;
   TileRow<kForm> row_;
   Ring ring_;
-  RowEnd& end_;  ///< where the ring was
+  RowEnd& end_;  ///< memory of the row's end, in place of the ring
   GroupKeys groups_;
   RowBlocks blocks_;
   Way way_ = Way::by_first_block;
@@ -477,7 +478,7 @@ class FilterTilesRow {
   float above_hint_ = 0;
 };
 
-// A kernel's own parameters are no structures: nvcc does not take them.
+// The kernel's template parameters are no structures, because nvcc does not take those.
 template <DType kType, TileAccess kAccess, bool kFromProbs>
 __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
     filter_tiles_kernel(const __grid_constant__ RowsTask task, int blocks_log2) {

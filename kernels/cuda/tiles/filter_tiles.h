@@ -1,5 +1,5 @@
-// Rows filtered by min_p, top_k and top_p, and one token drawn of each: the launch
-// (filter_tiles.cu).
+// Launch of the row kernel (filter_tiles.cu), which filters rows by min_p, top_k and top_p and
+// draws one token per row.
 //
 // Private to kernels/cuda.
 #pragma once

@@ -1,7 +1,7 @@
 // One filtered row on the device: its values, which tokens survive, and log-probabilities.
 //
-// The record alone says who survives; nothing is filtered a second time. A banned token may have a
-// value above the threshold, so bits of `allowed` count here too.
+// The record alone determines the survivors; nothing is filtered a second time. A banned token may
+// have a value above the threshold, so the bits of `allowed` count here too.
 #pragma once
 
 #include <cfloat>
@@ -17,24 +17,25 @@
 
 namespace fairdraw::cuda {
 
-inline constexpr float kSmallestProbability = 0x1p-149F;  ///< above 0: the smallest that is allowed
+inline constexpr float kSmallestProbability = 0x1p-149F;  ///< the smallest one that is allowed
 
 struct FilteredRow {
   RowValues values;
   std::int64_t vocab;
-  const std::uint32_t* allowed;  ///< null: all are
-  float smallest;                ///< values below are not allowed: -inf, probabilities of 0
+  const std::uint32_t* allowed;  ///< null: all tokens are allowed
+  float smallest;                ///< smaller values are not allowed: -inf, probabilities of 0
   float low;
   std::int64_t tie_end;
   std::int32_t greedy_token;
-  const std::uint32_t* edit_bits;  ///< of tokens whose value is in edited_values; null: no edits
+  const std::uint32_t* edit_bits;  ///< bits of tokens whose value is in edited_values; null: no
+                                   ///< edits
   const float* edited_values;
 
-  /// The value of a token, processed where the call is; a banned one may have any.
+  /// Returns the value of a token, after any processing. A banned token may have any value.
   __device__ float value(std::int64_t token) const { return edited(token, values[token]); }
 
-  /// Values of tokens first, first + step, ...: those that are not allowed, or beyond the row, are
-  /// below `smallest`. No load of a value waits for another one.
+  /// Reads the values of tokens first, first + step, ... Tokens that are banned or beyond the row
+  /// get a value below `smallest`. No load of a value waits for another one.
   __device__ __forceinline__ void read(std::int64_t first, int step,
                                        float (&x)[kLaneValues]) const {
     values.load(first, step, vocab, nothing(), x);
@@ -44,13 +45,13 @@ struct FilteredRow {
     for (float& value : x) value = value >= smallest ? value : nothing();
   }
 
-  /// A tile's values in id order, kLaneValues neighbours a lane.
+  /// Reads a tile's values in id order, kLaneValues neighbours per lane.
   __device__ __forceinline__ void read_in_order(int tile, float (&x)[kLaneValues]) const {
     const int lane = static_cast<int>(threadIdx.x) % kWarp;
     read(std::int64_t{tile} * kTileSize + lane * kLaneValues, 1, x);
   }
 
-  /// A row whose status is ok.
+  /// Returns a row whose status is ok.
   __device__ static FilteredRow of(const FilteredRows& filtered, std::int64_t row) {
     const RowRecord& record = filtered.records[row];
     FilteredRow result = whole(filtered.rows, row, filtered.from_probs);
@@ -69,7 +70,8 @@ struct FilteredRow {
     return result;
   }
 
-  /// A row as the caller gave it, every value above -inf (probabilities: 0) a survivor.
+  /// Returns a row as the caller gave it, in which every value above -inf (probabilities: 0)
+  /// survives.
   __device__ static FilteredRow whole(const RowsView& rows, std::int64_t row, bool from_probs) {
     FilteredRow result{};
     result.values = RowValues::of(rows, row);
@@ -86,7 +88,7 @@ struct FilteredRow {
     return allowed == nullptr || is_set(allowed[token / 32], token);
   }
 
-  /// Of an allowed token.
+  /// Returns whether an allowed token survives.
   __device__ bool survives(std::int64_t token, float x) const {
     if (greedy_token >= 0) return token == greedy_token;
     return x > low || (x == low && token < tie_end);
@@ -94,21 +96,21 @@ struct FilteredRow {
   __device__ bool keeps(std::int64_t token, float x) const {
     return survives(token, x) && is_allowed(token, x);
   }
-  /// The same of a value that read() gave.
+  /// Returns the same for a value that read() gave.
   __device__ bool keeps_read(std::int64_t token, float x) const {
     return x >= smallest && survives(token, x);
   }
 
-  /// What read() gives for a token that is not allowed: it weighs nothing.
+  /// Returns the value that read() gives for a token that is not allowed. It weighs nothing.
   __device__ float nothing() const { return smallest > 0.0F ? 0.0F : -INFINITY; }
 
-  /// The bit of a token in the word that has it.
+  /// Returns the bit of a token in the word that has it.
   __device__ static bool is_set(std::uint32_t word, std::int64_t number) {
     return ((word >> (number % 32)) & 1U) != 0;
   }
 
  private:
-  /// The words of `bits` with the tokens first, first + step, ...; 0 for those beyond the row.
+  /// Loads the words of `bits` with the tokens first, first + step, ...; 0 beyond the row.
   __device__ __forceinline__ void load_words(const std::uint32_t* bits, std::int64_t first,
                                              int step, std::uint32_t (&words)[kLaneValues]) const {
 #pragma unroll
@@ -142,7 +144,7 @@ struct FilteredRow {
   }
 };
 
-/// (x - max) / divisor - log_mass; the divisor is the temperature, 1 where that is 0.
+/// Returns (x - max) / divisor - log_mass. The divisor is the temperature, or 1 if that is 0.
 __device__ inline double log_probability(float x, float max, float divisor, double log_mass) {
   const double distance = static_cast<double>(x) - static_cast<double>(max);
   return __ddiv_rn(distance, static_cast<double>(divisor)) - log_mass;

@@ -1,4 +1,4 @@
-// Rows that the row kernel has filtered, as the kernels after it get them.
+// Rows that the row kernel has filtered, as later kernels read them.
 #pragma once
 
 #include "cuda/tiles/filter_rows.h"
@@ -9,9 +9,9 @@ struct FilteredRows {
   RowsView rows;
   bool from_probs = false;
   PerRequest<float> temperature = 1.0F;
-  BitRows<const std::uint32_t> allowed;  ///< optional; null where there are edits, which hold it
-  EditPlanes edits;                      ///< of a processed call
-  const RowRecord* records = nullptr;    ///< one a row
+  BitRows<const std::uint32_t> allowed;  ///< optional; null if there are edits, which include it
+  EditPlanes edits;                      ///< edits of processed calls
+  const RowRecord* records = nullptr;    ///< one per row
 };
 
 }  // namespace fairdraw::cuda

@@ -1,18 +1,18 @@
-// The largest values of groups of 16 or 32 ids, to 9 or 11 bits: a finer index for top_k.
+// Finer index for top_k: the largest values of groups of 16 or 32 ids, to 9 or 11 bits.
 //
-// Contract. A group's key is its largest value as float16, rounded toward 0; of a probability the
-// exponent and 8 bits more of its float32, counted from 2^-124, because softmax of a row with a
-// head spreads the k-th largest values over more octaves than float16 has. Keys are monotone in the
-// value: a group may hold a value that reaches a bound only if its key reaches the bound's own key.
-// And a key says that a value of the group reaches lower_bound(key), less than 2^-10 of it away
-// (probabilities up to 1: 2^-8).
+// Contract. A group's key is its largest value as float16, rounded toward 0. For a probability it
+// is the exponent and 8 more bits of its float32, counted from 2^-124, because the softmax of a row
+// with a head spreads the k-th largest values over more octaves than float16 has. Keys are monotone
+// in the value, so a group may hold a value that reaches a bound only if its key reaches the
+// bound's own key. Conversely, some value of the group reaches lower_bound(key) and is less than
+// 2^-10 of it away (probabilities up to 1: 2^-8).
 //
-// Groups are of 16 ids up to 640 tiles, else of 32: at most 20 KB up to there, and 64 KB for 2^20
-// ids, so that two blocks with their rings find room in a multiprocessor.
+// Groups have 16 ids in rows of up to 640 tiles, otherwise 32. Keys take at most 20 KB up to there,
+// and 64 KB for 2^20 ids, so that two blocks with their rings fit on an SM.
 //
-// A word has the keys of two groups half a tile apart, which is how a lane of the pass has them:
-// comparisons take two keys at once. Words of neighbouring tiles lie so that lanes that each read
-// 16 bytes of a tile of their own meet no bank conflict.
+// A word has the keys of two groups half a tile apart, as a lane of the pass has them, so that a
+// comparison takes two keys at once. Words are placed so that lanes that each read 16 bytes of one
+// of several neighbouring tiles meet no bank conflict.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -26,10 +26,11 @@
 
 namespace fairdraw::cuda {
 
-/// Keys as integers in the order of their values: of float16, as order_key is of float32. Those of
-/// probabilities are compared as if they were float16's, which have the order of their bits.
+/// Keys as integers in the order of their values, as order_key is for float32. Keys of
+/// probabilities are compared as if they were float16, whose order is that of their bits.
 struct GroupCode {
-  static constexpr std::int32_t kLargest = 0x7bff;  ///< 65504 (a probability: 1), and all above
+  static constexpr std::int32_t kLargest = 0x7bff;  ///< 65504 (a probability: 1) and everything
+                                                    ///< above
   static constexpr std::int32_t kSmallest = -kLargest;
 
   template <bool kFromProbs>
@@ -39,27 +40,27 @@ struct GroupCode {
     return bits < 0x8000 ? bits : 0x8000 - bits;
   }
 
-  /// A key that all values of a group's key reach; `lowest` where there is none.
+  /// Returns an order_key that every value with a given key reaches; `lowest` if there is none.
   template <bool kFromProbs>
   __device__ __forceinline__ static std::int32_t lower_bound(std::int32_t code,
                                                              std::int32_t lowest) {
     if (code == kSmallest || (kFromProbs && code <= 0)) return lowest;
-    if constexpr (kFromProbs) {  // order_key of what is not negative is its bits
+    if constexpr (kFromProbs) {  // order_key of a value that is not negative is its bits
       return (min(code, kLargest) + kFirstCode) << kDroppedBits;
     }
-    // What was rounded up, toward 0, is above the next smaller one. Infinity stands for what
-    // overflowed.
+    // A value that was rounded up, toward 0, is above the next smaller float16. Infinity stands for
+    // values that overflowed.
     const auto bits = static_cast<unsigned short>(code > 0 ? min(code, kLargest) : 0x8001 - code);
     return order_key(__half2float(__ushort_as_half(bits)));
   }
 
-  /// Two equal keys, for comparisons.
+  /// Returns two equal keys, for comparisons.
   __device__ __forceinline__ static __half2 pair_of(std::int32_t code) {
     const auto bits = static_cast<unsigned short>(code >= 0 ? code : 0x8000 - code);
     return __half2half2(__ushort_as_half(bits));
   }
 
-  /// The keys of two values.
+  /// Returns the keys of two values.
   template <bool kFromProbs>
   __device__ __forceinline__ static std::uint32_t word_of(float low, float high) {
     if constexpr (kFromProbs) return code_of(low) | (code_of(high) << 16);
@@ -68,11 +69,12 @@ struct GroupCode {
   }
 
  private:
-  static constexpr int kDroppedBits = 15;  ///< of 23
-  /// So that 1 has the code kLargest: what is below 2^-124 has 0.
+  static constexpr int kDroppedBits = 15;  ///< of a fraction's 23 bits
+  /// Chosen so that 1 has the code kLargest. Values below 2^-124 have code 0.
   static constexpr std::int32_t kFirstCode = (0x3f800000 >> kDroppedBits) - kLargest;
 
-  /// Of a probability. A negative one, of a row that is refused, and NaN may have any.
+  /// Returns the code of a probability; any code for NaN and for a negative value, whose row is
+  /// refused.
   __device__ __forceinline__ static std::uint32_t code_of(float probability) {
     const std::int32_t code =
         (std::bit_cast<std::int32_t>(probability) >> kDroppedBits) - kFirstCode;
@@ -105,7 +107,8 @@ class GroupKeys {
   /// log2 of a group's ids.
   __device__ int group_log2() const { return 7 - log_; }
 
-  /// Bit g: group g of the tile may hold a value that reaches the bound of which `pair` is the key.
+  /// Returns bits, of which bit g says that group g of the tile may hold a value that reaches the
+  /// bound with key `pair`.
   __device__ __forceinline__ unsigned reaching(int tile, const __half2& pair) const {
     unsigned bits = 0;
 #pragma unroll
@@ -122,7 +125,8 @@ class GroupKeys {
     return first_half | ((bits >> 16) << (1 << log_));
   }
 
-  /// Calls visit(word) with two keys, of all groups of a tile, or of pairs of neighbouring groups.
+  /// Calls visit(word) with two keys at a time, for all groups of a tile or for all pairs of
+  /// neighbouring groups.
   template <class Visit>
   __device__ __forceinline__ void for_each_word(int tile, bool in_pairs, const Visit& visit) const {
 #pragma unroll
@@ -140,7 +144,8 @@ class GroupKeys {
     }
   }
 
-  /// Sends the keys of a tile that a warp has in registers, not banned, to the row's first block.
+  /// Sends the keys of a tile, which a warp has in registers without banned values, to the row's
+  /// first block.
   template <RowForm kForm, bool kFromProbs>
   __device__ __forceinline__ void send(const RowCluster& cluster, int tile,
                                        const float (&x)[kLaneValues]) const {
@@ -154,7 +159,8 @@ class GroupKeys {
     if constexpr (kForm.access == TileAccess::values) {  // groups of 16 or 32 lanes
       static_assert(kLaneValues == 8);
       const auto word = [&](int i) { return word_of(x[i], x[i + kLaneValues / 2]); };
-      // Of two words each lane keeps one for both lanes of a pair, so that four take few exchanges.
+      // Each lane keeps one of two words for both lanes of a pair, so that four words take few
+      // exchanges.
       const auto kept = [&](bool second, std::uint32_t a, std::uint32_t b, int distance) {
         const std::uint32_t theirs = __shfl_xor_sync(kAllLanes, second ? a : b, distance);
         return larger_keys(second ? b : a, theirs);
@@ -168,7 +174,8 @@ class GroupKeys {
       if ((lane & ((1 << group_log2()) - 1)) < kLaneValues / 2) {
         *cluster.at(at(tile, (lane % 4 * kWarp + lane) >> group_log2()), 0) = mine;
       }
-    } else if constexpr (kForm.type == DType::float32) {  // a quad of each half: 4 or 8 lanes
+    } else if constexpr (kForm.type == DType::float32) {  // a lane has a quad of each half: 4 or 8
+                                                          // lanes per group
       std::uint32_t word = word_of(fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3])),
                                    fmaxf(fmaxf(x[4], x[5]), fmaxf(x[6], x[7])));
       word = with_lane(with_lane(word, 1), 2);
@@ -177,7 +184,7 @@ class GroupKeys {
       if ((lane & ((1 << lanes_log) - 1)) == 0) {
         *cluster.at(at(tile, lane >> lanes_log), 0) = word;
       }
-    } else {  // neighbours: 2 or 4 lanes; half a tile is 16 lanes
+    } else {  // a lane has neighbours: 2 or 4 lanes per group; half a tile is 16 lanes
       const float largest = fmaxf(fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3])),
                                   fmaxf(fmaxf(x[4], x[5]), fmaxf(x[6], x[7])));
       std::uint32_t word = word_of(largest, __shfl_xor_sync(kAllLanes, largest, kWarp / 2));
@@ -194,10 +201,10 @@ class GroupKeys {
   static constexpr std::int64_t kMostTilesOfSmallGroups = 640;
   static constexpr int kMostChunks = 2;
 
-  /// Of 16 bytes, in a tile.
+  /// Returns the number of 16-byte chunks of a tile.
   __device__ int chunks() const { return 1 << (log_ - 2); }
-  /// Eight lanes at a time read 16 bytes each: 8 neighbouring tiles' chunks have to lie in
-  /// different banks.
+  /// Returns the place of a chunk. Eight lanes at a time read 16 bytes each, so the chunks of 8
+  /// neighbouring tiles have to lie in different banks.
   __device__ __forceinline__ int place_of(int tile, int chunk) const {
     return chunk ^ ((tile >> (5 - log_)) & (chunks() - 1));
   }

@@ -1,11 +1,11 @@
-// The index of rows as a result: keys and sums of their tiles, and statuses.
+// Writes the index of rows as a result: keys and sums of their tiles, and statuses.
 //
-// Contract. That of tile_index (fairdraw/tile_index.h): the tiles of a row that fails are all
-// empty, an inactive row is left untouched.
+// Contract: as tile_index (fairdraw/tile_index.h). All tiles of a row that fails are empty, and an
+// inactive row is left untouched.
 //
-// Algorithm and cost. The pass of tile_pass.cuh by 1 to 16 blocks a row; each warp writes the
-// entries of its tiles, 12 bytes for each 256 values, and tells the row's blocks its largest key.
-// When they have met, each knows whether the row has failed, and then empties its own tiles.
+// Algorithm and cost. 1 to 16 blocks per row run the pass of tile_pass.cuh. Each warp writes the
+// entries of its tiles, 12 bytes per 256 values, and tells the row's blocks its largest key. After
+// the blocks have met, each knows whether the row has failed, and if so empties its own tiles.
 //
 // Measured on an H200, V = 128256, cold L2, graph replay in turns with other kernels, median of 30,
 // microseconds, 512 threads:
@@ -18,10 +18,10 @@
 //     floor, one read                  5.6    6.1    10.6    24.8
 //     with masks                       8.1    8.8    16.7    47.6
 //     at an odd address and stride     8.2    9.5    21.1    50.2
-// About 200 instructions a tile of float32, 106 of them for weights. What was tried: 246
-// instructions, with an address worked out in parts and every vector asked whether it lies beyond
-// the row: 53.2 at 256 rows, 41.7 in bfloat16. Values in registers in place of the ring: a tenth
-// less at 256 rows, a tenth to a sixth more at 8 and 64.
+// About 200 instructions per tile of float32, 106 of them for weights. What was tried: 246
+// instructions, with an address computed in parts and a bounds check of every vector: 53.2 at 256
+// rows, 41.7 in bfloat16. Values in registers in place of the ring: a tenth less at 256 rows, a
+// tenth to a sixth more at 8 and 64.
 //
 // Randomness: none. Numerics: common/tile_weights.h. Determinism: integers, each in its place.
 #include "common/parameters.h"
@@ -44,7 +44,7 @@ class RowIndexer {
         number_(blockIdx.x >> static_cast<unsigned>(blocks_log2)),
         row_(request.rows, request.allowed, number_, kFromProbs),
         ring_(dynamic),
-        blocks_(blocks_log2, row_.tiles(), dynamic),  // whose index is not used
+        blocks_(blocks_log2, row_.tiles(), dynamic),  // its index is not used
         largest_(largest),
         keys_(result.keys.data + number_ * result.keys.row_stride),
         sums_(result.sums.data + number_ * result.sums.row_stride) {}
@@ -92,9 +92,9 @@ class RowIndexer {
     blocks_.send_largest(largest, true, largest_);
   }
 
-  /// This warp's: what it wrote before is overwritten by the lane that wrote it.
+  /// Empties this warp's tiles. The lane that wrote an entry overwrites it.
   __device__ void empty_tiles() const {
-    const TileSteps steps = blocks_.steps();  // by all lanes
+    const TileSteps steps = blocks_.steps();  // called by all lanes
     if (threadIdx.x % kWarp != 0) return;
     for (int tile = steps.first; tile < steps.end; tile += steps.step) {
       keys_[tile] = kEmptyTileKey;

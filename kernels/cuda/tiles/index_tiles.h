@@ -8,7 +8,7 @@
 
 namespace fairdraw::cuda {
 
-/// Enqueues the kernel; request.rows.rows >= 1. Everything is in range except for what lies in
+/// Enqueues the kernel; request.rows.rows >= 1. All arguments are in range, except for values in
 /// device memory. Returns the launch's error.
 cudaError_t index_tiles(const TileIndexRequest& request, const TileIndexResult& result,
                         const TileSpread& spread, cudaStream_t stream);

@@ -1,9 +1,9 @@
-// The k-th largest of integer keys, by a block: levels of bins over the range that is still open.
+// Selection of the k-th largest of integer keys by a block, in levels of bins over the open range.
 //
-// Every level counts the keys of each bin in shared memory; then every warp finds the bin in which
-// the count from the top reaches k, for itself, so that a level has one barrier. Bins are a power
-// of two wide: the range shrinks by at least 128 a level, so five levels end any search, and one or
-// two do where `slack` allows a few keys too many. Counts are integers: no order shows.
+// Every level counts the keys of each bin in shared memory. Then every warp finds the bin in which
+// the count from the top reaches k for itself, so that a level has one barrier. Bins are a power of
+// two wide, so the range shrinks by at least 128 per level: five levels end any search, and one or
+// two suffice if `slack` allows a few keys too many. Counts are integers, so no order shows.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct KeyInterval {
 
   __device__ bool holds(std::int32_t key) const { return key >= low && key <= high; }
   __device__ bool single() const { return low == high; }
-  /// Keys of a bin differ below this bit alone, as distances from low.
+  /// Returns the bit below which alone the keys of a bin differ, as distances from low.
   __device__ int shift() const {
     const int bits = 32 - __clz(static_cast<int>(distance(high)));
     return bits > kBinBits ? bits - kBinBits : 0;
@@ -44,15 +44,15 @@ struct KeyInterval {
   }
 };
 
-/// Where the keys from the largest down are k or more.
+/// Cut by the k largest keys.
 struct KeyCut {
   std::int32_t key;  ///< at least k keys reach it
-  int above;         ///< keys beyond the last open interval: fewer than k
-  int reached;       ///< keys >= key; below k where all the keys are fewer
+  int above;         ///< keys above the last open interval, fewer than k
+  int reached;       ///< keys >= key; below k if there are fewer keys in all
 };
 
-/// Bins in shared memory. Three sets take turns: one is counted in, one was read a level ago by
-/// warps that may still be at it, one is cleared for the next level.
+/// Bins in shared memory. Three sets alternate: the current level counts in one, warps may still be
+/// reading that of the level before, and one is cleared for the next level.
 class KeySelection {
  public:
   static constexpr int kBins = 1 << KeyInterval::kBinBits;
@@ -62,16 +62,16 @@ class KeySelection {
 
   __device__ explicit KeySelection(Memory& memory) : memory_(memory) {}
 
-  /// By all threads, with a barrier before the first selection.
+  /// Clears the first set. For all threads, with a barrier before the first selection.
   __device__ void clear() {
     for (int i = static_cast<int>(threadIdx.x); i < kBins; i += kEndThreads) {
       memory_.bins[0][i] = 0;
     }
   }
 
-  /// A key that at least k of the keys in `range` reach, and no more than k + slack if they are not
-  /// tied. for_each(visit) calls visit(key, 1) for this thread's keys, or another amount than 1
-  /// where keys count for more; those out of range do not count.
+  /// Returns a key that at least k of the keys in `range` reach, and at most k + slack unless they
+  /// are tied. for_each(visit) calls visit(key, 1) for this thread's keys, or a larger amount than
+  /// 1 for keys that count more than once. Keys out of range do not count.
   template <class ForEach>
   __device__ KeyCut select(KeyInterval range, int k, int slack, const ForEach& for_each) {
     int above = 0;
@@ -101,7 +101,7 @@ class KeySelection {
     int above, count;  ///< keys in the bins before it, and in it
   };
 
-  /// The bin in which the count from the last bin down reaches k. For whole warps.
+  /// Returns the bin in which the count from the last bin down reaches k. For whole warps.
   __device__ static BinCut find_bin(const std::int32_t* bins, int k) {
     constexpr int kOfLane = kBins / kWarp;
     const int first = kBins - kOfLane * (lane_of_thread() + 1);

@@ -1,9 +1,9 @@
-// The end of a row with a long list: each thread has a few consecutive candidates.
+// End of a row with a long list, of which each thread has a few consecutive candidates.
 //
-// Their keys are in registers: the k-th largest by pivots (tile_search.cuh). Each candidate that
-// top_k keeps is weighed once, to memory that its thread alone reads; the nucleus is bisected over
-// the keys, 32 steps at most, each of which adds up weights that are there. Then prefix sums of
-// what is kept over the threads, and the thread that holds the drawn position walks its candidates.
+// Their keys are in registers, and the k-th largest is found by pivots (tile_search.cuh). Each
+// candidate that top_k keeps is weighed once, into memory that only its thread reads. The nucleus
+// is bisected over the keys in at most 32 steps, each of which adds up these weights. Prefix sums
+// over the threads then find the thread that holds the drawn position, which walks its candidates.
 #pragma once
 
 #include <climits>
@@ -54,7 +54,7 @@ class LongListEnd {
   }
 
  private:
-  /// The cut of top_k, where more than k are listed.
+  /// Returns the cut of top_k. Precondition: more than k values are listed.
   __device__ __forceinline__ RowCut top_k(std::int32_t bound) {
     const int k = filters_.top_k;
     const KeyRange range = search_.search(
@@ -73,7 +73,8 @@ class LongListEnd {
     return cut;
   }
 
-  /// The end of the lowest ids, with which exactly k are kept. The range is a single key.
+  /// Returns the end of the lowest ids with which exactly k are kept. Precondition: the range is a
+  /// single key.
   __device__ __noinline__ static int end_of_ties(RowEnd& row, int begin, int end, KeyRange range,
                                                  int k) {
     const auto count = [&](const std::int32_t(&pivot)[3]) {
@@ -86,7 +87,7 @@ class LongListEnd {
       }
       return counts;
     };
-    sync_end();  // the search before has been read
+    sync_end();  // after the reads of the search before
     PivotSearch search(row.search);
     const std::int32_t all[3] = {INT_MIN, INT_MIN, INT_MIN};
     const auto ties = static_cast<int>(search.sum(count(all)).third);
@@ -94,7 +95,7 @@ class LongListEnd {
     return -search.search({-vocab, -1, ties}, -vocab, k - (range.reached - ties), 0, count).low;
   }
 
-  /// Weighs this thread's candidates; what the cut does not keep weighs nothing.
+  /// Weighs this thread's candidates. Candidates that the cut drops weigh nothing.
   __device__ __forceinline__ void weigh(const RowCut& cut) {
     const RowWeigher<kFromProbs> weigher(row_.rule, row_.keys.largest);
 #pragma unroll 1
@@ -113,7 +114,7 @@ class LongListEnd {
     return row_weight(row_.list.weight.of_tile[entry], row_.list.weight.shift[entry]);
   }
 
-  /// The weight of this thread's candidates that are kept, from low to high.
+  /// Returns the weight of this thread's kept candidates with keys from low to high.
   __device__ __forceinline__ uint128_t mass(std::int32_t low, std::int32_t high) const {
     uint128_t sum = 0;
 #pragma unroll 1
@@ -124,7 +125,8 @@ class LongListEnd {
     return sum;
   }
 
-  /// The largest key from which on what is kept weighs `target`; what reaches `low` does.
+  /// Returns the largest key such that the kept candidates that reach it weigh `target`.
+  /// Precondition: those that reach `low` do.
   __device__ __forceinline__ std::int32_t top_p(std::int32_t low, const uint128_t& target) {
     std::int32_t high = row_.keys.largest;
     uint128_t above = 0;  // weight of keys > high
@@ -144,7 +146,7 @@ class LongListEnd {
     return low;
   }
 
-  /// This thread's entry that holds a position in its mass.
+  /// Returns this thread's entry that holds a position in its mass.
   __device__ __forceinline__ int entry_at(std::int32_t low, uint128_t position) const {
     uint128_t upto = 0;
     int entry = begin_;
@@ -163,8 +165,8 @@ class LongListEnd {
   BlockMasses masses_;
 };
 
-/// The list holds n values, all that are >= bound; it has been written, with a barrier after it;
-/// top_k is on.
+/// Finishes a row with a long list. Preconditions: the list holds n values, which are all that are
+/// >= bound; a barrier after it was written; top_k is on.
 template <bool kFromProbs>
 __device__ __noinline__ void end_long_list(const RowsTask& task, RowEnd& row, int n,
                                            std::int32_t bound) {

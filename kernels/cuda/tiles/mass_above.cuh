@@ -1,21 +1,21 @@
-// The mass above a few values of a row, by all its blocks: what proposals are accepted by.
+// Mass above a few values of a row, summed by all its blocks, so that proposals can be accepted.
 //
-// Contract. Each block has the keys of its own tiles, and the same order: pivots that rise. All
-// warps of all blocks take part. Afterwards the first block has what each block's tokens above each
-// pivot weigh, in the row's unit: as floats or as integers. Neither the index nor the ring of
-// others is touched.
+// Contract. Each block has the keys of its own tiles and the same order, whose pivots rise. All
+// warps of all blocks take part. Postcondition: the first block has the weight of each block's
+// tokens above each pivot, in the row's unit, as floats or as integers. Neither the index nor
+// another block's ring is touched.
 //
-// Algorithm and cost. A warp reads those of its tiles whose largest value is above the smallest
-// pivot, the last ones from its ring where they are there from the first pass. By floats a value is
-// 2 instructions and 2 for each pivot, by integers 13 and 3; one pivot has code of its own, for it
-// is what most rows have. Of integers a lane each keeps the sums of a pivot. Tiles for which float
-// arithmetic is not exact are weighed by code that is called, after the others: a loop that calls
-// has fewer registers.
+// Algorithm and cost. A warp reads its tiles whose largest value is above the smallest pivot; the
+// last ones come from its ring if they are still there from the first pass. By floats a value takes
+// 2 instructions and 2 per pivot, by integers 13 and 3. One pivot has code of its own, because most
+// rows have one. Of integers, lane i keeps the sums of pivot i. Tiles for which float arithmetic is
+// not exact are weighed after the others by a called function, because a loop that calls has fewer
+// registers.
 //
-// Numerics: common/tile_weights.h. A float sum is wrong by kRoughError of itself at most: a lane
-// has 2^12 values at most (kMaxVocab by kLeastThreadsOfBlock threads), so its additions round by
-// 2^-12, all others together, the exponential, its argument and what the definition cuts by 2^-17.
-// Determinism: integers decide what floats leave open.
+// Numerics: common/tile_weights.h. The relative error of a float sum is at most kRoughError: a lane
+// has at most 2^12 values (kMaxVocab by kLeastThreadsOfBlock threads), so its additions round by
+// 2^-12; the other additions, the exponential, its argument and the cuts of the definition add
+// 2^-17. Determinism: integers decide what floats leave open.
 #pragma once
 
 #include <cstdint>
@@ -28,15 +28,15 @@
 
 namespace fairdraw::cuda {
 
-/// A proposal, and what the index says of it.
+/// Proposed token, with a bound from the index.
 struct Proposal {
   std::int32_t token;
   std::int32_t key;
-  float above;  ///< at least what the tokens with larger values weigh, in 2^64 of the row's unit
+  float above;  ///< upper bound of the weight of larger values, in 2^64 of the row's unit
 };
 
-/// Memory of a row that draws by proposals: in place of the groups' keys, with the tiles' masses
-/// behind.
+/// Memory of a row that draws by proposals. It is in place of the groups' keys, and the tiles'
+/// masses follow it.
 struct ProposalMemory {
   static constexpr int kPivots = 4;
   static constexpr int kMostWarps = kMaxThreadsOfBlock / kWarp;
@@ -45,30 +45,31 @@ struct ProposalMemory {
     std::int32_t pivots[kPivots];  ///< keys, each larger than those before
     int count;
     std::int32_t largest;  ///< the row's largest key
-    bool in_ring;          ///< the rings hold what the first pass left
-    bool exact;            ///< by integers; of logits that float arithmetic weighs exactly else
+    bool in_ring;          ///< the rings still hold tiles of the first pass
+    bool exact;            ///< sums integers; otherwise floats, of logits that these weigh exactly
   };
 
-  /// A value, and the octave of a value that is among the largest.
+  /// Value, and the octave of a value that is among the largest.
   struct Hint {
     float value, octave;
   };
 
-  LargestOfWarps largest;                          ///< the first, as of rows without filters
-  uint128_t of_warp[kMostWarps][kPivots];          ///< this block's
-  uint128_t of_block[kMaxBlocksOfRow][kPivots];    ///< in the first block
-  float rough_of_warp[kMostWarps][kPivots];        ///< the same, by floats
-  float rough_of_block[kMaxBlocksOfRow][kPivots];  ///< in 2^kRoughUnit of the row's unit
-  Hint hints[kMostWarps];        ///< what each warp of the row's one block takes for one
-  float above_hint[kMostWarps];  ///< the mass of its tiles above the row's; NaN: not known
+  LargestOfWarps largest;                          ///< first, as in rows without filters
+  uint128_t of_warp[kMostWarps][kPivots];          ///< masses of this block's warps
+  uint128_t of_block[kMaxBlocksOfRow][kPivots];    ///< masses of the blocks, in the first block
+  float rough_of_warp[kMostWarps][kPivots];        ///< of_warp as floats
+  float rough_of_block[kMaxBlocksOfRow][kPivots];  ///< of_block as floats, in 2^kRoughUnit of the
+                                                   ///< row's unit
+  Hint hints[kMostWarps];                          ///< guess of each warp of the row's one block
+  float above_hint[kMostWarps];  ///< mass of each warp's tiles above the hint; NaN: not known
   Order order;
   TileGroups groups;
   Proposal proposals[kMostWarps];
-  uint128_t target;       ///< 0: not known yet
-  std::int32_t accepted;  ///< keys from here on are
-  std::int32_t rejected;  ///< keys up to here are
-  bool exact;             ///< whether the next pass is
-  std::int32_t outcome;   ///< a token, or what comes next
+  uint128_t target;       ///< target of the nucleus; 0: not known yet
+  std::int32_t accepted;  ///< this key and all larger ones are accepted
+  std::int32_t rejected;  ///< this key and all smaller ones are rejected
+  bool exact;             ///< whether the next pass sums integers
+  std::int32_t outcome;   ///< token, or RowProposals::kNextTurn or kPass
 
   /// Returns each tile's mass, rounded up, in 2^64 of the row's unit.
   __device__ float* masses() const {
@@ -82,7 +83,7 @@ struct ProposalMemory {
   }
 };
 
-/// One block's part.
+/// One block's part of the integer sums.
 template <RowForm kForm, bool kFromProbs>
 class MassAbove {
   using Row = TileRow<kForm>;
@@ -123,7 +124,7 @@ class MassAbove {
   }
 
  private:
-  /// Sums a turn of tiles. Returns whether tiles are left.
+  /// Sums the tiles that float arithmetic weighs exactly. Returns whether others are left.
   template <int kCount, class Reaches>
   __device__ __forceinline__ bool sum(const Reaches& reaches) {
     float pivots[kCount];
@@ -152,7 +153,7 @@ class MassAbove {
     return left;
   }
 
-  /// The sums of a tile, each lane's part.
+  /// Adds the sums of a tile, of which each lane has a part.
   template <int kCount>
   __device__ __forceinline__ void add(std::int32_t key, const std::uint64_t (&above)[kCount]) {
     std::uint64_t of_pivot = 0;
@@ -195,21 +196,22 @@ class MassAbove {
   ProposalMemory& memory_;
   TileRule rule_;
   RowWeigher<kFromProbs> weigher_;
-  uint128_t mine_ = 0;  ///< lane i: above pivot i
+  uint128_t mine_ = 0;  ///< in lane i: the mass above pivot i
 };
 
-/// Octaves of a float sum's unit: 1 is a value of the octave of the row's largest one.
+/// Octaves of a float sum's unit, in which a value in the octave of the row's largest one is about
+/// 1.
 inline constexpr int kRoughUnit = 23 + kTileBits + kRowBits;
 inline constexpr float kRoughError = 0x1p-11F;
 
-/// 2^x, to 2^-22 of itself.
+/// Returns 2^x with a relative error of at most 2^-22.
 __device__ __forceinline__ float rough_exp2(float x) {
   float power = 0;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
   return power;
 }
 
-/// One block's part by floats, of logits.
+/// One block's part of the float sums, for logits.
 template <RowForm kForm>
 class RoughMassAbove {
   static constexpr int kPivots = ProposalMemory::kPivots;

@@ -1,11 +1,11 @@
-// A hint: a value of which the first pass finds out whether proposals from it on are accepted.
+// Hint: a value for which the first pass finds out whether proposals from it up are accepted.
 //
-// Of many rows each is one block's, and a pass for proposals is memory's second reading of it. So
-// the first pass adds up the mass above one value, by floats: 4 instructions a value. The value is
-// guessed: that above which a little less than top_p of each warp's first tile lies, in nine
-// halvings, on the average of the block's warps. Where the mass above it is less than the row's
-// target, all proposals from it on are accepted; where it is more, all up to it are rejected.
-// A guess decides how many rows need a pass, nothing else.
+// With many rows, each has one block, and a pass for proposals would read the row from memory a
+// second time. So the first pass sums the mass above one value by floats, in 4 instructions per
+// value. The value is guessed in nine halvings: a little less than top_p of each warp's first tile
+// lies above it, on the average of the block's warps. If the mass above it is less than the row's
+// target, all proposals from it up are accepted; if it is more, all proposals up to it are
+// rejected. The guess decides only how many rows need a pass.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace fairdraw::cuda {
 
-/// The value and the octave that a block's warps agree on: the hint's.
+/// Returns the hint that a block's warps agree on.
 __device__ __forceinline__ ProposalMemory::Hint hint_of(const ProposalMemory& memory) {
   const int warps = warps_of_block();
   ProposalMemory::Hint mine{0.0F, -INFINITY};
@@ -25,13 +25,13 @@ __device__ __forceinline__ ProposalMemory::Hint hint_of(const ProposalMemory& me
 }
 
 /// Finds the hint of a row of logits, by all threads of its one block, each warp of which has a
-/// tile. Begins to read the warp's first tile again: it is on its way.
+/// tile. Reads the warp's first tile, which is already in flight, once more.
 template <RowForm kForm>
 __device__ __noinline__ ProposalMemory::Hint find_hint(const RowsTask& task, unsigned char* dynamic,
                                                        float scale, float top_p) {
   constexpr int kHalvings = 9;
-  constexpr float kOctaves = 29.0F;  // below the tile's largest value
-  constexpr float kLess = 0.02F;     // of the mass: what a proposal from the hint on has to spare
+  constexpr float kOctaves = 29.0F;  // searched below the tile's largest value
+  constexpr float kLess = 0.02F;     // part of the mass, as a margin for proposals from the hint up
   const SharedRow place{task, 0, dynamic, nullptr};
   const TileRow<kForm> row(task.rows, task.allowed, place.number(), false);
   ProposalMemory& memory = *place.proposals<kForm>();

@@ -1,10 +1,10 @@
-// Which tokens of a row survive top_k and top_p, and exact searches for that by a block.
+// Survivors of a row under top_k and top_p, and exact searches for them by a block.
 //
-// A cut is a threshold on logits, and below it on ids among the logits equal to it. The searches
-// work on a list of what is in a bracket (bracket_list.cuh). Keys are counted by levels of bins
-// (key_selection.cuh). Masses have up to 124 bits, too many to be added in shared memory: the
-// threshold of top_p is bisected, and every step weighs only what is still undecided. At most 32
-// steps, whatever the values.
+// A cut is a threshold on logits and, among the logits equal to it, a threshold on ids. The
+// searches work on the list of a bracket (bracket_list.cuh). Keys are counted in levels of bins
+// (key_selection.cuh). Masses have up to 124 bits, too many to be added in shared memory, so the
+// threshold of top_p is bisected. At most 32 steps are needed, whatever the values, and each weighs
+// only what is still undecided.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@
 
 namespace fairdraw::cuda {
 
-/// What a row is filtered by.
+/// Filters of a row.
 struct RowFilters {
   int vocab;
   std::int32_t top_k;  ///< 0: off
   float top_p;         ///< 1: off
   float min_p;         ///< 0: off
   bool lowest_id;      ///< exactly k tokens stay
-  bool by_row_mass;    ///< top_p is measured on row_mass, else on what top_k and min_p keep
+  bool by_row_mass;    ///< top_p is measured on row_mass, otherwise on what top_k and min_p keep
   uint128_t row_mass;
   std::uint64_t word;
 
@@ -33,7 +33,7 @@ struct RowFilters {
   __device__ bool min_p_on() const { return min_p > 0.0F; }
 };
 
-/// Who survives: keys above `low`, and those equal to it with ids before tie_end.
+/// Survivors: keys above `low`, and keys equal to it with ids before tie_end.
 struct RowCut {
   std::int32_t low;
   int tie_end;
@@ -53,7 +53,7 @@ struct CutSearch {
   const RowFilters& filters;
   std::int32_t maximum;  ///< the largest key
 
-  /// The cut of top_k among the tokens that reach `lowest`.
+  /// Returns the cut of top_k among the tokens that reach `lowest`.
   template <class Source>
   __device__ RowCut top_k(const Source& source, std::int32_t lowest) {
     const int k = filters.top_k;
@@ -72,7 +72,7 @@ struct CutSearch {
     return result;
   }
 
-  /// The weight of this thread's tokens that a cut keeps.
+  /// Returns the weight of this thread's tokens that a cut keeps.
   template <class Source>
   __device__ uint128_t kept_of_thread(const Source& source, const RowCut& cut) const {
     uint128_t mine = 0;
@@ -82,8 +82,9 @@ struct CutSearch {
     return mine;
   }
 
-  /// The largest key in a range such that the tokens that reach it weigh at least `target`, those
-  /// above the range `above`; all that reach the range do.
+  /// Returns the largest key in a range such that the tokens that reach it weigh at least `target`.
+  /// above: weight of the tokens above the range. Precondition: all tokens that reach the range
+  /// weigh `target`.
   template <class Source>
   __device__ std::int32_t nucleus_end(const Source& source, KeyInterval range, uint128_t above,
                                       uint128_t target) {

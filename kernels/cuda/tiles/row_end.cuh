@@ -1,8 +1,7 @@
-// What the end of a row works on: shared memory of the row's first block, where the ring of tiles
-// was.
+// Data of a row's end, in shared memory of the row's first block, in place of the ring of tiles.
 //
-// Parameters of the row are here too, not in registers: the rare ends are functions of their own,
-// and what they were given by reference would lie in local memory, of every thread and every row.
+// The row's parameters are here too, not in registers: the rare ends are out of line, and arguments
+// passed to them by reference would lie in local memory, for every thread and every row.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@
 
 namespace fairdraw::cuda {
 
-/// What is left of a bracket.
+/// Last candidates of a bracket.
 struct RankedCandidates {
   std::int32_t key[kEndThreads];
   std::int32_t id[kEndThreads];
@@ -25,15 +24,15 @@ struct RankedCandidates {
 };
 
 struct RowEnd {
-  std::int64_t number;  ///< of the row
+  std::int64_t number;  ///< number of the row
   RowFilters filters;
   TileRule rule;
   TileKeys keys;
   RowIndex index;
-  std::uint64_t* sums;  ///< the index's
-  RowCut cut;           ///< by passes of all blocks
-  std::int32_t token;   ///< that a proposal has given; -1: none
-  float floor;          ///< RowRecord's
+  std::uint64_t* sums;  ///< sums of the index
+  RowCut cut;           ///< found by passes of all blocks
+  std::int32_t token;   ///< accepted proposal; -1: none
+  float floor;          ///< smallest value that min_p keeps, for RowRecord
 
   TileSearchMemory search;
   KeySelection::Memory selection;
@@ -42,10 +41,10 @@ struct RowEnd {
   TileDrawMemory<uint128_t> drawn;
   GuessMemory guess;
   BracketList list_size;
-  unsigned bracket_capacity;  ///< entries from `list` on to the end of the memory
+  unsigned bracket_capacity;  ///< number of entries from `list` to the end of the memory
   std::int32_t low_of_warp[kEndWarps];
   RankedCandidates ranked;
-  CandidateList list;  ///< the last: a bracket's entries are in its place and beyond
+  CandidateList list;  ///< last member: a bracket's entries take its place and the memory behind it
 
   __device__ BracketList::Entry* bracket_entries() const {
     return reinterpret_cast<BracketList::Entry*>(

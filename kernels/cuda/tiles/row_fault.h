@@ -1,4 +1,4 @@
-// What can be wrong with a row's values and lists, as one number that blocks take the largest of.
+// Faults of a row's values and lists, as numbers of which blocks take the largest.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace fairdraw::cuda {
 
-/// The larger comes first, where a row has several (kernels/common/processing_rules.h). 0: none.
+/// Fault of a row. A row with several reports the largest (kernels/common/processing_rules.h).
 enum class RowFault : std::uint32_t {
   none = 0,
   processing_overflow,

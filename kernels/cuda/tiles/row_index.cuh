@@ -1,19 +1,19 @@
-// A row's index while the row is in flight: in shared memory of the row's first block.
+// Index of a row while the row is in flight, in shared memory of the row's first block.
 //
-// Contract. 1 to 16 blocks share a row (device/row_cluster.cuh): a thread-block cluster. Each warp
-// of them sends the entries of its tiles to the first block's shared memory, and its largest key;
-// when all have arrived there, that block does the row's end. Where all blocks need the row's
-// largest key, each warp sends its own to all of them.
+// Contract. 1 to 16 blocks share a row as a thread-block cluster (device/row_cluster.cuh). Each of
+// their warps sends the entries of its tiles, and its largest key, to the first block's shared
+// memory; after all have arrived, that block finishes the row. If all blocks need the row's largest
+// key, each warp sends its own to all of them.
 //
-// Why a cluster, and no counter by which the last block knows that it is the last: there is nothing
-// to initialise, so nothing can be left over by a row that failed, a launch that was aborted, or
-// whoever wrote to the workspace in between. A counter has to be 0 before a launch. Measured on an
-// H200, B = 1, V = 128256, one pass and a draw, microseconds:
+// Why a cluster, and not a counter that tells the last block that it is the last: nothing has to be
+// initialised, so nothing can be left over from a row that failed, a launch that was aborted, or
+// another writer of the workspace. A counter has to be 0 before a launch. Measured on an H200, B =
+// 1, V = 128256, one pass and a draw, microseconds:
 //   9.9   a counter that happens to be 0       11.0  zeroed by a kernel that starts this one early
 //   10.6  a memset node before the kernel      11.0  zeroed by a kernel before this one
-// Nor does an index in shared memory cost a round trip through L2, a fence and an atomic.
+// An index in shared memory also saves a round trip through L2, a fence and an atomic.
 //
-// Determinism: each entry has its place.
+// Determinism: each entry has a fixed place.
 #pragma once
 
 #include <climits>
@@ -31,7 +31,7 @@ constexpr int index_bytes(std::int64_t tiles) {
   return static_cast<int>(tiles) * static_cast<int>(sizeof(std::uint64_t) + sizeof(std::int32_t));
 }
 
-/// An index as it is read: in shared memory, or in the workspace.
+/// View of an index, in shared memory or in the workspace.
 struct RowIndex {
   const std::int32_t* keys;
   const std::uint64_t* sums;
@@ -44,18 +44,18 @@ struct LargestTile {
   std::int32_t tile = INT_MAX;
 };
 
-/// The largest of all lanes', on every lane.
+/// Returns the largest key of all lanes, on every lane.
 __device__ __forceinline__ LargestTile warp_largest(const LargestTile& mine) {
   const std::int32_t key = __reduce_max_sync(kAllLanes, mine.key);
   return {key, __reduce_min_sync(kAllLanes, mine.key == key ? mine.tile : INT_MAX)};
 }
 
-/// What each warp of a row has found, in the blocks that need it.
+/// Largest key of each warp of a row, in the blocks that need it.
 struct LargestOfWarps {
   LargestTile of_warps[kMaxBlocksOfRow * kMaxThreadsOfBlock / kWarp];
 };
 
-/// A block's part of a row: which tiles its warps have, and where what they find goes.
+/// A block's part of a row: its warps' tiles, and the memory to which they send entries.
 class RowBlocks {
  public:
   __device__ RowBlocks(int blocks_log2, int tiles, unsigned char* dynamic)
@@ -69,14 +69,14 @@ class RowBlocks {
 
   __device__ const RowCluster& cluster() const { return cluster_; }
   __device__ bool is_first() const { return cluster_.rank == 0; }
-  /// For all lanes of a warp together.
+  /// Returns this warp's number in the row. For all lanes of a warp together.
   __device__ int warp() const {
-    // By a shuffle the compiler knows that all lanes have the same.
+    // The shuffle tells the compiler that all lanes have the same value.
     const int of_block = __shfl_sync(kAllLanes, static_cast<int>(threadIdx.x) / kWarp, 0);
     return cluster_.rank * warps_of_block() + of_block;
   }
   __device__ int warps() const { return cluster_.blocks * warps_of_block(); }
-  /// This warp's tiles.
+  /// Returns this warp's tiles.
   __device__ TileSteps steps() const { return {warp(), tiles_, warps()}; }
 
   /// Sends the entry, which all lanes of the tile's warp have. The key is kept where this warp
@@ -87,23 +87,23 @@ class RowBlocks {
     keys_of_first_[tile] = entry.key;
     sums_of_first_[tile] = entry.sum;
   }
-  /// The sum alone, if the key has been sent.
+  /// Sends the sum alone. Precondition: the key has been sent.
   __device__ __forceinline__ void send_sum(int tile, std::uint64_t sum) const {
     if (lane() == 0) sums_of_first_[tile] = sum;
   }
-  /// A sum of nothing; by any lane.
+  /// Sends a sum of 0, from any lane.
   __device__ __forceinline__ void send_no_sum(int tile) const { sums_of_first_[tile] = 0; }
   __device__ std::int32_t kept_key(int tile) const { return keys_[tile]; }
 
   /// Tells the first block, or all of them, this warp's largest key.
   __device__ void send_largest(const LargestTile& mine, bool to_all,
                                LargestOfWarps& largest) const {
-    const int number = warp();  // by all lanes
+    const int number = warp();  // called by all lanes
     if (lane() < (to_all ? cluster_.blocks : 1)) {
       *cluster_.at(largest.of_warps + number, lane()) = mine;
     }
   }
-  /// The row's, when the blocks have met.
+  /// Returns the row's largest key. Precondition: the blocks have met.
   __device__ LargestTile largest_of(const LargestOfWarps& largest) const {
     LargestTile mine;
 #pragma unroll 1
@@ -114,7 +114,7 @@ class RowBlocks {
     return warp_largest(mine);
   }
 
-  /// In the first block, when the blocks have met.
+  /// Returns the index, in the first block. Precondition: the blocks have met.
   __device__ RowIndex index() const { return {keys_, sums_, tiles_}; }
   __device__ std::uint64_t* sums() const { return sums_; }
 
@@ -126,7 +126,7 @@ class RowBlocks {
   int tiles_;
   std::uint64_t* sums_;
   std::int32_t* keys_;
-  std::uint64_t* sums_of_first_;  ///< the same in the row's first block
+  std::uint64_t* sums_of_first_;  ///< sums_ of the row's first block
   std::int32_t* keys_of_first_;
 };
 

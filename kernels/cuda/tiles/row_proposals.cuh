@@ -1,27 +1,28 @@
-// A row that draws by proposals (common/proposals.h): which of them is accepted.
+// Row that draws by proposals (common/proposals.h), and the choice of the accepted one.
 //
-// Contract. The first block has the row's index, sums of whole tiles, and its rings what the first
-// pass left; all other blocks wait for orders (shared_row.cuh). The row's status is ok. By all
-// threads of the first block: the first proposal that is accepted, or -1 where none is, or where
-// the tokens that weigh at least top_p of the row are to be found anyway.
+// Contract. The first block has the row's index with sums of whole tiles, and its rings hold what
+// the first pass left; all other blocks wait for orders (shared_row.cuh). The row's status is ok.
+// All threads of the first block call it. Returns the first proposal that is accepted, or -1 if
+// none is.
 //
-// Algorithm and cost. Prefix sums of groups of tiles serve all proposals (tile_draw.cuh). A turn
-// is 4 proposals where top_p is .7 or more, else 8, and all warps' in the turns after the first: a
-// warp each draws a token, and adds up the tiles whose largest value is larger, which bounds A from
-// above. What that leaves undecided is decided by the mass above it, by one pass of all blocks
-// (mass_above.cuh). Not every proposal needs one: what is not larger than an undecided one before
-// it shares its rejection, and where that is accepted nobody asks. So pivots are the records among
-// the undecided, up to four a pass. The first warp decides, and gives orders.
+// Algorithm and cost. Prefix sums of groups of tiles serve all proposals (tile_draw.cuh). The first
+// turn has 4 proposals if top_p is .7 or more, otherwise 8; later turns have one per warp. Each
+// warp of a turn draws a token and adds up the tiles whose largest value is larger, which bounds A
+// from above. Proposals that this leaves undecided are decided by the mass above them, in one pass
+// of all blocks (mass_above.cuh). Not every proposal needs the pass: one that is not larger than an
+// undecided one before it is rejected with that one, and does not matter if that one is accepted.
+// So the pivots are the records among the undecided, up to four per pass. The first warp decides,
+// and gives orders.
 //
-// With min_p the smallest value that it keeps is a pivot of the first pass, for the mass of what it
-// keeps is not known before: until then nothing but the largest value is accepted. What it does not
-// keep is rejected.
+// With min_p, the smallest value that it keeps is a pivot of the first pass, because the mass of
+// what it keeps is not known before; until then only the largest value is accepted. Values that
+// min_p drops are rejected.
 //
-// The pass is by floats first, and by integers where the target is within their error (about one
-// row in a thousand).
+// The pass sums floats first, and integers if the target is within the floats' error (about one row
+// in a thousand).
 //
 // Determinism: floats of bounds round up, those of a pass are wrong by less than is allowed for,
-// and what they leave open integers decide.
+// and integers decide what they leave open.
 #pragma once
 
 #include <climits>
@@ -40,7 +41,7 @@ class RowProposals {
   static constexpr std::int32_t kNextTurn = -1;
   static constexpr std::int32_t kPass = -2;
 
-  /// floor: the smallest key that min_p keeps.
+  /// Takes a row. `floor` is the smallest key that min_p keeps.
   __device__ __forceinline__ RowProposals(const SharedRow& place, const TileRow<kForm>& row,
                                           const RowBlocks& blocks, const TileRule& rule,
                                           const RowFilters& filters, std::int32_t largest,
@@ -54,8 +55,8 @@ class RowProposals {
         floor_(floor),
         indexed_(row, blocks.index(), rule, ProposedTiles{floor}, largest) {}
 
-  /// word: of the first turn's attempt that has the warp's number. hinted: whether the first pass
-  /// had a hint (proposal_hint.cuh).
+  /// Returns the accepted token, or -1. word: random word of the first turn's attempt with the
+  /// warp's number. hinted: whether the first pass had a hint (proposal_hint.cuh).
   __device__ __forceinline__ std::int32_t run(const DrawWords& words, std::uint64_t word,
                                               bool hinted) {
     if (threadIdx.x == 0) {
@@ -106,12 +107,12 @@ class RowProposals {
   static_assert(kRoughUnit == 103);
   static_assert(kSome <= kLeastThreadsOfBlock / kWarp);
 
-  /// Returns whether every pass needs exact sums, because floats do not do.
+  /// Returns whether every pass needs exact sums, because float sums do not suffice.
   __device__ __forceinline__ bool is_exact() const {
     return kFromProbs || !float_octaves_are_exact(from_order_key(largest_), scale_);
   }
 
-  /// A warp's proposal.
+  /// Draws a warp's proposal, and bounds the mass above it.
   __device__ __forceinline__ void propose(std::uint64_t word) const {
     const DrawnToken drawn = indexed_.draw(memory_.groups, word);
     if (warp_of_thread() == 0 && lane_of_thread() == 0 && !filters_.min_p_on()) {
@@ -131,8 +132,8 @@ class RowProposals {
     if (lane_of_thread() == 0) memory_.proposals[warp_of_thread()] = {drawn.token, key, above};
   }
 
-  /// Decides, by the first warp, the token of a turn, if it is known; else orders a pass if that
-  /// tells.
+  /// Decides, by the first warp, the token of a turn if it is known; otherwise orders a pass if one
+  /// can tell.
   __device__ __forceinline__ void decide(int turn, bool passed) const {
     const bool there = lane_of_thread() < turn;
     const Proposal mine = memory_.proposals[there ? lane_of_thread() : 0];
@@ -142,7 +143,7 @@ class RowProposals {
     const std::int32_t accepted =
         min(memory_.accepted, __reduce_min_sync(kAllLanes, is_bounded ? key : INT_MAX));
     const unsigned sure = __ballot_sync(kAllLanes, there && key >= accepted);
-    std::int32_t before = key;  // the largest key of the lanes before
+    std::int32_t before = key;  // largest key of the lanes before
 #pragma unroll
     for (int distance = 1; distance < kWarp; distance *= 2) {
       const std::int32_t other = __shfl_up_sync(kAllLanes, before, distance);
@@ -151,7 +152,8 @@ class RowProposals {
     before = __shfl_up_sync(kAllLanes, before, 1);
     before = lane_of_thread() == 0 ? memory_.rejected : max(before, memory_.rejected);
     const unsigned records = __ballot_sync(kAllLanes, there && key > before);
-    const unsigned open = records & ((sure & (0U - sure)) - 1U);  // before the first that is sure
+    // The lanes before the first that is sure.
+    const unsigned open = records & ((sure & (0U - sure)) - 1U);
     __syncwarp();
     if (lane_of_thread() == 0) memory_.accepted = accepted;
     if (open == 0) {
@@ -162,7 +164,8 @@ class RowProposals {
     order_pass(key, open, passed);
   }
 
-  /// Pivots: the first of the lanes in `open`; before the first pass min_p's floor comes first.
+  /// Orders a pass. Its pivots are the keys of the first lanes in `open`; before the first pass
+  /// min_p's floor comes first.
   __device__ __forceinline__ void order_pass(std::int32_t key, unsigned open, bool passed) const {
     const bool has_floor = filters_.min_p_on() && !passed;
     ProposalMemory::Order order{};
@@ -188,7 +191,7 @@ class RowProposals {
     if (lane_of_thread() == 0) memory_.outcome = kPass;
   }
 
-  /// Notes, by the first warp, what the mass above the hint says.
+  /// Notes, by the first warp, whether the mass above the hint accepts or rejects it.
   __device__ __forceinline__ void note_hint() const {
     const ProposalMemory::Hint hint = hint_of(memory_);
     float above = lane_of_thread() < warps_of_block() ? memory_.above_hint[lane_of_thread()] : 0.0F;

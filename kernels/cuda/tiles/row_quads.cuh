@@ -1,8 +1,8 @@
 // Values of a row by quads: four consecutive ids from a multiple of 4, wherever the row lies.
 //
-// For what is read a second time, in parts smaller than a tile; as it is processed. One load of 16
-// bytes (16-bit types: of 8) where the row is aligned to that and a whole number of quads, and no
-// branch between the loads of several quads; value by value otherwise.
+// Used for second reads, in parts smaller than a tile, with processing applied. A quad is one load
+// of 16 bytes (16-bit types: 8) if the row is aligned to that and is a whole number of quads, with
+// no branch between the loads of several quads; otherwise it is read value by value.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ inline constexpr int kQuadsOfTile = kTileSize / kQuad;
 template <RowForm kForm>
 class RowQuads {
  public:
-  /// `edits`: those of a processed call, in place of `allowed`.
+  /// Takes a row. `edits` are those of a processed call, and replace `allowed`.
   __device__ RowQuads(const RowsView& rows, const BitRows<const std::uint32_t>& allowed,
                       std::int64_t number, const EditPlanes& edits)
       : values_(RowValues::of(rows, number)),
@@ -36,8 +36,8 @@ class RowQuads {
     return is_aligned(values_.bytes, kQuad * value_size(kForm.type)) && vocab_ % kQuad == 0;
   }
 
-  /// A quad as it was read: its values' bits (by vectors, 16-bit types: two values in each even
-  /// word), and the words that have the quad's bits.
+  /// Quad as it was read: its values' bits (by vectors, 16-bit types: two values in each even
+  /// word), and the words that have the quad's allowed and edited bits.
   struct Raw {
     std::uint32_t bits[kQuad];
     std::uint32_t allowed, edited;
@@ -60,7 +60,7 @@ class RowQuads {
     if (edits_.edited != nullptr) raw.edited = edits_.edited[word];
   }
 
-  /// The values that are allowed, else -inf, beyond the vocabulary too.
+  /// Converts a quad to its values; -inf for ids that are banned or beyond the vocabulary.
   template <bool kVectors>
   __device__ __forceinline__ void convert(int first, const Raw& raw, float (&x)[kQuad]) const {
     constexpr bool kPairs = kVectors && kForm.type != DType::float32;
@@ -81,7 +81,7 @@ class RowQuads {
     }
   }
 
-  /// load() for code that is not worth two instances.
+  /// Reads a quad, in code that is not worth two instances.
   __device__ __forceinline__ void load_any(int first, float (&x)[kQuad]) const {
     Raw raw;
     if (has_vectors()) {
@@ -94,8 +94,9 @@ class RowQuads {
   }
 
  private:
-  /// Volatile, because the compiler moves loads behind the use of those before them to save
-  /// registers. Beyond the vocabulary the row's first quad is read in place: it does not count.
+  /// Loads a quad. Volatile, because the compiler otherwise moves loads behind the use of earlier
+  /// ones to save registers. Beyond the vocabulary the row's first quad is read instead; it does
+  /// not count.
   __device__ __forceinline__ void load_vector(int first, std::uint32_t (&bits)[kQuad]) const {
     const auto quad = static_cast<unsigned>(first < vocab_ ? first : 0) / kQuad;
     if constexpr (kForm.type == DType::float32) {
@@ -111,7 +112,7 @@ class RowQuads {
 
   RowValues values_;
   RowEdits edits_;
-  const std::uint32_t* allowed_;  ///< null: all are
+  const std::uint32_t* allowed_;  ///< null: all tokens are allowed
   int vocab_;
 };
 

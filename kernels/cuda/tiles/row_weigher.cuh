@@ -9,7 +9,7 @@
 
 namespace fairdraw::cuda {
 
-/// Weighs tokens of one row. Octaves of the row and of tiles are the definition's, in double.
+/// Weigher of one row's tokens. Octaves of the row and of tiles are the definition's, in double.
 template <bool kFromProbs>
 class RowWeigher {
  public:
@@ -17,25 +17,25 @@ class RowWeigher {
   __device__ RowWeigher(const TileRule& rule, std::int32_t largest)
       : rule_(rule), row_octave_(octave_of(largest)) {}
 
-  /// row_shift of a tile with a key.
+  /// Returns row_shift of a tile with a key.
   __device__ int shift_of(std::int32_t tile_key) const {
     return row_shift(row_octave_, octave_of(tile_key));
   }
 
-  /// A weight as the definition makes it: v, and by how much the row shifts it.
+  /// Weight in the form of the definition: v, and the shift of v into the row's unit.
   struct Shifted {
     std::uint64_t of_tile;
     int shift;  ///< -1: the tile counts nothing
   };
 
-  /// Of an allowed value in a tile with a key.
+  /// Returns the weight of an allowed value in a tile with a key.
   __device__ Shifted shifted(float x, std::int32_t tile_key) const {
     const int shift = shift_of(tile_key);
     if (shift < 0) return {0, shift};
     const TileWeights<kFromProbs> weights(from_order_key(tile_key), rule_);
     return {weights.are_quick() ? weights.weigh(x) : weights.weigh_slowly(x), shift};
   }
-  /// Its W.
+  /// Returns W of such a value.
   __device__ uint128_t operator()(float x, std::int32_t tile_key) const {
     const Shifted weight = shifted(x, tile_key);
     return row_weight(weight.of_tile, weight.shift);

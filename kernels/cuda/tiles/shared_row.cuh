@@ -1,13 +1,13 @@
-// A row that several blocks share: where its parts lie in shared memory, and passes of all blocks.
+// Row that several blocks share: the layout of shared memory, and passes of all blocks.
 //
-// Dynamic shared memory of a block, the same in every block of a row: the ring of the first pass,
-// in whose place the first block has the row's end later, and the end of a bracket's list; the
-// groups' keys; the index.
+// Dynamic shared memory has the same layout in every block of a row: the ring of the first pass,
+// which the row's end (in the first block) and a bracket's list replace later; the groups' keys;
+// the index.
 //
 // Cooperation. Every block of a row takes part in every barrier of the cluster. The threads that
-// end the row (kEndThreads of the first block) give an order for each pass, and all others wait for
-// one: before an order there is a barrier, and one after its pass. The last order says that the row
-// has ended. The passes are functions with few arguments, all in registers: what a function gets by
+// finish the row (kEndThreads of the first block) give an order for each pass, and all others wait
+// for it: one barrier follows the order, and one the pass. The last order says that the row has
+// ended. The passes are functions with few arguments, all in registers, because an argument by
 // reference lies in local memory of every thread.
 #pragma once
 
@@ -27,7 +27,7 @@ __host__ __device__ constexpr int end_bytes(int threads) {
   return ring > end ? ring : end;
 }
 
-/// Entries of a bracket's list that there is room for.
+/// Returns the number of a bracket's entries that fit.
 template <RowForm kForm>
 __device__ unsigned bracket_capacity() {
   const int room =
@@ -35,18 +35,19 @@ __device__ unsigned bracket_capacity() {
   return static_cast<unsigned>(room) / static_cast<unsigned>(sizeof(BracketList::Entry));
 }
 
-/// Bytes between the ring and the index: the groups' keys, or what a row that proposes needs.
+/// Returns the bytes between the ring and the index, which hold the groups' keys or the memory of a
+/// row that proposes.
 constexpr int middle_bytes(std::int64_t tiles) {
   return GroupKeys::bytes(tiles) > ProposalMemory::bytes(tiles) ? GroupKeys::bytes(tiles)
                                                                 : ProposalMemory::bytes(tiles);
 }
 
-/// Where a row is.
+/// Task of a row, and its place in shared memory.
 struct SharedRow {
   const RowsTask& task;
   int blocks_log2;
   unsigned char* dynamic;
-  PassOrder* order;  ///< this block's
+  PassOrder* order;  ///< order of this block
 
   __device__ RowEnd* end() const { return reinterpret_cast<RowEnd*>(dynamic); }
   __device__ std::int64_t number() const {
@@ -56,7 +57,7 @@ struct SharedRow {
   __device__ __forceinline__ GroupKeys groups(int tiles) const {
     return GroupKeys(dynamic + end_bytes<kForm>(static_cast<int>(blockDim.x)), tiles);
   }
-  /// In their place, where no groups are asked for.
+  /// Returns the warps' largest keys, in place of the groups' keys if no groups are asked for.
   template <RowForm kForm>
   __device__ __forceinline__ LargestOfWarps* largest_of_warps() const {
     return &proposals<kForm>()->largest;
@@ -66,7 +67,7 @@ struct SharedRow {
     const auto threads = static_cast<int>(blockDim.x);
     return {blocks_log2, tiles, dynamic + end_bytes<kForm>(threads) + middle_bytes(tiles)};
   }
-  /// In their place, too.
+  /// Returns the memory of a row that proposes, also in place of the groups' keys.
   template <RowForm kForm>
   __device__ __forceinline__ ProposalMemory* proposals() const {
     return reinterpret_cast<ProposalMemory*>(dynamic +
@@ -74,7 +75,7 @@ struct SharedRow {
   }
 };
 
-/// This block's part of a pass for proposals, by integers.
+/// Runs this block's part of a pass for proposals, by integers.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void called_exact_mass_above(const RowsTask& task, int blocks_log2,
                                                      unsigned char* dynamic, float scale) {
@@ -85,7 +86,7 @@ __device__ __noinline__ void called_exact_mass_above(const RowsTask& task, int b
   MassAbove<kForm, kFromProbs>(row, ring, blocks, *place.proposals<kForm>(), scale).run();
 }
 
-/// The same by floats where the order says so.
+/// Runs the same by floats unless the order says otherwise.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void called_mass_above(const RowsTask& task, int blocks_log2,
                                                unsigned char* dynamic, float scale) {
@@ -101,7 +102,7 @@ __device__ __noinline__ void called_mass_above(const RowsTask& task, int blocks_
   RoughMassAbove<kForm>(row, ring, blocks, memory, scale).run();
 }
 
-/// This block's part of the pass that its order asks for.
+/// Runs this block's part of the pass that its order asks for.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void pass_of_block(const RowsTask& task, int blocks_log2,
                                            unsigned char* dynamic, PassOrder* order, float scale) {
@@ -121,8 +122,8 @@ __device__ __noinline__ void pass_of_block(const RowsTask& task, int blocks_log2
       .run();
 }
 
-/// By all threads of the first block, or of its end: what the blocks are to do after the next
-/// barrier of the cluster.
+/// Tells the blocks what to do after the cluster's next barrier. Called by all threads of the first
+/// block, or by those that finish the row.
 __device__ __forceinline__ void tell_blocks(const RowCluster& cluster, PassOrder* place,
                                             const PassOrder& order) {
   if (static_cast<int>(threadIdx.x) < cluster.blocks) {
@@ -130,16 +131,16 @@ __device__ __forceinline__ void tell_blocks(const RowCluster& cluster, PassOrder
   }
 }
 
-/// By the threads of the end: tells all blocks what to do next.
+/// Tells all blocks what to do next. Called by the threads that finish the row.
 __device__ __forceinline__ void give_order(const RowCluster& cluster, RowEnd& end, PassOrder* place,
                                            const PassOrder& order) {
-  sync_end();  // the counts of the pass before have been read
+  sync_end();  // after the reads of the last pass's counts
   tell_blocks(cluster, place, order);
   if (threadIdx.x == 0) end.list_size = {0, 0, 0};
   cluster.sync();
 }
 
-/// By the threads of the end: a pass of all blocks.
+/// Runs a pass of all blocks. Called by the threads that finish the row.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void pass_of_all(const RowsTask& task, int blocks_log2,
                                          unsigned char* dynamic, PassOrder* place,
@@ -151,11 +152,11 @@ __device__ __noinline__ void pass_of_all(const RowsTask& task, int blocks_log2,
   cluster.sync();
 }
 
-/// The threads that do not end the row: passes, until it has ended.
+/// Runs passes until the row has ended. Called by all threads that do not finish it.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void take_part(const RowsTask& task, int blocks_log2,
                                        unsigned char* dynamic, PassOrder* order, float scale) {
-  const RowCluster cluster{1 << blocks_log2, 0};  // what follows does not ask for the rank
+  const RowCluster cluster{1 << blocks_log2, 0};  // the rank is not used
 #pragma unroll 1
   while (true) {
     cluster.sync();

@@ -1,16 +1,16 @@
-// Tokens from a row's index: the end of a row that is drawn from, and that of a greedy one.
+// Draws tokens from a row's index, and finds the token of a greedy row.
 //
-// Contract. A block that can read a row's index, and knows the row's largest key: draws, each by
-// one word; or the lowest id among the largest values.
+// Contract. A block that can read a row's index and knows the row's largest key draws tokens, each
+// by one word, or finds the lowest id among the largest values.
 //
-// Algorithm and cost. Tiles in groups of 32. The block's warps add up the row weights of each
-// group, in 128 bits, and meet once. Then a warp a draw: the group that holds R by a prefix sum
-// over the groups, the tile by one over the group's tiles, and the token by one over the tile,
-// which is read again in id order. All three are one piece of code, because at the end of a short
-// kernel instructions come from a cold cache, and what runs twice is warm.
+// Algorithm and cost. Tiles are in groups of 32. The block's warps add up the row weights of each
+// group, in 128 bits, and meet once. Then one warp per draw finds the group that holds R by a
+// prefix sum over the groups, the tile by one over the group's tiles, and the token by one over the
+// tile, which is read again in id order. All three share one piece of code, because a short kernel
+// ends on a cold instruction cache, and code that runs twice is warm.
 //
-// Numerics: common/tile_weights.h. Octaves are the definition's, in double: two instructions a
-// tile, and no branch. Determinism: integers throughout.
+// Numerics: common/tile_weights.h. Octaves are the definition's, in double: two instructions per
+// tile and no branch. Determinism: integers throughout.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@
 
 namespace fairdraw::cuda {
 
-/// What min_p keeps of a row: values with (x - max) * scale >= octaves, each operation rounded
-/// once. Of probabilities max is 0 and scale 1.
+/// Rule of min_p, which keeps values with (x - max) * scale >= octaves, each operation rounded
+/// once. For probabilities max is 0 and scale 1.
 struct MinPRule {
   float max = 0.0F;
   float scale = 1.0F;
@@ -37,7 +37,7 @@ struct MinPRule {
   __device__ __forceinline__ bool takes(std::int32_t) const { return true; }
 };
 
-/// What a threshold keeps: values above `low`, and those equal to it with ids before tie_end.
+/// Rule of a cut, which keeps values above `low`, and values equal to it with ids before tie_end.
 struct CutRule {
   float low;
   int tie_end;
@@ -56,7 +56,7 @@ struct ProposedTiles {
   __device__ __forceinline__ bool takes(std::int32_t key) const { return key >= lowest; }
 };
 
-/// A token, its value, and the weight of all that it was drawn from.
+/// Drawn token, its value, and the total weight of the tokens that could be drawn.
 struct DrawnToken {
   std::int32_t token;
   float value;
@@ -70,14 +70,14 @@ struct TileGroups {
   uint128_t weights[kMaxGroups];
 };
 
-/// The first lane whose inclusive sum passes the target.
+/// Returns the first lane whose inclusive sum passes the target.
 template <class Sum>
 __device__ __forceinline__ int first_above(Sum upto, Sum target) {
   return __ffs(static_cast<int>(__ballot_sync(kAllLanes, upto > target))) - 1;
 }
 
-/// The token at a position in a tile of which each lane has kLaneValues neighbours' weights, on all
-/// lanes; the position is below their sum.
+/// Returns, on all lanes, the token at a position in a tile, of which each lane has the weights of
+/// kLaneValues neighbours. Precondition: the position is below the sum of the weights.
 __device__ __forceinline__ std::int32_t token_in_tile(int tile,
                                                       const std::uint64_t (&weights)[kLaneValues],
                                                       std::uint64_t position) {
@@ -96,8 +96,9 @@ __device__ __forceinline__ std::int32_t token_in_tile(int tile,
   return tile * kTileSize + lane * kLaneValues + __shfl_sync(kAllLanes, place, lane);
 }
 
-/// A row whose index has been made, with sums of what `keep` keeps, as its ends read it: of the
-/// tiles that it takes, by their keys. Row: row.read_in_order(tile, x) as of TileRow.
+/// Row with an index, as its ends read it. The index has the sums of the tokens that `keep` keeps,
+/// and counts only the tiles that `keep` takes by their keys. Row: row.read_in_order(tile, x) as in
+/// TileRow.
 template <class Row, bool kFromProbs, class Keep>
 class IndexedRow {
  public:
@@ -105,11 +106,11 @@ class IndexedRow {
                         const Keep& keep, std::int32_t largest)
       : row_(row), index_(index), rule_(rule), keep_(keep), row_octave_(octave_of(largest)) {}
 
-  /// By the first `warps` warps of a block; they meet before the first draw.
+  /// Sums the groups, by the first `warps` warps of a block, which meet before the first draw.
   __device__ void sum_groups(TileGroups& groups, int warps) const {
     sum_groups(groups, warps, [](int, const uint128_t&) {});
   }
-  /// The same, and calls visit(tile, weight) once for each tile.
+  /// Does the same, and calls visit(tile, weight) once per tile.
   template <class Visit>
   __device__ __forceinline__ void sum_groups(TileGroups& groups, int warps,
                                              const Visit& visit) const {
@@ -122,7 +123,7 @@ class IndexedRow {
     }
   }
 
-  /// The token of a word, on all lanes of a warp.
+  /// Returns the token of a word, on all lanes of a warp.
   __device__ DrawnToken draw(const TileGroups& groups, std::uint64_t word) const {
     constexpr int kALane = kMaxGroups / kWarp;
     uint128_t mine[kALane];
@@ -150,8 +151,8 @@ class IndexedRow {
     return {drawn.token, drawn.value, total};
   }
 
-  /// The token of a word that all threads of a block have, on all lanes of the first warp; the
-  /// others' is without meaning.
+  /// Returns the token of a word that all threads of a block have. Valid only on the lanes of the
+  /// first warp.
   __device__ __forceinline__ DrawnToken draw_by_block(TileDrawMemory<uint128_t>& memory,
                                                       std::uint64_t word) const {
     const DrawnTile<uint128_t> drawn =
@@ -162,7 +163,7 @@ class IndexedRow {
     return {token.token, token.value, drawn.total};
   }
 
-  /// The first id in a tile whose value has the row's largest key, on all lanes of a warp.
+  /// Returns the first id in a tile whose value has the row's largest key, on all lanes of a warp.
   __device__ std::int32_t first_largest(const LargestTile& largest) const {
     float x[kLaneValues];
     row_.read_in_order(largest.tile, x);
@@ -186,7 +187,7 @@ class IndexedRow {
     return octaves_of(maximum, rule_.scale).whole;
   }
 
-  /// Left shift of a tile's weights in the row; -1: they count nothing.
+  /// Returns the left shift of a tile's weights in the row; -1 if they count nothing.
   __device__ int shift_of(int tile) const {
     return row_shift(row_octave_, octave_of(index_.keys[tile]));
   }
@@ -238,7 +239,7 @@ class IndexedRow {
       weights[i] = keep_.keeps(x[i], first + i) ? weights[i] : 0;
     }
   }
-  /// Rarely used, so that its code is elsewhere.
+  /// Weights of a lane's values, from code that is out of line because it is rarely executed.
   struct LaneWeights {
     std::uint64_t of[kLaneValues];
   };

@@ -15,8 +15,8 @@
 
 namespace fairdraw::cuda {
 
-/// Whether the current device schedules clusters of kMaxBlocksOfRow blocks of a kernel, of the
-/// most threads that it is launched with.
+/// Returns whether the current device schedules clusters of kMaxBlocksOfRow blocks of a kernel,
+/// with the maximum number of threads that it is launched with.
 template <class... Parameters>
 bool schedules_largest_clusters(void (*kernel)(Parameters...), int threads, int dynamic_bytes) {
   const ClusterLaunch one(1, kMaxBlocksOfRow, threads, dynamic_bytes, nullptr);
@@ -30,15 +30,17 @@ bool schedules_largest_clusters(void (*kernel)(Parameters...), int threads, int 
   return error == cudaSuccess && resident > 0;
 }
 
-/// What a kernel can do on a device.
+/// Limits of a kernel on a device.
 struct KernelLimits {
-  std::int32_t dynamic_bytes = 0;  ///< most shared memory of a block besides its variables
-  std::int16_t blocks = 0;         ///< most of a row; 0: not asked yet
-  bool can_start_early = false;    ///< its code waits for the kernel before it: of 9.0 or newer
+  std::int32_t dynamic_bytes = 0;  ///< maximum dynamic shared memory per block
+  std::int16_t blocks = 0;         ///< maximum per row; 0: not known yet
+  bool can_start_early = false;    ///< compiled for 9.0 or newer, so that it waits for the kernel
+                                   ///< before it
 };
 
-/// Allows a kernel all shared memory that the current device has for a block, and finds out what it
-/// can do then. Asked once a kernel, device and process: the answer takes longer than a launch.
+/// Allows a kernel all shared memory that the current device has for a block, and finds its limits
+/// then. They are kept per kernel, device and process, because finding them takes longer than a
+/// launch.
 template <auto* kKernel>
 cudaError_t find_limits(KernelLimits& limits) {
   constexpr int kKnown = 64;
@@ -70,7 +72,7 @@ cudaError_t find_limits(KernelLimits& limits) {
   return cudaSuccess;
 }
 
-/// How some rows can be read: by vectors if all lie at multiples of 16 bytes.
+/// Returns how rows can be read: by vectors if all of them lie at multiples of 16 bytes.
 inline TileAccess access_of(const RowsView& rows) {
   constexpr std::int64_t kVectorBytes = 16;
   const std::int64_t size = value_size(rows.dtype);
@@ -99,18 +101,18 @@ cudaError_t launch_for_form(const RowsView& rows, const Launch& launch) {
   return of_type.template operator()<DType::float32>();
 }
 
-/// What a launch needs besides its arguments.
+/// Needs of a launch besides its arguments.
 template <class BytesOfThreads>
 struct SpreadNeeds {
-  BytesOfThreads dynamic_bytes;  ///< of shared memory a block, by its threads: dynamic_bytes(512)
-  bool starts_early = false;     ///< while the stream's kernel before it runs, if it can
+  BytesOfThreads dynamic_bytes;  ///< shared memory per block by threads: dynamic_bytes(512)
+  bool starts_early = false;     ///< whether to start while the stream's previous kernel runs
 };
 template <class BytesOfThreads>
 SpreadNeeds(BytesOfThreads, bool) -> SpreadNeeds<BytesOfThreads>;
 
-/// Enqueues kKernel(arguments..., log2 of a row's blocks) over `rows` rows. Blocks have fewer
-/// threads, kLeastThreadsOfBlock at least, where a device has less shared memory than they need;
-/// where that is not enough either the launch fails.
+/// Enqueues kKernel(arguments..., log2 of a row's blocks) over `rows` rows. If a device has less
+/// shared memory than the blocks need, they have fewer threads, but at least kLeastThreadsOfBlock;
+/// if that does not suffice, the launch fails.
 template <auto* kKernel, class BytesOfThreads, class... Arguments>
 cudaError_t launch_spread(std::int64_t rows, const TileSpread& spread,
                           const SpreadNeeds<BytesOfThreads>& needs, cudaStream_t stream,

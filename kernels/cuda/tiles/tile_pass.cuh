@@ -1,20 +1,20 @@
-// The index pass: what a warp makes of a tile's values, its largest one and the sum of its weights.
+// Index pass: a warp reduces a tile's values to the largest one and the sum of their weights.
 //
-// Contract. TilePass gives order_key(M) and S of common/tile_weights.h for a tile that the warp
-// has in registers (tile_values.cuh); a tile without an allowed token has kEmptyTileKey and sum 0.
-// A tile with a value that fails its row, at a banned id too, has a key above all others instead
-// (kNegativeKey and above): so the largest key of a row is its status, and no other memory tells of
+// Contract. TilePass gives order_key(M) and S of common/tile_weights.h for a tile that the warp has
+// in registers (tile_values.cuh); a tile without an allowed token has kEmptyTileKey and sum 0. A
+// tile with a value that fails its row, even at a banned id, instead has a key above all others
+// (kNegativeKey and above). So the largest key of a row gives its status, and no other memory has
 // faults.
 //
-// Algorithm and cost. The largest value with NaN: 8 instructions a lane (4 where 16-bit values are
-// compared in pairs), one reduction of the warp. Weights by float arithmetic: 13 instructions a
-// value. The sum over lanes by 3 reductions of 27 bits. Where float arithmetic is not exact
-// (float_octaves_are_exact), the tile is weighed in double, by code of its own: one branch a tile.
-// Of masked and of processed rows the largest value is taken twice: of all values as they lie in
-// memory, for faults, and of those that are allowed.
+// Algorithm and cost. The largest value with NaN takes 8 instructions per lane (4 if 16-bit values
+// are compared in pairs) and one reduction of the warp, weights by float arithmetic 13 instructions
+// per value, and the sum over lanes 3 reductions of 27 bits. If float arithmetic is not exact
+// (float_octaves_are_exact), separate code weighs the tile in double, at one branch per tile. In
+// masked and processed rows the largest value is taken twice: of all values as they lie in memory,
+// for faults, and of the allowed values.
 //
-// Numerics: those of common/tile_weights.h, its float functions. Determinism: integers, and a
-// maximum; neither lanes, warps nor blocks show.
+// Numerics: the float functions of common/tile_weights.h. Determinism: integers and a maximum; the
+// result does not depend on lanes, warps or blocks.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -30,13 +30,13 @@
 
 namespace fairdraw::cuda {
 
-/// Keys of tiles with a value that fails the row, above those of all finite values; the graver one
-/// is the larger.
+/// Keys of tiles with a value that fails the row, above the keys of all finite values. A graver
+/// fault has a larger key.
 inline constexpr std::int32_t kNegativeKey = 0x7f800000;
 inline constexpr std::int32_t kInfiniteKey = 0x7f800001;
 inline constexpr std::int32_t kNanKey = 0x7f800002;
 
-/// The status of a row by the largest key of its tiles.
+/// Returns the status of a row from the largest key of its tiles.
 __device__ inline RowStatus status_of_key(std::int32_t key) {
   if (key == kEmptyTileKey) return RowStatus::no_allowed_token;
   if (key < kNegativeKey) return RowStatus::ok;
@@ -44,8 +44,8 @@ __device__ inline RowStatus status_of_key(std::int32_t key) {
   return key == kInfiniteKey ? RowStatus::infinite_input : RowStatus::nan_input;
 }
 
-/// The same of a processed row, whose faults are `edits`: its values' come first, but for what is
-/// wrong with parameters.
+/// Returns the same for a processed row with the faults `edits`. Faults of its values come first,
+/// except that faults of parameters precede them.
 __device__ __noinline__ inline RowStatus status_of_fault(std::int32_t key, RowFault edits) {
   RowFault fault = RowFault::none;
   if (key == kInfiniteKey) fault = RowFault::infinite_input;
@@ -64,14 +64,14 @@ struct TileEntry {
   std::uint64_t sum;
 };
 
-/// The larger one, NaN where one is NaN.
+/// Returns the larger one; NaN if one is NaN.
 __device__ __forceinline__ float max_or_nan(float a, float b) {
   float larger = 0;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
   return larger;
 }
 
-/// The sum over all lanes of sums of 8 weights: below 2^59 each, below 2^64 together.
+/// Returns the sum over all lanes of sums of 8 weights: below 2^59 each, below 2^64 together.
 __device__ __forceinline__ std::uint64_t warp_sum_of_tile(std::uint64_t sum) {
   constexpr int kPartBits = 27;  // 32 times such a part fits into a word
   constexpr std::uint32_t kPart = (1U << kPartBits) - 1;
@@ -83,7 +83,7 @@ __device__ __forceinline__ std::uint64_t warp_sum_of_tile(std::uint64_t sum) {
   return low + (std::uint64_t{middle} << kPartBits) + (std::uint64_t{high} << (2 * kPartBits));
 }
 
-/// tile_weight without its branch: a shift on the device gives 0 from 64 on.
+/// Returns tile_weight without its branch, because a shift on the device gives 0 from 64 on.
 __device__ __forceinline__ std::uint64_t shifted_weight(std::uint32_t significand,
                                                         std::uint32_t below) {
   std::uint64_t weight = 0;
@@ -93,10 +93,10 @@ __device__ __forceinline__ std::uint64_t shifted_weight(std::uint32_t significan
   return weight;
 }
 
-/// How a row's values become weights.
+/// Rule that turns a row's values into weights.
 struct TileRule {
-  float scale;      ///< logit_scale(T); of logits only
-  bool wants_sums;  ///< else keys alone, and sums of 0
+  float scale;      ///< logit_scale(T); for logits only
+  bool wants_sums;  ///< otherwise keys alone, and sums of 0
 };
 
 /// Weights of logits and of probabilities in a tile whose largest allowed value is given.
@@ -109,7 +109,7 @@ class TileWeights<false> {
   __device__ __forceinline__ TileWeights(float maximum, const TileRule& rule)
       : scale_(rule.scale), maximum_(maximum) {}
 
-  /// True where weigh() may be called, which is quick.
+  /// Returns whether weigh(), which is quick, may be called.
   __device__ __forceinline__ bool are_quick() const {
     return float_octaves_are_exact(maximum_, scale_);
   }
@@ -119,12 +119,12 @@ class TileWeights<false> {
     return shifted_weight(octaves.significand, std::bit_cast<std::uint32_t>(origin) -
                                                    std::bit_cast<std::uint32_t>(octaves.origin));
   }
-  /// Octaves that a value's octave is below the maximum's; 64 or more for those that weigh nothing.
+  /// Returns the octaves of a value below the maximum's; 64 or more if it weighs nothing.
   __device__ __forceinline__ std::uint32_t octaves_below(float x) const {
     return std::bit_cast<std::uint32_t>(float_octave_origin(maximum_, scale_)) -
            std::bit_cast<std::uint32_t>(float_octave_origin(x, scale_));
   }
-  /// The definition, for any finite maximum.
+  /// Returns the weight by definition, for any finite maximum.
   __device__ __forceinline__ std::uint64_t weigh_slowly(float x) const {
     if (x == -INFINITY) return 0;
     return tile_weight(octaves_of(x, scale_), octaves_of(maximum_, scale_).whole);
@@ -134,7 +134,8 @@ class TileWeights<false> {
   float scale_, maximum_;
 };
 
-/// Exponents and significands are the floats' own; no value is negative.
+/// Weights of probabilities, which use the floats' own exponents and significands. No value is
+/// negative.
 template <>
 class TileWeights<true> {
  public:
@@ -155,7 +156,7 @@ class TileWeights<true> {
   __device__ __forceinline__ std::uint64_t weigh_slowly(float x) const { return weigh(x); }
 
  private:
-  /// Subnormal numbers have the smallest exponent of the others.
+  /// Returns the exponent; subnormal numbers have the smallest one of the others.
   __device__ __forceinline__ static std::uint32_t exponent_of(std::uint32_t bits) {
     return ::max(bits >> 23, 1U);
   }
@@ -166,8 +167,8 @@ class TileWeights<true> {
 template <RowForm kForm, bool kFromProbs>
 class TilePass {
  public:
-  /// A tile's largest value over all lanes as a key: of allowed values, or a fault's. x: the lane's
-  /// values, what is not allowed is made empty in it.
+  /// Returns the key of a tile's largest allowed value over all lanes, or a fault's key. Sets x to
+  /// the lane's values, which are empty if they are not allowed.
   __device__ __forceinline__ static std::int32_t largest(const TileRow<kForm>& row,
                                                          const RawTile& raw,
                                                          float (&x)[kLaneValues]) {
@@ -176,7 +177,7 @@ class TilePass {
     return fault ? fault_of_tile(x) : key;
   }
 
-  /// The same, but for a fault's key; fault: whether there is one.
+  /// Does the same without a fault's key; fault: whether there is one.
   __device__ __forceinline__ static std::int32_t largest(const TileRow<kForm>& row,
                                                          const RawTile& raw,
                                                          float (&x)[kLaneValues], bool& fault) {
@@ -193,21 +194,21 @@ class TilePass {
     }
     const std::int32_t key = __reduce_max_sync(kAllLanes, order_key(lane_max));
     if (fault || key >= kNegativeKey) {
-      // A value that processing made infinite: the row's edits have that fault.
+      // Processing made a value infinite, which the row's edits note as a fault.
       fault = fault || !row.is_masked();
       return kEmptyTileKey;
     }
     return kFromProbs && key == 0 ? kEmptyTileKey : key;
   }
 
-  /// The lane's values, those that are not allowed empty.
+  /// Reads the lane's values, of which those that are not allowed are empty.
   __device__ __forceinline__ static void read(const TileRow<kForm>& row, const RawTile& raw,
                                               float (&x)[kLaneValues]) {
     TileRow<kForm>::convert(raw, x);
     if (row.is_masked()) change(row, raw, x);
   }
 
-  /// The sum of a tile of which `key` is largest().
+  /// Returns the sum of a tile whose largest() is `key`.
   __device__ __forceinline__ static std::uint64_t sum(const float (&x)[kLaneValues],
                                                       std::int32_t key, const TileRule& rule) {
     const TileWeights<kFromProbs> weights(from_order_key(key), rule);
@@ -221,7 +222,8 @@ class TilePass {
     return warp_sum_of_tile(of_lane);
   }
 
-  /// The same where float arithmetic is exact, or the tile empty; else 0 and false in `exact`.
+  /// Returns the same if float arithmetic is exact or the tile empty; otherwise 0, with `exact`
+  /// false.
   __device__ __forceinline__ static std::uint64_t quick_sum(const float (&x)[kLaneValues],
                                                             std::int32_t key, const TileRule& rule,
                                                             bool& exact) {
@@ -242,7 +244,7 @@ class TilePass {
                       max_or_nan(max_or_nan(x[4], x[5]), max_or_nan(x[6], x[7])));
   }
 
-  /// Of all of the lane's values, banned ones too; in pairs where they lie in pairs.
+  /// Returns the largest of the lane's values, also of banned ones; in pairs if they lie in pairs.
   __device__ __forceinline__ static float largest_of_lane(const RawTile& raw,
                                                           const float (&x)[kLaneValues]) {
     if constexpr (kForm.type == DType::float32 || kForm.access == TileAccess::values) {
@@ -271,7 +273,7 @@ class TilePass {
     return fault;
   }
 
-  /// What is not allowed becomes empty, what is edited the value that it has been given.
+  /// Empties values that are not allowed, and replaces edited ones.
   __device__ __forceinline__ static void change(const TileRow<kForm>& row, const RawTile& raw,
                                                 float (&x)[kLaneValues]) {
     const std::uint32_t bits = TileRow<kForm>::allowed_bits(raw);
@@ -283,7 +285,7 @@ class TilePass {
   __device__ __forceinline__ static std::int32_t fault_of_tile(const float (&x)[kLaneValues]) {
     return fault_of_values(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]);
   }
-  /// Rarely used, so that its code is elsewhere.
+  /// Returns the key of a fault. Out of line because it is rarely executed.
   __device__ __noinline__ static std::int32_t fault_of_values(float x0, float x1, float x2,
                                                               float x3, float x4, float x5,
                                                               float x6, float x7) {
@@ -296,7 +298,7 @@ class TilePass {
     return __reduce_max_sync(kAllLanes, key);
   }
 
-  /// In a loop that is not unrolled: values move to the front one by one.
+  /// Sums a lane's weights in a loop that is not unrolled: values move to the front one by one.
   __device__ __noinline__ static std::uint64_t slow_sum_of(float x0, float x1, float x2, float x3,
                                                            float x4, float x5, float x6, float x7,
                                                            TileWeights<kFromProbs> weights) {

@@ -1,9 +1,9 @@
-// A threshold that a number of keys reach, by three pivots at a time.
+// Threshold that a number of keys reach, found with three pivots at a time.
 //
-// Every thread counts which of its keys reach each pivot; counts travel two in a word, so that a
-// round is two reductions of the warp, one barrier and a few loads, and leaves a quarter of the
-// range. It ends where few keys too many reach the threshold, or where the range is a single key:
-// after 17 rounds at most, whatever the keys.
+// Every thread counts which of its keys reach each pivot. Two counts share a word, so that a round
+// is two reductions of the warp, one barrier and a few loads, and leaves a quarter of the range.
+// The search ends when only a few keys too many reach the threshold, or when the range is a single
+// key: after 17 rounds at most, whatever the keys.
 #pragma once
 
 #include <climits>
@@ -14,14 +14,14 @@
 
 namespace fairdraw::cuda {
 
-/// The keys of the tiles with an allowed token: how many, smallest and largest. smallest is INT_MAX
-/// where there is none.
+/// Number, smallest and largest key of the tiles with an allowed token. smallest is INT_MAX if
+/// there is none.
 struct TileKeys {
   std::int32_t smallest, largest;
   int count;
 };
 
-/// Calls visit(key) for this lane's tiles: all of them by each warp.
+/// Calls visit(key) for this lane's tiles. Every warp visits all tiles.
 template <class Visit>
 __device__ __forceinline__ void for_each_key(const RowIndex& index, const Visit& visit) {
   constexpr int kAtOnce = 8;
@@ -38,7 +38,7 @@ __device__ __forceinline__ void for_each_key(const RowIndex& index, const Visit&
   }
 }
 
-/// Each warp for itself, without a barrier.
+/// Finds the tiles' keys, in each warp for itself and without a barrier.
 __device__ __forceinline__ TileKeys find_tile_keys(const RowIndex& index) {
   TileKeys keys{INT_MAX, kEmptyTileKey, 0};
   for_each_key(index, [&](std::int32_t key) {
@@ -52,7 +52,7 @@ __device__ __forceinline__ TileKeys find_tile_keys(const RowIndex& index) {
 
 /// Counts of keys that reach each of three pivots: at most 2^16 - 1 in a block.
 struct PivotCounts {
-  std::uint32_t first_two = 0;  ///< the second in the upper half
+  std::uint32_t first_two = 0;  ///< counts of the first pivot, and in the upper half of the second
   std::uint32_t third = 0;
 
   __device__ __forceinline__ void add(bool first, bool second, bool third_too) {
@@ -66,7 +66,7 @@ struct TileSearchMemory {
   alignas(16) PivotCounts counts[2][kEndWarps];
 };
 
-/// Keys from low to high; k of all keys reach low, `reached` of them.
+/// Open keys, from low to high. `reached` of all keys, k or more, reach low.
 struct KeyRange {
   std::int32_t low, high;
   int reached;
@@ -76,9 +76,9 @@ class PivotSearch {
  public:
   __device__ explicit PivotSearch(TileSearchMemory& memory) : memory_(memory) {}
 
-  /// A key that at least k keys reach, and at most k + slack if they are not tied, with their
-  /// number. `first` is the smallest pivot of the first round, in the range. By all threads of the
-  /// end: count(pivots) gives PivotCounts of this thread's keys.
+  /// Returns a key that at least k keys reach, and at most k + slack unless they are tied, with
+  /// their number. `first` is the smallest pivot of the first round, in the range. Called by all
+  /// threads that finish the row; count(pivots) returns PivotCounts of this thread's keys.
   template <class Count>
   __device__ __forceinline__ KeyRange search(KeyRange range, std::int32_t first, int k, int slack,
                                              const Count& count) {
@@ -91,7 +91,7 @@ class PivotSearch {
       std::int32_t pivot[3];
 #pragma unroll
       for (std::uint32_t i = 0; i < 3; ++i) {
-        // The range shrinks in each round: no pivot is `low`, unless it was not the first one.
+        // No pivot is `low`, so the range shrinks in each round.
         const std::uint32_t steps = from > range.low ? i : i + 1;
         pivot[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(from) +
                                              min(steps * step, distance));
@@ -114,7 +114,7 @@ class PivotSearch {
     return range;
   }
 
-  /// All threads' counts. One barrier.
+  /// Returns the sum of all threads' counts. One barrier.
   __device__ __forceinline__ PivotCounts sum(const PivotCounts& mine) {
     turn_ ^= 1;
     PivotCounts* counts = memory_.counts[turn_];

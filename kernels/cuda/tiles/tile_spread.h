@@ -1,4 +1,4 @@
-// How the tiles of a row are spread over the GPU. Results do not depend on it.
+// Spread of a row's tiles over the GPU. Results do not depend on it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,7 +7,7 @@
 
 namespace fairdraw::cuda {
 
-/// Most blocks of a row. More than 8 make a cluster of a size that not every device schedules.
+/// Maximum number of blocks per row. Not every device schedules clusters of more than 8.
 inline constexpr int kMaxBlocksOfRow = 16;
 inline constexpr int kMaxThreadsOfBlock = 512;
 inline constexpr int kLeastThreadsOfBlock = 256;
@@ -17,7 +17,7 @@ struct TileSpread {
   int threads = kMaxThreadsOfBlock;  ///< a multiple of 32
 };
 
-/// By the device, the number of rows and the vocabulary. Path::block: one block a row.
+/// Chooses a spread by device, number of rows and vocabulary. Path::block: one block per row.
 cudaError_t best_spread(const RowsView& rows, Path path, TileSpread& spread);
 
 }  // namespace fairdraw::cuda

@@ -1,23 +1,23 @@
-// A row as tiles of 256 ids: how a warp reads one, wherever the row lies.
+// Row as tiles of 256 ids, which a warp reads wherever the row lies.
 //
-// Contract. Any dtype, stride and byte address; tiles are by token id, so that the address plays no
-// part in what a tile holds. A warp reads a tile, each lane kLaneValues of it. Ids beyond the row
-// come as what weighs nothing (-inf; of probabilities 0), and nothing beyond the row is read.
+// Contract. Any dtype, stride and byte address; tiles are by token id, so a tile's content does not
+// depend on the address. A warp reads a tile, each lane kLaneValues of it. Ids beyond the row get a
+// value that weighs nothing (-inf; for probabilities 0), and nothing beyond the row is read.
 //
-// Algorithm and cost. By vectors where all rows of a call are aligned to 16 bytes and whole numbers
-// of vectors (access_of in tile_launch.cuh; code for both ways in one kernel takes registers and
-// instructions of it away): 2 copies a lane of float32, 1 of 16-bit types, into a ring in shared
-// memory that holds the warp's next tiles (TileRing), so that what is in flight takes no registers.
-// A thread copies what it reads itself, and no barrier is needed. Instructions are what limits many
-// rows, so a whole tile costs about 20 of them here: addresses are one multiplication each, and
-// only the tile that the row's end cuts is asked where it ends. By values otherwise: the 32 lanes
-// side by side, 8 loads a lane into registers, two tiles at a time. A row that is not even aligned
-// to its values is read byte by byte. Bits of `allowed` are one word a lane, that goes where it is
-// needed by shuffles.
+// Algorithm and cost. Rows are read by vectors if all rows of a call are aligned to 16 bytes and
+// are whole numbers of vectors (access_of in tile_launch.cuh; code for both ways in one kernel
+// costs it registers and instructions). A lane makes 2 copies of float32, or 1 of 16-bit types,
+// into a ring in shared memory that holds the warp's next tiles (TileRing), so that values in
+// flight take no registers. A thread copies what it reads itself, so no barrier is needed. With
+// many rows instructions are the limit, so a whole tile costs about 20 of them here: addresses are
+// one multiplication each, and only the tile that the row's end cuts has bounds checks. Otherwise
+// rows are read by values: the 32 lanes side by side, 8 loads per lane into registers, while the
+// next tiles are prefetched into L2. A row that is not even aligned to its values is read byte by
+// byte. Bits of `allowed` are one word per lane, which shuffles bring to where it is needed.
 //
-// Of a processed row (edit_planes.h) the values come first, as the caller has them, while edit_rows
-// may still run; its bits of allowed and of edited tokens after that, in the words of two halves of
-// lanes; and then the few values that are edited, as they are met (TilePass).
+// In a processed row (edit_planes.h) the values are read first, as the caller has them, while
+// edit_rows may still run. The bits of allowed and of edited tokens follow, on alternate groups of
+// 8 lanes, and then the few edited values, as they are met (TilePass).
 #pragma once
 
 #include <cstdint>
@@ -31,27 +31,27 @@
 
 namespace fairdraw::cuda {
 
-/// Values of a tile that each lane has.
+/// Number of a tile's values that each lane has.
 inline constexpr int kLaneValues = kTileSize / kWarp;
-/// Words of a tile's bits.
+/// Number of words of a tile's bits.
 inline constexpr int kTileWords = kTileSize / 32;
 
 /// A tile's values in registers, as they lie in memory.
 struct RawTile {
   std::uint32_t words[kLaneValues];  ///< 16-bit values by vectors: two in each of the first half
-  /// Word (lane % 8) of the tile's bits, where there are any. Of a processed row allowed ones on
-  /// lanes 0 to 7, edited ones on lanes 8 to 15, and so on.
+  /// Word (lane % 8) of the tile's bits, if there are any. In a processed row lanes 0 to 7 have
+  /// allowed bits, lanes 8 to 15 edited ones, and so on.
   std::uint32_t allowed;
   int tile;
 };
 
-/// Which ids of a tile a lane has.
+/// Ids of a tile that a lane has.
 enum class TileAccess {
-  vectors,  ///< of each half of a tile (16-bit types: of the tile) neighbours, 16 bytes of them
+  vectors,  ///< 16 bytes of neighbouring ids, of each half of a tile (16-bit types: of the tile)
   values,   ///< i-th value: id 32 i + lane
 };
 
-/// What the code of a kernel is made for: rows that lie alike.
+/// Form of rows for which a kernel is compiled.
 struct RowForm {
   DType type;
   TileAccess access;
@@ -60,7 +60,7 @@ struct RowForm {
 template <RowForm kForm>
 class TileRow {
  public:
-  /// `edits`: those of a processed call, in place of `allowed`.
+  /// Takes a row. `edits` are those of a processed call, and replace `allowed`.
   __device__ TileRow(const RowsView& rows, const BitRows<const std::uint32_t>& allowed,
                      std::int64_t number, bool from_probs, const EditPlanes& edits = {})
       : values_(RowValues::of(rows, number)),
@@ -74,19 +74,19 @@ class TileRow {
 
   __device__ int vocab() const { return vocab_; }
   __device__ int tiles() const { return (vocab_ + kTileSize - 1) / kTileSize; }
-  /// Those that the row's end does not cut.
+  /// Returns the number of tiles that the row's end does not cut.
   __device__ int whole_tiles() const { return vocab_ / kTileSize; }
   __device__ bool is_masked() const { return is_masked_; }
-  /// Such a row is masked, too.
+  /// Returns whether the row is processed. Such a row is masked, too.
   __device__ bool is_processed() const { return edits_.edited != nullptr; }
-  /// Reads a tile by values, and its bits.
+  /// Reads a tile's values, one by one.
   __device__ __forceinline__ void load(int tile, RawTile& raw) const {
     raw.tile = tile;
     load_values<kWarp>(tile * kTileSize + lane(), raw.words);
   }
-  /// Asks for a tile's values in L2.
+  /// Prefetches a tile's values into L2.
   __device__ __forceinline__ void prefetch(int tile) const {
-    constexpr int kLine = 128 / static_cast<int>(value_size(kForm.type));  // values
+    constexpr int kLine = 128 / static_cast<int>(value_size(kForm.type));  // values per cache line
     const int token = tile * kTileSize + lane() * kLine;
     if (lane() * kLine >= kTileSize || token >= vocab_) return;
     asm volatile("prefetch.global.L2 [%0];" ::"l"(values_.bytes + token * value_size(kForm.type)));
@@ -97,34 +97,34 @@ class TileRow {
     raw.allowed = word < words() ? bit_words()[word] : 0;
   }
 
-  /// Word of the bits that this lane reads of a tile; whether it is there is the caller's to see.
+  /// Returns the word of bits that this lane reads of a tile. The caller checks that it exists.
   __device__ static int word_of(int tile) { return tile * kTileWords + lane() % kTileWords; }
   __device__ int words() const { return (vocab_ + 31) / 32; }
-  /// The bits that this lane reads.
+  /// Returns the bits that this lane reads.
   __device__ const std::uint32_t* bit_words() const {
     return is_processed() && lane() / kTileWords % 2 == 1 ? edits_.edited : allowed_;
   }
 
   static constexpr int kPerVector = kForm.type == DType::float32 ? 4 : 8;
-  static constexpr int kVectors = kLaneValues / kPerVector;  // of a lane
+  static constexpr int kVectors = kLaneValues / kPerVector;  // vectors of a lane
 
-  /// First id of a lane's vector.
+  /// Returns the first id of a lane's vector.
   __device__ static int token_of(int tile, int vector) {
     return tile * kTileSize + (vector * kWarp + lane()) * kPerVector;
   }
-  /// Of a row that has vectors.
+  /// Returns the address of a lane's vector, in a row that has vectors.
   __device__ const uint4* vector_at(int tile, int vector) const {
     return reinterpret_cast<const uint4*>(values_.bytes) + lane() +
            static_cast<unsigned>(tile) * (kVectors * kWarp) + vector * kWarp;
   }
   __device__ bool has_vector(int tile, int vector) const { return token_of(tile, vector) < vocab_; }
-  /// What stands for a vector beyond the row.
+  /// Returns the stand-in for a vector beyond the row.
   __device__ uint4 empty_vector() const {
     const std::uint32_t word = empty_word();
     return make_uint4(word, word, word, word);
   }
-  /// A tile's values in id order, kLaneValues neighbours a lane, as they are processed; what is
-  /// banned or beyond the row is empty.
+  /// Reads a tile's values in id order, kLaneValues neighbours per lane, after processing. Banned
+  /// ids and ids beyond the row are empty.
   __device__ __forceinline__ void read_in_order(int tile, float (&x)[kLaneValues]) const {
     const int first = tile * kTileSize + lane() * kLaneValues;
     std::uint32_t bits = 0xffU;
@@ -141,7 +141,8 @@ class TileRow {
     }
   }
 
-  /// The values of neighbouring ids, from a multiple of kLaneValues on, as they lie in memory.
+  /// Reads the values of neighbouring ids, from a multiple of kLaneValues on, as they lie in
+  /// memory.
   __device__ __forceinline__ void read_neighbours(int first, float (&x)[kLaneValues]) const {
     if constexpr (kForm.access == TileAccess::vectors) {
       RawTile raw;
@@ -163,7 +164,7 @@ class TileRow {
     }
   }
 
-  /// A lane's vector of a tile.
+  /// Sets a lane's vector of a tile.
   __device__ __forceinline__ static void set_vector(RawTile& raw, int number, const uint4& vector) {
     raw.words[4 * number] = vector.x;
     raw.words[4 * number + 1] = vector.y;
@@ -171,7 +172,7 @@ class TileRow {
     raw.words[4 * number + 3] = vector.w;
   }
 
-  /// The values as float32.
+  /// Converts the values to float32.
   __device__ __forceinline__ static void convert(const RawTile& raw, float (&x)[kLaneValues]) {
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i) {
@@ -188,13 +189,14 @@ class TileRow {
     }
   }
 
-  /// Bit i: whether this lane's i-th value is allowed. Of a row with bits; for the whole warp.
+  /// Returns bits, of which bit i says whether this lane's i-th value is allowed. For the whole
+  /// warp, in a row with bits.
   __device__ __forceinline__ static std::uint32_t allowed_bits(const RawTile& raw) {
     return bits_of_lane(raw, 0);
   }
 
-  /// What processing makes of the lane's values, those that are allowed and edited. `allowed`: the
-  /// lane's allowed_bits; for the whole warp.
+  /// Replaces the lane's values that are allowed and edited by their processed values. `allowed`:
+  /// the lane's allowed_bits. For the whole warp.
   __device__ __forceinline__ void edit(const RawTile& raw, std::uint32_t allowed,
                                        float (&x)[kLaneValues]) const {
     const std::uint32_t edited = allowed & bits_of_lane(raw, kTileWords);
@@ -205,7 +207,7 @@ class TileRow {
     }
   }
 
-  /// The id of this lane's i-th value.
+  /// Returns the id of this lane's i-th value.
   __device__ __forceinline__ static int id_of(int tile, int i) {
     if constexpr (kForm.access == TileAccess::values) return tile * kTileSize + kWarp * i + lane();
     return token_of(tile, i / kPerVector) + i % kPerVector;
@@ -217,7 +219,7 @@ class TileRow {
   }
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
 
-  /// The bits of ids first + i kStep.
+  /// Loads the bits of the values with ids first + i kStep.
   template <int kStep>
   __device__ __forceinline__ void load_values(int first,
                                               std::uint32_t (&words)[kLaneValues]) const {
@@ -226,7 +228,7 @@ class TileRow {
                                        vocab_ - first, empty_bits_, words);
   }
 
-  /// The lane's bits of a tile; its words lie on the lanes from `first_lane` on.
+  /// Returns the lane's bits of a tile, whose words are on the lanes from `first_lane` on.
   __device__ __forceinline__ static std::uint32_t bits_of_lane(const RawTile& raw, int first_lane) {
     if constexpr (kForm.access == TileAccess::values) {
       std::uint32_t bits = 0;
@@ -250,25 +252,25 @@ class TileRow {
 
   RowValues values_;
   RowEdits edits_;
-  const std::uint32_t* allowed_;  ///< null: all are
+  const std::uint32_t* allowed_;  ///< null: all tokens are allowed
   bool is_masked_;
   int vocab_;
   std::uint32_t empty_bits_;
 };
 
-/// The next tiles of each warp, in shared memory.
+/// Ring of the next tiles of each warp, in shared memory.
 template <RowForm kForm>
 class TileRing {
  public:
   using Row = TileRow<kForm>;
 
-  /// Most tiles of a warp in flight.
+  /// Maximum number of a warp's tiles in flight.
   static constexpr int kStages = 4;
   static constexpr int kLaneBytes = kStages * (Row::kVectors * 16 + 4);
 
-  /// A place for a tile. The first one is 0, the one after the last too.
+  /// Place for a tile. The first one is 0, and follows the last.
   struct Stage {
-    unsigned vector;  ///< this lane's first, counted from the warp's first place
+    unsigned vector;  ///< this lane's first vector, counted from the warp's first place
 
     __device__ Stage next() const {
       static_assert((kStages & (kStages - 1)) == 0);
@@ -277,7 +279,7 @@ class TileRing {
   };
   __device__ static Stage first_stage() { return {lane()}; }
 
-  /// `memory`: kLaneBytes a thread, aligned to 16 bytes. A warp has its part in one piece.
+  /// `memory`: kLaneBytes per thread, aligned to 16 bytes. A warp's part is contiguous.
   __device__ explicit TileRing(unsigned char* memory)
       : memory_(memory + threadIdx.x / kWarp * (kWarp * kLaneBytes)) {}
 
@@ -296,7 +298,7 @@ class TileRing {
       }
     }
   }
-  /// And its bits.
+  /// Begins to copy a tile's bits.
   __device__ __forceinline__ void start_bits(const Row& row, Stage stage, int tile) const {
     if (Row::word_of(tile) < row.words()) {
       asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address(word(stage))),
@@ -307,7 +309,7 @@ class TileRing {
     }
   }
 
-  /// Ends a group of copies. There is one a tile, those that are not copied too.
+  /// Ends a group of copies. There is one per tile, even if the tile is not copied.
   __device__ __forceinline__ static void commit() {
     asm volatile("cp.async.commit_group;" ::: "memory");
   }
@@ -319,7 +321,7 @@ class TileRing {
     asm volatile("cp.async.wait_all;" ::: "memory");
   }
 
-  /// A tile that has arrived.
+  /// Reads a tile that has arrived.
   __device__ __forceinline__ void read(const Row& row, Stage stage, int tile, RawTile& raw) const {
     raw.tile = tile;
 #pragma unroll
@@ -349,10 +351,10 @@ class TileRing {
     return static_cast<unsigned>(__cvta_generic_to_shared(shared));
   }
 
-  unsigned char* memory_;  ///< this warp's
+  unsigned char* memory_;  ///< memory of this warp
 };
 
-/// Which tiles of a row a warp visits: first, first + step, ... below end.
+/// Tiles of a row that a warp visits: first, first + step, ... below end.
 struct TileSteps {
   int first, end, step;
 
@@ -360,14 +362,14 @@ struct TileSteps {
   __device__ int at(int number) const { return first + number * step; }
 };
 
-/// Every tile of the steps.
+/// Condition that wants every tile.
 struct AllTiles {
   __device__ bool operator()(int) const { return true; }
 };
 
-/// Reads those of a warp's tiles that are wanted(tile), of a row that has vectors: calls prepare()
-/// once, when the first ones are on their way, and visit(tile, raw) for each. By a whole warp, all
-/// lanes with the same numbers.
+/// Reads a warp's tiles with wanted(tile), in a row that has vectors. Calls prepare() once, when
+/// the first tiles are in flight, and visit(tile, raw) for each. Called by a whole warp, all lanes
+/// with the same arguments.
 template <RowForm kForm, class Wanted, class Prepare, class Visit>
 __device__ __forceinline__ void visit_by_vectors(const TileRow<kForm>& row, TileRing<kForm> ring,
                                                  const TileSteps& steps, const Wanted& wanted,
@@ -416,13 +418,13 @@ __device__ __forceinline__ void visit_by_vectors(const TileRow<kForm>& row, Tile
   }
 }
 
-/// The same of any row, by values. Tiles to come are asked for in L2: registers that held their
-/// values would be short in `visit`, and spilled in every tile.
+/// Does the same for any row, by values. The next tiles are prefetched into L2, because registers
+/// for their values would be short in `visit`, and spilled in every tile.
 template <RowForm kForm, class Wanted, class Prepare, class Visit>
 __device__ __forceinline__ void visit_by_values(const TileRow<kForm>& row, const TileSteps& steps,
                                                 const Wanted& wanted, const Prepare& prepare,
                                                 const Visit& visit) {
-  constexpr int kAhead = 3;  // tiles
+  constexpr int kAhead = 3;  // distance of the prefetch, in tiles
   const auto prefetch = [&](int tile) {
     if (tile < steps.end && wanted(tile)) row.prefetch(tile);
   };
@@ -441,8 +443,8 @@ __device__ __forceinline__ void visit_by_values(const TileRow<kForm>& row, const
   }
 }
 
-/// A second visit, after one of all of the same steps: the last kStages tiles are in the ring
-/// still, where is_first says that nothing was visited in between.
+/// Visits tiles a second time, after a visit of all tiles of the same steps. The last kStages tiles
+/// are still in the ring if is_first says that nothing was visited in between.
 template <RowForm kForm, class Wanted, class Visit>
 __device__ __forceinline__ void revisit_by_vectors(const TileRow<kForm>& row,
                                                    const TileRing<kForm>& ring,
@@ -465,7 +467,7 @@ __device__ __forceinline__ void revisit_by_vectors(const TileRow<kForm>& row,
   visit_by_vectors(row, ring, {steps.first, steps.at(in_memory), steps.step}, wanted, [] {}, visit);
 }
 
-/// Visits of any row.
+/// Visits all tiles of any row.
 template <RowForm kForm, class Prepare, class Visit>
 __device__ __forceinline__ void visit_tiles(const TileRow<kForm>& row, const TileRing<kForm>& ring,
                                             const TileSteps& steps, const Prepare& prepare,
@@ -477,7 +479,7 @@ __device__ __forceinline__ void visit_tiles(const TileRow<kForm>& row, const Til
   }
 }
 
-/// After visit_tiles by the same warp, those tiles again that are wanted(tile); is_first: for the
+/// Visits again, after visit_tiles by the same warp, the tiles with wanted(tile). is_first: for the
 /// first time.
 template <RowForm kForm, class Wanted, class Visit>
 __device__ __forceinline__ void revisit_tiles(const TileRow<kForm>& row,

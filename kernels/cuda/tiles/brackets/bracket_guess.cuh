@@ -1,22 +1,23 @@
-// Where the threshold of a row is guessed to lie: a bracket of values, from a sample of tiles.
+// Guesses a bracket of values that holds a row's threshold, from a sample of tiles.
 //
 // Contract. The threshold is the largest value such that the tokens that reach it weigh a given
-// part of the row's mass, or are so many. Any bracket is right: what it holds is measured after
-// (bracket_search.cuh), and a miss costs another pass.
+// part of the row's mass, or are a given number. No bracket is an error: the next pass measures it
+// exactly (bracket_search.cuh), and a miss costs another pass.
 //
-// Algorithm. A histogram over values, in bins as far apart as the values (of probabilities: as
-// their octaves). The largest value of each tile is known from the index. The rest of some tiles
-// spread over the row is a sample, which all blocks of the row count: a tile a warp where the row
-// has many warps, 64 tiles at least. A bin's values weigh about the same, so that counts are
-// enough, and a value costs one addition in its block's shared memory. Tiles whose rest is more
-// than a 64th of the mass are read whatever their place, and stand for themselves alone: so few
-// tokens that hold most of the mass are not left to chance. Then the bins within so many standard
-// deviations of the target, the variance being that of W(>= v) - p Z: what is above v counts 1 - p
-// in it, the rest p.
+// Algorithm. A histogram over values has bins of equal width (for probabilities, in octaves). The
+// index gives the largest value of each tile. The other values are sampled: all blocks of the row
+// count those of some tiles spread over it, one tile per warp but at least 64 tiles. The values of
+// one bin weigh about the same, so counts are enough, and a value costs one addition in its block's
+// shared memory. A tile whose other values weigh more than 1/64 of the mass is always read and
+// stands for itself alone, so that a few tokens with most of the mass are not left to chance. The
+// bracket is the bins within some standard deviations of the target. The variance is that of W(>=
+// v) - p Z, in which values above v count 1 - p and the others p.
 //
-// Cost: a pass of all blocks over the sample, which comes from L2; about 10 instructions a value.
+// Cost: one pass of all blocks over the sample, which comes from L2; about 10 instructions per
+// value.
 //
-// Determinism: counts and units are integers; but for the bracket nothing of the guess shows.
+// Determinism: counts and units are integers. The guess affects the bracket alone, never the
+// result.
 #pragma once
 
 #include <cstdint>
@@ -30,43 +31,44 @@
 
 namespace fairdraw::cuda {
 
-/// What is sampled of a row, and how it is put into bins. All blocks read it.
+/// Sample of a row's tiles and the rule that puts its values into bins. All blocks read it.
 struct SampleRule {
-  static constexpr int kLeast = 64;  ///< tiles, of a row that has so many
+  static constexpr int kLeast = 64;  ///< minimum number of tiles; a shorter row is sampled whole
   static constexpr int kMost = kMaxBlocksOfRow * kMaxThreadsOfBlock / kWarp;
 
-  std::int32_t largest, lowest;  ///< keys: the row's largest one; those below `lowest` do not count
-  float bins_of_distance;        ///< bins for each unit of distance from the largest value
-  int tiles;                     ///< of the sample
-  std::uint32_t left_out[kMost / 32];  ///< bits of the sample's tiles that are not to be read
+  std::int32_t largest, lowest;  ///< keys: the row's largest one, and the smallest one that counts
+  float bins_of_distance;        ///< bins per unit of distance from the largest value
+  int tiles;                     ///< number of tiles in the sample
+  std::uint32_t left_out[kMost / 32];  ///< bits of the sample's tiles that are not read
 };
 
-/// The histogram, and what its rounds pass on.
+/// Histogram of a guess, and scratch of its steps.
 struct GuessMemory {
   static constexpr int kBins = 1024;
   static constexpr int kMostHeavy = 64;
 
   alignas(16) unsigned counts[kBins];  ///< sampled values, the largest ones' bin first
-  unsigned units[kBins];               ///< of values that stand for themselves
+  unsigned units[kBins];               ///< total units of the values that stand for themselves
   SampleRule rule;
-  bool weighs;           ///< else tokens are counted
-  float scale;           ///< octaves of a unit of distance, of logits
-  float units_of_value;  ///< that a sampled value stands for, if it is as heavy as the largest one
-  double units_of_mass;  ///< units of a weight, or of a token
+  bool weighs;           ///< otherwise tokens are counted
+  float scale;           ///< octaves per unit of distance, for logits
+  float units_of_value;  ///< units that a sampled value stands for if it is as heavy as the largest
+                         ///< one
+  double units_of_mass;  ///< units per weight, or per token
   int heavy[kMostHeavy];
   int heavy_count;
   float of_warp[kEndWarps];
   float sum_of_warp[kEndWarps];
-  int edges[2];  ///< the first bin of the bracket, and the last
+  int edges[2];  ///< first and last bin of the bracket
 };
 
-/// The tile with a number of a row's sample.
+/// Returns tile `number` of a row's sample.
 __device__ __forceinline__ int sampled_tile(int number, int samples, int tiles) {
   return static_cast<int>((2U * static_cast<unsigned>(number) + 1U) * static_cast<unsigned>(tiles) /
                           (2U * static_cast<unsigned>(samples)));
 }
 
-/// A block's part of the sample, counted in its own memory. By all its threads.
+/// One block's part of the sample, counted in its own shared memory by all its threads.
 template <RowForm kForm, bool kFromProbs>
 class SamplePass {
   using Row = TileRow<kForm>;
@@ -110,16 +112,16 @@ class SamplePass {
   GuessMemory& memory_;
 };
 
-/// What the row's end does for the histogram, before all blocks count the sample and after it.
+/// Work of a row's end on the histogram, before and after all blocks count the sample.
 template <RowForm kForm, bool kFromProbs>
 class RowSample {
   using Row = TileRow<kForm>;
   using Weigher = RowWeigher<kFromProbs>;
-  static constexpr double kUnits = 0x1p26;     ///< of a row's mass
-  static constexpr double kUnitsOfToken = 16;  ///< where tokens are counted
-  /// Bins of counted tokens reach so many times as far as the smallest of the tiles' largest
-  /// values: 3 to 5 standard deviations below the largest value for V = 1000 to 2^20, 7.5 to 12
-  /// then.
+  static constexpr double kUnits = 0x1p26;     ///< units of a row's mass
+  static constexpr double kUnitsOfToken = 16;  ///< units of a token, if tokens are counted
+  /// If tokens are counted, the bins reach kReach times as far as the smallest tile maximum. That
+  /// lies 3 to 5 standard deviations below the largest value for V = 1000 to 2^20, so the bins
+  /// reach 7.5 to 12.
   static constexpr float kReach = 2.5F;
 
  public:
@@ -133,8 +135,9 @@ class RowSample {
         vocab_(vocab),
         lowest_(lowest) {}
 
-  /// Decides what is sampled by so many warps, and counts what is known. mass: of the tiles' sums;
-  /// 0: tokens are counted, not weighed. target: what those above the threshold weigh, or are.
+  /// Chooses the sample for `warps` warps and adds the known values to the histogram. `mass` is
+  /// that of the tiles' sums, or 0 if tokens are counted, not weighed. `target` is the weight, or
+  /// number, of the tokens above the threshold.
   __device__ void plan(uint128_t mass, uint128_t target, int warps, const Row& row,
                        BlockMasses& masses) {
     const auto thread = static_cast<int>(threadIdx.x);
@@ -154,7 +157,7 @@ class RowSample {
       rest += weight;
       if (!is_heavy(weight)) continue;
       heavy += weight;
-      memory_.heavy[atomicAdd(&memory_.heavy_count, 1)] = tile;  // fewer than kMostHeavy
+      memory_.heavy[atomicAdd(&memory_.heavy_count, 1)] = tile;  // at most 63 tiles can be heavy
     }
     uint128_t light = 0;
     for (int number = thread; number < samples; number += kEndThreads) {
@@ -220,7 +223,7 @@ class RowSample {
     }
   }
 
-  /// The blocks' counts together. Each thread has the bins that it reads in guessed_bracket.
+  /// Adds up the blocks' counts. Each thread adds the bins that it reads in guessed_bracket.
   __device__ void gather(const RowCluster& cluster) {
     static_assert(GuessMemory::kBins == 4 * kEndThreads);
     uint4* mine = reinterpret_cast<uint4*>(memory_.counts) + threadIdx.x;
@@ -234,7 +237,7 @@ class RowSample {
   }
 
  private:
-  /// What a tile weighs without its largest value; or how many ids it has besides it.
+  /// Returns a tile's weight without its largest value, or its number of other ids.
   __device__ uint128_t rest_of(int tile, bool weighs) const {
     if (!weighs) {
       return static_cast<unsigned>(min(kTileSize, vocab_ - tile * kTileSize) - 1);
@@ -247,7 +250,7 @@ class RowSample {
     return all > largest ? all - largest : uint128_t{0};
   }
 
-  /// From the largest value to the smallest of the tiles' largest ones.
+  /// Returns the distance from the largest value to the smallest tile maximum.
   __device__ float tile_distance() const {
     if constexpr (kFromProbs) return static_cast<float>(keys_.largest - keys_.smallest);
     return from_order_key(keys_.largest) - from_order_key(keys_.smallest);
@@ -267,8 +270,8 @@ class RowSample {
   std::int32_t lowest_;
 };
 
-/// The bracket for a threshold at so many tokens, or so much mass, each side `deviations` wide; by
-/// the histogram.
+/// Returns the histogram's bracket for a threshold at `target` tokens, or mass, with a margin of
+/// `deviations` standard deviations on each side.
 template <bool kFromProbs>
 __device__ __noinline__ KeyInterval guessed_bracket(GuessMemory& memory, double target,
                                                     float deviations, std::int32_t lowest) {
@@ -322,7 +325,7 @@ __device__ __noinline__ KeyInterval guessed_bracket(GuessMemory& memory, double 
     const float above = upto;
     upto += units[i];
     const int bin = thread * kBinsOfThread + i;
-    // Sums of floats that were made in another order: more than one bin may say so, by a hair.
+    // These floats were summed in different orders, so more than one bin may qualify, by rounding.
     if (above < wanted - margin && upto >= wanted - margin) memory.edges[0] = bin;
     if (above <= wanted + margin && upto > wanted + margin) memory.edges[1] = bin;
   }

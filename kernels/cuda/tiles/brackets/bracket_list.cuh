@@ -1,19 +1,19 @@
-// The threshold of a row in a list of its values in a bracket.
+// Finds the threshold of a row in the list of its values in a bracket.
 //
-// Contract. The list is complete, in no order; the sums in the index are those of what is above the
-// bracket. The functions find where the cut lies in the list and add what it keeps of the list to
-// the sums of the tiles.
+// Contract. The list is complete and in no order. The index holds the tiles' sums above the
+// bracket. The functions find the cut in the list and add the listed tokens that it keeps to their
+// tiles' sums.
 //
-// Algorithm of a nucleus. A histogram of 256 bins of keys, each bin's mass estimated by its middle,
-// says about which bins the threshold is. What is above them is added to the tiles exactly, and the
-// mass of all sums compared with the target; at most 256 values are then ranked exactly, else the
-// bins are divided again. The estimates decide nothing: where they were wrong, the sums tell, and
-// the threshold is bisected by exact sums.
+// Algorithm for a nucleus. A histogram of 256 bins of keys, with each bin's mass estimated at its
+// middle, says near which bins the threshold lies. The values above these bins are added to the
+// tiles exactly, and the mass of all sums is compared with the target. At most 256 values are then
+// ranked exactly; more are divided into bins again. No estimate decides: if one was wrong, the sums
+// show it, and the threshold is bisected by exact sums.
 //
-// Each function begins with a barrier or follows one, since the sums of BlockMasses take turns only
-// within one of its objects.
+// Each function begins with a barrier or follows one, because the slots of BlockMasses alternate
+// only within one of its objects.
 //
-// Determinism: integers decide; the order of the list does not show.
+// Determinism: integers decide, and the result does not depend on the order of the list.
 #pragma once
 
 #include <climits>
@@ -24,8 +24,8 @@
 
 namespace fairdraw::cuda {
 
-/// The list, spread over the threads: each has consecutive entries, an odd number of them. So the
-/// lanes of a warp are at different tiles, whose sums they add to, and read from different banks.
+/// The list, spread over the threads. Each thread has an odd number of consecutive entries, so that
+/// the lanes of a warp add to different tiles and read from different banks.
 struct ListedBracket {
   const RowEnd& row;
   int size;
@@ -42,7 +42,7 @@ struct ListedBracket {
   }
 };
 
-/// The weight of this thread's part of the sums in an index.
+/// Returns the weight of this thread's part of an index's sums.
 template <bool kFromProbs>
 __device__ __noinline__ uint128_t mass_of_tiles(RowIndex index, RowWeigher<kFromProbs> weigh) {
   uint128_t mine = 0;
@@ -54,7 +54,7 @@ __device__ __noinline__ uint128_t mass_of_tiles(RowIndex index, RowWeigher<kFrom
   return mine;
 }
 
-/// The mass of the sums in the row's index. Two barriers.
+/// Returns the mass of the sums in the row's index. Two barriers.
 template <bool kFromProbs>
 __device__ __noinline__ uint128_t mass_of_sums(const RowEnd& row) {
   const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
@@ -76,7 +76,7 @@ __device__ __forceinline__ void add_to_tile(const RowEnd& row, std::int32_t key,
             static_cast<unsigned long long>(weight));
 }
 
-/// Adds what a cut keeps of the list's keys in a range. One barrier.
+/// Adds the listed tokens in a range of keys that a cut keeps to their tiles. One barrier.
 template <bool kFromProbs>
 __device__ __noinline__ void add_listed(const RowEnd& row, int size, KeyInterval range,
                                         RowCut cut) {
@@ -88,7 +88,7 @@ __device__ __noinline__ void add_listed(const RowEnd& row, int size, KeyInterval
   sync_end();
 }
 
-/// A key of the list in a range, any; INT_MIN where there is none, as far as was looked. Two
+/// Returns any key in [low, high] of the entries written so far; INT_MIN if there is none. Two
 /// barriers.
 __device__ __noinline__ inline std::int32_t listed_key(RowEnd& row, std::int32_t low,
                                                        std::int32_t high) {
@@ -111,7 +111,7 @@ __device__ __noinline__ inline std::int32_t listed_key(RowEnd& row, std::int32_t
   return found;
 }
 
-/// The cut of the k-th largest of the list.
+/// Finds the cut at the k-th largest value of the list, and adds what it keeps to the tiles.
 template <bool kFromProbs>
 __device__ __noinline__ RowCut kth_in_list(RowEnd& row, int size, KeyInterval bracket, int k) {
   KeySelection selection(row.selection);
@@ -127,13 +127,14 @@ __device__ __noinline__ RowCut kth_in_list(RowEnd& row, int size, KeyInterval br
   return cut;
 }
 
-/// Some bins of a range of keys, and the values in them.
+/// Range of keys made of whole bins, and the number of values in it.
 struct OpenBins {
   KeyInterval range;
   int count;
 };
 
-/// The bins about the threshold: a level of KeySelection with estimated masses in place of counts.
+/// Returns the bins near the threshold. One level of KeySelection, with estimated masses in place
+/// of counts.
 template <bool kFromProbs>
 __device__ __noinline__ OpenBins bins_about(RowEnd& row, int size, KeyInterval open,
                                             uint128_t above, uint128_t target) {
@@ -147,7 +148,7 @@ __device__ __noinline__ OpenBins bins_about(RowEnd& row, int size, KeyInterval o
     if (open.holds(key)) atomicAdd(&counts[open.bin_of(key)], 1);
   });
   sync_end();
-  // Relative to the largest value's weight, from the largest bin down.
+  // Masses are relative to the largest value's weight, from the largest bin down.
   const float largest = from_order_key(row.keys.largest);
   const int bin = kBins - 1 - thread;
   const int count = counts[bin];
@@ -160,7 +161,7 @@ __device__ __noinline__ OpenBins bins_about(RowEnd& row, int size, KeyInterval o
   }
   float upto = warp_inclusive_sum(mine);
   if (lane_of_thread() == kWarp - 1) row.guess.of_warp[warp_of_thread()] = upto;
-  if (thread == 0) row.guess.edges[0] = kBins;  // none
+  if (thread == 0) row.guess.edges[0] = kBins;  // no bin reaches the target yet
   sync_end();
 #pragma unroll
   for (int warp = 0; warp < kEndWarps; ++warp) {
@@ -176,14 +177,15 @@ __device__ __noinline__ OpenBins bins_about(RowEnd& row, int size, KeyInterval o
   const int to = min(at + 1, open.bin_of(open.high));
   OpenBins result{{open.of_bin(from).low, open.of_bin(to).high}, 0};
   for (int i = from; i <= to; ++i) result.count += counts[i];
-  // Bins of one key each cannot be divided: the middle one has to do.
+  // Bins of one key cannot be divided further, so only the middle one is returned.
   if (open.shift() == 0 && result.count > kEndThreads) result = {open.of_bin(at), counts[at]};
   sync_end();
   return result;
 }
 
-/// Ranks the list's values in a range, at most kEndThreads of them, and adds what the nucleus holds
-/// of them. Its smallest key; INT_MAX where they do not reach the target.
+/// Ranks the list's values in a range, at most kEndThreads of them, and adds those in the nucleus
+/// to their tiles. Returns the smallest key of the nucleus; INT_MAX if the values do not reach the
+/// target.
 template <bool kFromProbs>
 __device__ __noinline__ std::int32_t rank_listed(RowEnd& row, int size, KeyInterval open, int count,
                                                  uint128_t above, uint128_t target) {
@@ -223,9 +225,9 @@ __device__ __noinline__ std::int32_t rank_listed(RowEnd& row, int size, KeyInter
   return low;
 }
 
-/// The smallest key of the nucleus, whose tokens have been added to their tiles: `above`, less than
-/// `target`, is the mass above the bracket. INT_MAX where the sums contradict the estimate, or do
-/// not reach the target; sums are without meaning then.
+/// Returns the smallest key of the nucleus and adds its listed tokens to their tiles. `above`, less
+/// than `target`, is the mass above the bracket. Returns INT_MAX if the sums contradict the
+/// estimate or do not reach the target; the tiles' sums are then meaningless.
 template <bool kFromProbs>
 __device__ __noinline__ std::int32_t narrow_to_nucleus(RowEnd& row, int size, KeyInterval open,
                                                        uint128_t above, uint128_t target) {
@@ -249,8 +251,8 @@ __device__ __noinline__ std::int32_t narrow_to_nucleus(RowEnd& row, int size, Ke
   }
 }
 
-/// The same key by exact sums of the list, bit by bit; the sums of tiles stay as they are. INT_MAX
-/// where the list does not reach the target.
+/// Finds the same key by exact sums of the list, bit by bit, and leaves the tiles' sums alone.
+/// Returns INT_MAX if the list does not reach the target.
 template <bool kFromProbs>
 __device__ __noinline__ std::int32_t bisect_list(RowEnd& row, int size, KeyInterval bracket,
                                                  uint128_t above, uint128_t target) {
@@ -266,7 +268,7 @@ __device__ __noinline__ std::int32_t bisect_list(RowEnd& row, int size, KeyInter
   return search.nucleus_end(listed, bracket, above, target);
 }
 
-/// A warp: the id after the n-th token with a key in a tile that has so many.
+/// Returns the id after the n-th token with a key in a tile that has at least n. For one warp.
 template <RowForm kForm>
 __device__ __forceinline__ int tie_in_tile(const TileRow<kForm>& row, int tile, std::int32_t key,
                                            int n) {
@@ -287,8 +289,8 @@ __device__ __forceinline__ int tie_in_tile(const TileRow<kForm>& row, int tile, 
   return __reduce_min_sync(kAllLanes, before < n ? end : INT_MAX);
 }
 
-/// The id after the n-th token with a key, by its counts in the sums of tiles; vocab where there
-/// are fewer.
+/// Returns the id after the n-th token with a key; vocab if there are fewer. Precondition: the
+/// tiles' sums are the numbers of tokens with this key.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ int end_of_ties(const RowsTask& task, unsigned char* dynamic,
                                         std::int32_t key, int n) {

@@ -1,21 +1,21 @@
-// A pass of all blocks of a row over its tiles again: what lies above a bracket of values is summed
-// by tile, what lies in it is listed.
+// A second pass of all blocks of a row over its tiles: sums the tokens above a bracket of values by
+// tile, and lists the tokens in it.
 //
 // Contract. The row's index is in the first block's shared memory, and each block has the keys of
-// its own tiles. The first block gives an order, the same in every block; all warps of all blocks
-// take part. Afterwards a tile's sum in the index is that of its tokens above the bracket, the
-// number of those tokens is known, and those in the bracket are in a list in the first block, in no
-// order. A list that is too long is counted, not written beyond its end.
+// its own tiles. The first block gives the same order to every block, and all warps of all blocks
+// take part. Postcondition: a tile's sum in the index is that of its tokens above the bracket, the
+// number of those tokens is known, and the first block has an unordered list of the tokens in the
+// bracket. If the list is too long, its tokens are counted but not written beyond its end.
 //
-// Algorithm and cost. A warp reads those of its tiles whose largest value reaches the bracket, two
-// at a time, into registers: the ring of the first pass has become the memory of the row's end.
-// They come from L2, or are asked for there some tiles ahead. Entries of the list get their places
-// by one atomic addition a tile in the block's own shared memory: on one word in the first block,
-// 500 tiles of a row wait for one another. When a block's warps have met, it asks once for its
-// place in the first block's list, and copies what it has.
+// Algorithm and cost. A warp reads its tiles whose largest value reaches the bracket, two at a
+// time, into registers, because the ring of the first pass has become the memory of the row's end.
+// The tiles come from L2, or are prefetched into it some tiles ahead. Each tile reserves its
+// entries by one atomic addition in the block's own shared memory; on one word in the first block,
+// the 500 tiles of a row would wait for one another. After a block's warps have met, the block
+// reserves its range in the first block's list once and copies its entries there.
 //
-// Numerics: common/tile_weights.h. Determinism: sums and counts are integers; the order of the list
-// must not matter to those who read it.
+// Numerics: common/tile_weights.h. Determinism: sums and counts are integers. The list's readers
+// must not depend on its order.
 #pragma once
 
 #include <cstdint>
@@ -27,26 +27,26 @@
 
 namespace fairdraw::cuda {
 
-/// What the blocks of a row do next.
+/// Next step of a row's blocks.
 enum class PassKind : std::int32_t {
-  row_has_ended,     ///< nothing more
-  sum_and_list,      ///< as above
+  row_has_ended,     ///< the row is finished
+  sum_and_list,      ///< sums above the bracket and lists the tokens in it
   sample,            ///< counts the sample of a guess (bracket_guess.cuh)
-  mass_above,        ///< what is above pivots of a row that draws by proposals (mass_above.cuh)
-  count_in_bracket,  ///< sums are the numbers of tokens in the bracket, by tile; nothing is listed
+  mass_above,        ///< mass above the pivots of a row that draws by proposals (mass_above.cuh)
+  count_in_bracket,  ///< counts the tokens in the bracket by tile, as the sums; lists nothing
 };
 
-/// In shared memory of each block of the row.
+/// Order of a pass. Each block of the row has a copy in shared memory.
 struct PassOrder {
   PassKind kind;
-  RowCut floor;            ///< tokens that it does not keep take no part
+  RowCut floor;            ///< tokens that it cuts take no part
   std::int32_t low, high;  ///< the bracket's keys, not below the floor's; empty where low > high
 
   /// The smallest key that takes part.
   __device__ std::int32_t lowest() const { return low <= high ? low : high + 1; }
 };
 
-/// The values in a bracket, in shared memory of the row's first block.
+/// Counts of a bracket's list, in shared memory of each block of the row.
 struct BracketList {
   struct alignas(8) Entry {
     std::int32_t key;
@@ -54,11 +54,11 @@ struct BracketList {
   };
 
   unsigned above;  ///< tokens above the bracket
-  unsigned size;   ///< tokens in it; more than there is room for, perhaps
-  unsigned first;  ///< place of a block's entries in the list of the row
+  unsigned size;   ///< tokens in it; may exceed the capacity
+  unsigned first;  ///< index of the block's first entry in the row's list
 };
 
-/// Reads a tile into registers, and its bits.
+/// Reads a tile and its bits into registers.
 template <RowForm kForm>
 __device__ __forceinline__ void load_again(const TileRow<kForm>& row, int tile, RawTile& raw) {
   using Row = TileRow<kForm>;
@@ -84,7 +84,7 @@ class BracketPass {
   static constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
 
  public:
-  /// list, entries: in the memory of this block.
+  /// `list` and `entries` are in this block's memory.
   __device__ __forceinline__ BracketPass(const Row& row, const RowBlocks& blocks,
                                          const PassOrder& order, BracketList& list,
                                          BracketList::Entry* entries, unsigned capacity,
@@ -112,10 +112,10 @@ class BracketPass {
   }
 
  private:
-  /// Tiles ahead of those that are being read, in steps: what is asked for there arrives in time.
+  /// Prefetch distance in steps, long enough for a tile to arrive in time.
   static constexpr int kAhead = 4;
 
-  /// The block's list becomes a part of the row's. By all its threads.
+  /// Appends the block's list to the row's. For all threads of the block.
   __device__ __forceinline__ void hand_on() const {
     sync_block();
     const unsigned size = list_.size;

@@ -1,22 +1,24 @@
-// The threshold of a row that no list of candidates holds: brackets, each measured by all blocks.
+// Finds the threshold of a row whose candidates exceed every list. All blocks measure brackets of
+// values, one after another.
 //
-// Contract. Among the tokens that a floor keeps, the largest value such that those that reach it
-// weigh at least a target, or are at least so many; all that the floor keeps reach the target. What
-// it returns is that cut, and the row's index then has the sums of what the cut keeps.
+// Contract. The threshold is the largest value such that the tokens that reach it weigh at least a
+// target, or are at least that many, among the tokens that a floor keeps; all these together reach
+// the target. Returns the cut at the threshold. The row's index then has the sums of the tokens
+// that it keeps.
 //
 // Algorithm and cost. A bracket is guessed (bracket_guess.cuh) and measured by a pass of all blocks
-// (bracket_pass.cuh): the exact mass above it by tile, and its values in a list. If the threshold
-// is among these, it is found in the list; the list's survivors are added to the sums of their
-// tiles, and no other pass is needed. Else what was measured narrows the range of keys that is
-// still open: a missed guess is made wider, one with too long a list narrower. After some guesses,
-// and where ties do not let the list become shorter, the range is cut at keys that were listed, and
-// after some such pivots it is halved. So at most about 50 passes, whatever the values; one as a
-// rule. Where the range is one key, however many tokens are tied, counts and sums end the search.
+// (bracket_pass.cuh), which gives the exact mass above it by tile, and a list of its values. If the
+// threshold is in the list, it is found there; the list's survivors are added to the sums of their
+// tiles, and no other pass is needed. Otherwise the measurement narrows the range of open keys, and
+// the next guess is wider after a miss, or narrower after too long a list. After some guesses, or
+// if ties keep the list from becoming shorter, the range is cut at listed keys, and after some such
+// pivots it is halved. So there are at most about 50 passes, whatever the values, and usually one.
+// Once the range is one key, counts and sums end the search, however many tokens are tied.
 //
-// State is the same in all threads, in registers. What needs more is in functions of their own
-// (bracket_list.cuh, bracket_guess.cuh): one that is called spills less than one that is inlined.
+// All threads hold the same state in registers. Larger steps are functions of their own
+// (bracket_list.cuh, bracket_guess.cuh), because a called function spills less than an inlined one.
 //
-// Determinism: integers decide; neither the order of a list nor a guess shows.
+// Determinism: integers decide. The result depends neither on the order of a list nor on a guess.
 #pragma once
 
 #include <climits>
@@ -28,8 +30,8 @@
 
 namespace fairdraw::cuda {
 
-/// Samples the row for guesses of where `target` is reached. mass: of the sums in the index; 0:
-/// tokens are counted.
+/// Samples the row for guesses of where `target` is reached. `mass` is that of the sums in the
+/// index, or 0 if tokens are counted.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void sample_row(const RowsTask& task, int blocks_log2,
                                         unsigned char* dynamic, PassOrder* order,
@@ -47,15 +49,15 @@ __device__ __noinline__ void sample_row(const RowsTask& task, int blocks_log2,
   sync_end();
 }
 
-/// For the threads of the row's end.
+/// Search for a row's cut, by the threads that finish the row.
 template <RowForm kForm, bool kFromProbs>
 class BracketSearch {
  public:
   __device__ __forceinline__ explicit BracketSearch(const SharedRow& place)
       : place_(place), row_(*place.end()) {}
 
-  /// The cut by top_k and top_p of the row above a floor; the index then has the sums of what it
-  /// keeps.
+  /// Returns the cut of the row by top_k and top_p above the floor `cut`. The index then has the
+  /// sums of the tokens that it keeps.
   __device__ __forceinline__ RowCut filter(RowCut cut) {
     const bool top_k_on = row_.filters.top_k_on();
     const bool top_p_on = row_.filters.top_p_on();
@@ -66,7 +68,7 @@ class BracketSearch {
       if (by_count_) {
         target_ = static_cast<unsigned>(row_.filters.top_k);
       } else {
-        // Without top_k the sums in the index are those of which the row's mass was made.
+        // Without top_k the sums in the index are those that make up the row's mass.
         kept = row_.filters.by_row_mass && !top_k_on ? row_.filters.row_mass
                                                      : mass_of_sums<kFromProbs>(row_);
         target_ = nucleus_target(row_.filters.top_p,
@@ -81,11 +83,11 @@ class BracketSearch {
  private:
   static constexpr int kGuesses = 6;
   static constexpr int kPivots = 16;
-  static constexpr float kDeviations = 3.0F;  ///< a miss in some 370 rows
-  static constexpr float kWiden = 3.0F;       ///< the next guess, after a miss
-  static constexpr float kOfCapacity = 0.7F;  ///< of the list, for a guess after one too long
+  static constexpr float kDeviations = 3.0F;  ///< misses about one row in 370
+  static constexpr float kWiden = 3.0F;       ///< factor for the guess after a miss
+  static constexpr float kOfCapacity = 0.7F;  ///< part of the list to fill after one too long
 
-  /// Sums of what a cut keeps, by tile.
+  /// Sums the tokens that a cut keeps, by tile.
   __device__ __forceinline__ void sum_kept(const RowCut& cut) {
     pass({PassKind::sum_and_list, cut, cut.low, cut.low - 1});
   }
@@ -94,12 +96,13 @@ class BracketSearch {
                                    order);
   }
 
-  /// What is kept from a key up: the floor's ties stay cut.
+  /// Returns the cut that keeps the keys from `key` up. The floor's ties stay cut.
   __device__ RowCut cut_at(std::int32_t key) const {
     return key > floor_.low ? RowCut{key, row_.filters.vocab} : floor_;
   }
 
-  /// mass: of the sums in the index, of all that the floor keeps; 0 where tokens are counted.
+  /// Finds the cut above a floor. `mass` is that of all tokens that the floor keeps, whose sums are
+  /// in the index, or 0 if tokens are counted.
   __device__ __forceinline__ RowCut find(const RowCut& floor, uint128_t mass) {
     floor_ = floor;
     low_ = floor.low;
@@ -112,7 +115,7 @@ class BracketSearch {
                                     low_, mass, target_);
     }
     float deviations = kDeviations;
-    unsigned shortest = UINT_MAX;  // list that was too long
+    unsigned shortest = UINT_MAX;  // shortest of the lists that were too long
     bool guesses = true;
 #pragma unroll 1
     for (int round = 0; low_ < high_; ++round) {
@@ -140,7 +143,7 @@ class BracketSearch {
       high_ = bracket.high < bracket.low ? high_ : bracket.high;
       above_high_ = above;
       if (size > capacity) {
-        guesses = size < shortest / 4 * 3;  // else there are ties
+        guesses = size < shortest / 4 * 3;  // otherwise there are ties
         shortest = size;
         deviations *=
             kOfCapacity / kWiden * static_cast<float>(capacity) / static_cast<float>(size);
@@ -161,8 +164,8 @@ class BracketSearch {
     return end_at_one_key();
   }
 
-  /// The cut among a bracket's values, with the sums of what it keeps. tie_end -1 where the bracket
-  /// does not reach the target. reached: what is above it.
+  /// Finds the cut among a bracket's values, and sums the tokens that it keeps. tie_end is -1 if
+  /// the bracket does not reach the target. reached: mass, or number of tokens, above the bracket.
   __device__ __forceinline__ RowCut find_in_list(const KeyInterval& bracket, unsigned size,
                                                  uint128_t reached) {
     constexpr RowCut kNone{0, -1};
@@ -182,7 +185,7 @@ class BracketSearch {
     return cut_at(key);
   }
 
-  /// A key in (low_, high_]: by preference of a value that was listed.
+  /// Returns a key in (low_, high_], preferably of a listed value.
   __device__ __forceinline__ std::int32_t pivot(bool of_list) {
     const std::uint32_t half =
         (static_cast<std::uint32_t>(high_) - static_cast<std::uint32_t>(low_) + 1U) / 2U;
@@ -192,7 +195,7 @@ class BracketSearch {
     return key > low_ ? key : low_ + 1;
   }
 
-  /// The threshold is low_; its tokens may be more than any list holds.
+  /// Returns the cut at the threshold low_, whose tokens may be more than any list holds.
   __device__ __forceinline__ RowCut end_at_one_key() {
     RowCut cut = cut_at(low_);
     if (by_count_ && row_.filters.lowest_id) {
@@ -211,18 +214,18 @@ class BracketSearch {
   bool by_count_ = false;
   uint128_t target_ = 0;
   RowCut floor_{};
-  std::int32_t low_ = 0, high_ = 0;  ///< the threshold is among these keys
-  unsigned most_inside_ = 0;         ///< tokens that reach low_, at most
-  unsigned above_high_ = 0;          ///< tokens above high_, at least
+  std::int32_t low_ = 0, high_ = 0;  ///< range of keys that holds the threshold
+  unsigned most_inside_ = 0;         ///< upper bound of the number of tokens that reach low_
+  unsigned above_high_ = 0;          ///< lower bound of the number of tokens above high_
 };
 
-/// Of the row's end: the cut by top_k and top_p above a floor, one of them at least, to row.cut. A
-/// function of its own, because few rows come here.
+/// Sets row.cut to the cut by top_k, top_p or both above a floor. Called by the threads that finish
+/// the row. Out of line because few rows come here.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void filter_by_passes(const RowsTask& task, int blocks_log2,
                                               unsigned char* dynamic, PassOrder* order,
                                               RowCut floor) {
-  sync_end();  // what the first thread has written; what a list's end has read
+  sync_end();  // after the first thread's writes and the reads of a list's end
   const SharedRow place{task, blocks_log2, dynamic, order};
   const RowCut cut = BracketSearch<kForm, kFromProbs>(place).filter(floor);
   if (threadIdx.x == 0) place.end()->cut = cut;

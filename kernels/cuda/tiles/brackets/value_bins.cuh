@@ -1,9 +1,8 @@
-// Values of a row in bins by their distance to the largest one, for guesses of where a threshold
-// is.
+// Bins of a row's values by distance to the largest one, for guesses of a threshold.
 //
-// Bins are as far apart as the values, of probabilities as their octaves: a bin's values weigh
-// about the same. How far they reach follows from the target of a nucleus: what is below its
-// threshold weighs (1 - p) Z, and no token of it more than the threshold, which so is at least (1 -
+// Bins have equal width (for probabilities, in octaves), so that the values of one bin weigh about
+// the same. The target of a nucleus bounds how far they must reach: the tokens below its threshold
+// weigh (1 - p) Z together and at most the threshold each, so that the threshold is at least (1 -
 // p) Z / V.
 #pragma once
 
@@ -14,21 +13,22 @@
 
 namespace fairdraw::cuda {
 
-inline constexpr float kKeysOfOctave = 0x1p23F;  ///< of probabilities
+inline constexpr float kKeysOfOctave = 0x1p23F;  ///< keys per octave of probabilities
 
-/// A quotient to two units in the last place, which does for guesses. A division that rounds right
-/// calls a function for operands like masses, whose code comes from memory once a call.
+/// Returns a quotient to two units in the last place, which is enough for guesses. For operands as
+/// large as masses, a correctly rounded division calls a function, whose code comes from memory
+/// once per call.
 __device__ __forceinline__ float rough_quotient(float dividend, float divisor) {
   return __fdividef(dividend, divisor);
 }
 
-/// How values of a row are put into bins: by their distance to the largest one.
+/// Rule that puts a row's values into bins by their distance to the largest one.
 template <bool kFromProbs>
 struct BinRule {
   float largest;
   std::int32_t largest_key;
   float bins_of_distance;
-  int count;  ///< of bins
+  int count;  ///< number of bins
 
   __device__ BinRule(std::int32_t key, float of_distance, int bins)
       : largest(from_order_key(key)),
@@ -40,17 +40,17 @@ struct BinRule {
     if constexpr (kFromProbs) return static_cast<float>(largest_key - order_key(x));
     return largest - x;
   }
-  /// What is too far away for a bin of its own is in the last one.
+  /// Returns the bin at a distance. The last bin also has all values beyond it.
   __device__ __forceinline__ int bin_of(float distance) const {
     return static_cast<int>(fminf(distance * bins_of_distance, static_cast<float>(count - 1)));
   }
-  /// A key about which a bin begins, or a part of it ends.
+  /// Returns a key near the start of a bin, or near a point within it.
   __device__ std::int32_t key_of(float bin) const {
     const float distance = rough_quotient(bin, bins_of_distance);
     if constexpr (kFromProbs) return largest_key - static_cast<std::int32_t>(distance);
     return order_key(fmaxf(largest - distance, from_order_key(kEmptyTileKey + 1)));
   }
-  /// About what a value in the middle of a bin weighs, relative to the largest one.
+  /// Returns the approximate weight of a value in the middle of a bin, relative to the largest one.
   __device__ __forceinline__ float weight_of(int bin, float scale) const {
     const float middle = rough_quotient(static_cast<float>(bin) + 0.5F, bins_of_distance);
     if constexpr (kFromProbs) {
@@ -61,16 +61,17 @@ struct BinRule {
   }
 };
 
-/// Octaves from the largest value, which weighs `largest`, to the least that the threshold of a
-/// nucleus can be; and one. rest: what is below the threshold, of a mass in the same unit.
+/// Returns the octaves from the largest value, which weighs `largest`, to the smallest possible
+/// threshold of a nucleus, plus one. rest: mass below the threshold, in the same unit as `mass`.
 __device__ inline float octaves_to_reach(float mass, float rest, float largest, int vocab) {
-  constexpr float kLeastRest = 0x1p-24F;  // of the mass, whose last bits floats do not have
-  constexpr float kMostOctaves = 40.0F;   // for p close to 1
+  constexpr float kLeastRest = 0x1p-24F;  // part of the mass; floats lack its last bits
+  constexpr float kMostOctaves = 40.0F;   // limit for p close to 1
   const float least = rough_quotient(fmaxf(rest, mass * kLeastRest), static_cast<float>(vocab));
   return fminf(fmaxf(log2f(rough_quotient(largest, least)), 0.0F) + 1.0F, kMostOctaves);
 }
 
-/// Calls visit(value) for a lane's values of a tile; one of the tile's largest is left out.
+/// Calls visit(value) for a lane's values of a tile, except for one occurrence of the tile's
+/// largest.
 template <class Visit>
 __device__ __forceinline__ void visit_rest(const float (&x)[kLaneValues], const Visit& visit) {
   float largest = x[0];
