@@ -79,7 +79,7 @@ std::vector<std::uint32_t> balanced_shards(std::span<const double> seconds, std:
   for (const std::size_t i : longest_first) {
     std::uint32_t least = 0;
     for (std::uint32_t shard = 1; shard < shards; ++shard) {
-      // Cases of no time are spread too.
+      // Ties are broken by the number of cases, so that cases of zero time are spread, too.
       if (std::pair(load[shard], cases[shard]) < std::pair(load[least], cases[least])) {
         least = shard;
       }
