@@ -1,4 +1,4 @@
-// What `identify` found, as text and as JSON: for the command and for Python.
+// Results of `identify` as text and as JSON, for the command and for Python.
 #include "suites/command/identification.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ using suites::Identification;
 using suites::Observation;
 using suites::ProfileFinding;
 
-// JSON has no number for NaN and infinities.
+// Returns a number, or a text for NaN and infinities, which JSON numbers cannot express.
 Json number(float value) {
   return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
 }
@@ -108,7 +108,7 @@ void add_profiles(std::string& text, const Identification& found) {
   }
 }
 
-// What a run under the profile that the sampler declares names, in the words of its report.
+// Adds the differences from the declared profile that a run would name, in the words of its report.
 void add_differences(std::string& text, const harness::SamplerDescription& sampler,
                      const harness::SeenDefinitions& seen) {
   if (seen.differences.empty()) {
