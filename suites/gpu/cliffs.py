@@ -3,12 +3,12 @@
 
     suites/gpu/cliffs.py SHAPES.json...
 
-A call of fewer rows, or of a smaller vocabulary, has no reason to take longer than a larger call of
-the same operation, dtype and logits. Where it does by more than `--times` (1.25: two measurements of
-the same cell differ by less than 1.1), a kernel has taken a way that was not meant for the shape:
-values one by one because rows are not aligned, a guess that was missed, a list that overflowed.
-Prints those cells as Markdown, the worst first, each beside the quickest larger one. Ends with 0
-whether there are any or not: what is slow is a fact, and no test is timed.
+A call of fewer rows, or of a smaller vocabulary, should not take longer than a larger call of the
+same operation, dtype and logits. If it does by more than `--times` (1.25; two measurements of the
+same cell differ by less than 1.1), a kernel has taken an unsuitable path: single values because
+rows are not aligned, a missed guess, an overflowed list. Prints these cells as Markdown, the worst
+first, each beside the quickest larger one. The exit code is always 0, because slowness is no test
+failure.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 
 
 def quickest_larger(row, others):
-    """Of the rows that are at least as large in both batch and vocabulary, the one that takes least."""
+    """Returns the quickest of the rows that are at least as large in both batch and vocabulary."""
     larger = [
         other
         for other in others
@@ -29,7 +29,7 @@ def quickest_larger(row, others):
 
 
 def cliffs(rows, times):
-    """(how many times, row, the quickest larger row), the worst first."""
+    """Returns (factor, row, quickest larger row), the worst first."""
     alike = defaultdict(list)
     for row in rows:
         alike[row["operation"], row["dtype"], row["logits"]].append(row)

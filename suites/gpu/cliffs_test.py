@@ -1,4 +1,4 @@
-"""Self-test of cliffs.py: what counts as larger, what is compared, and that baselines can be read."""
+"""Tests of cliffs.py: the order of shapes, the compared rows, and reading of baselines."""
 
 import json
 import unittest
@@ -43,7 +43,7 @@ class Cliffs(unittest.TestCase):
         rows = json.loads((BASELINES / "cuda_shapes.json").read_text())
         text = cliffs.render(rows, 1.25)
         self.assertIn(f"of {len(rows)} cells", text.splitlines()[0])
-        # What found the first cliffs: shapes from few to many rows, of odd and of large vocabularies.
+        # The shapes that found the first cliffs: few to many rows, odd and large vocabularies.
         self.assertLessEqual({1, 8, 96, 512}, {row["batch"] for row in rows})
         self.assertLessEqual({50257, 151936, 262144}, {row["vocab"] for row in rows})
 

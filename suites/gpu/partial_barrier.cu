@@ -1,15 +1,15 @@
-// What racecheck (compute-sanitizer of CUDA 13.0) takes for a race: memory that is written after a
-// barrier of some of a block's threads, and read by the others after a barrier of all.
+// A false race of racecheck (compute-sanitizer of CUDA 13.0): memory is written after a barrier of
+// some of a block's threads, and read by the other threads after a barrier of all threads.
 //
 //   nvcc -arch=sm_90 -o /tmp/partial_barrier suites/gpu/partial_barrier.cu
 //   compute-sanitizer --tool racecheck /tmp/partial_barrier partial    hazards
 //   compute-sanitizer --tool racecheck /tmp/partial_barrier none       no hazard
 //
-// Both runs order the write before the read by the same barrier of all 512 threads. In a row of one
-// block the kernel filter_tiles_kernel does what `partial` does (cuda/tiles/shared_row.cuh):
-// racecheck names what writes an order (give_order, inlined in pass_of_all and called_end_filtered)
-// and what reads it (take_part, pass_of_block). In a cluster all wait at the cluster's barrier,
-// with which it has no trouble. No test and no part of any build.
+// In both runs the same barrier of all 512 threads orders the write before the read. For a row of
+// one block filter_tiles_kernel works like `partial` (cuda/tiles/shared_row.cuh): racecheck names
+// the writers of an order (give_order, inlined in pass_of_all and called_end_filtered) and its
+// readers (take_part, pass_of_block). In a cluster all threads wait at the cluster's barrier, which
+// racecheck handles correctly. This file is no test and no part of any build.
 #include <cstdio>
 #include <cstring>
 

@@ -37,7 +37,7 @@ except ImportError:
 REPETITIONS = 30
 FLUSHED_BYTES = 512 << 20
 WARM_UP_SECONDS = 0.5
-# Which peers run which cells: (operations, batches, vocabularies, names of peers)
+# The cells of each table and their peers: (operations, batches, vocabularies, names of peers)
 ALL = None
 FILTERS = (
     "top_k_50+top_p_0.9", "top_p_0.9", "top_k_50", "top_k_1000", "min_p_0.05", "none",
@@ -63,12 +63,13 @@ TABLES = {
         ),
     ],
 }
-# A token may be this much outside of a nucleus or below a threshold: sums of float32 probabilities.
+# Tolerance for tokens outside of a nucleus or below a threshold, because probabilities are summed
+# in float32.
 MASS_SLACK = 1e-3
 
 
 class Operation:
-    """Filters by the name that `fairdraw bench` has for them."""
+    """Filters, parsed from their name in `fairdraw bench`."""
 
     def __init__(self, name):
         self.from_probs = name.startswith("from_probs/")
@@ -103,7 +104,7 @@ class Rows:
 
 
 class Cell:
-    """One operation on rows, with its parameters as numbers and as arrays with one value a row."""
+    """One operation on rows, with its parameters as numbers and as arrays of one value per row."""
 
     def __init__(self, rows, operation):
         self.rows, self.operation = rows, operation
@@ -121,19 +122,19 @@ class Cell:
         self.requests = torch.arange(rows.batch, device="cuda", dtype=torch.int32)
         self.seeds = torch.arange(rows.batch, device="cuda", dtype=torch.int64)
         self.positions = array(1000, torch.int64)
-        # FlashInfer reads one seed a call.
+        # FlashInfer reads one seed per call.
         self.seed = torch.tensor([1], device="cuda", dtype=torch.int64)
         self.offset = torch.tensor([1000], device="cuda", dtype=torch.int64)
 
     def restore(self):
-        """Before each replay: the logits, and a later place in every stream of random numbers."""
+        """Restores the logits and advances every stream of random numbers, before each replay."""
         if not self.from_probs:
             self.work.copy_(self.rows.logits)
         self.positions += 1
         self.offset += 4
 
     def wrong(self, tokens, joint):
-        """What is wrong with tokens of a replay; empty: nothing. joint: top_p is of the whole row."""
+        """Returns an error in the tokens, or an empty text. joint: top_p is of the whole row."""
         ids = tokens.view(-1).to(torch.int64)
         if ids.numel() != self.batch or ids.min() < 0 or ids.max() >= self.rows.vocab:
             return f"no ids: {ids[:8].tolist()}"
@@ -161,7 +162,7 @@ class Cell:
 
 
 def fairdraw_peer():
-    """Every parameter, seed and offset an array, as `fairdraw bench` has them."""
+    """Makes peer fairdraw; parameters, seeds and offsets are arrays, as in `fairdraw bench`."""
     import fairdraw
 
     def peer(cell):
@@ -190,7 +191,7 @@ def fairdraw_peer():
 
 
 def exponential_draw(probs):
-    """The index of the largest p/q with q exponential: a draw in proportion to p, without sums."""
+    """Returns the argmax of p/q with q exponential: a draw in proportion to p, without sums."""
     q = torch.empty_like(probs).exponential_()
     return probs.div_(q).argmax(dim=-1)
 
@@ -230,7 +231,7 @@ def torch_softmax(cell):
 
 
 def flashinfer_peer(scalar=False, joint=False):
-    """The function for each operation; parameters by arrays or numbers, the seed for the call."""
+    """Makes the peer FlashInfer, with parameters as arrays or numbers and one seed per call."""
     import flashinfer.sampling as fi
 
     def peer(cell):
@@ -284,7 +285,7 @@ def flashinfer_peer(scalar=False, joint=False):
 
 
 def cake_peer(scalar=True):
-    """cake_sampling takes numbers, or arrays and their largest k; the seed is the call's."""
+    """Makes peer cake_sampling: numbers, or arrays and their largest k; one seed per call."""
     import flashinfer.sampling as fi
     from flashinfer import cake_sampling
 
@@ -312,7 +313,7 @@ def cake_peer(scalar=True):
 
 
 def engines_module(name):
-    """A module of python/engines that imports nothing else of fairdraw."""
+    """Imports a module of python/engines that needs nothing else of fairdraw."""
     if "fairdraw_engines" not in sys.modules:
         folder = types.ModuleType("fairdraw_engines")
         engines = Path(__file__).parents[2] / "python" / "engines"
@@ -338,7 +339,8 @@ def vllm_triton_peer():
             if cell.min_p:
                 min_p.apply_min_p(logits, cell.requests, cell.m)
             if k is not None or p is not None:
-                # The third: no row has top-p without top-k, as V2 finds out on the host.
+                # has_topp_only_rows: whether rows have top-p without top-k, which V2 finds out on
+                # the host.
                 logits = filters.apply_top_k_top_p_triton(
                     logits, k, p, has_topp_only_rows=k is None
                 )
@@ -383,7 +385,7 @@ def available_peers(wanted):
 
 
 def floor_calls(logits):
-    """Ways of reading `logits` once, for the fastest of them to be the floor."""
+    """Returns calls that read `logits` once. The fastest of them is the floor."""
     flat = logits.view(-1)
     calls = [lambda: flat.amax(), lambda: logits.amax(dim=-1)]
     try:
@@ -407,8 +409,9 @@ def floor_calls(logits):
 
 
 def captured(call, before):
-    """(a graph of `call`, what it returned), after a few calls that compile and load what it needs.
-    The result holds the memory that the graph writes: given back, it would be another cell's."""
+    """Returns (a graph of `call`, its result), after a few calls that compile and load its
+    kernels. The result owns the memory that the graph writes, so that no other cell gets this
+    memory."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -425,7 +428,7 @@ def captured(call, before):
 
 
 def medians(graphs, befores, flushed, repetitions):
-    """Median microseconds of each graph, in alternation; the first turn is not counted."""
+    """Returns the median microseconds of each graph, in alternation, without the first turn."""
     times = [[] for _ in graphs]
     pending = []
     for turn in range(repetitions + 1):
@@ -450,7 +453,7 @@ def nothing():
 
 
 def best_floor(rows, flushed):
-    """The fastest floor's graph, and what it holds."""
+    """Returns the fastest floor's graph, and the result that owns its memory."""
     calls = floor_calls(rows)
     graphs = [captured(call, nothing) for call in calls]
     times = medians([g for g, _ in graphs], [nothing] * len(graphs), flushed, repetitions=10)
@@ -530,7 +533,7 @@ class Bench:
 
 
 def cells_of(tables, arguments):
-    """(kind, batch, vocab) -> [(operation, names of peers or ALL)], of the tables and the options."""
+    """Returns {(kind, batch, vocab): [(operation, names of peers or ALL)]}."""
 
     def wanted(value, chosen):
         return chosen is None or str(value) in chosen.split(",")
@@ -575,7 +578,7 @@ def main():
     except ValueError as error:
         parser.error(str(error))
     bench = Bench(arguments)
-    floors = {}  # by shape: it does not depend on the values
+    floors = {}  # by shape, because the floor does not depend on the values
     for (kind, batch, vocab), operations in cells.items():
         rows = Rows(batch, vocab, kind)
         if (batch, vocab) not in floors:

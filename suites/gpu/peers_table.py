@@ -16,10 +16,10 @@ import sys
 from pathlib import Path
 
 BENCH = "cuda"
-OURS = ("peer:fairdraw", BENCH)  # the first is what others are divided by
+OURS = ("peer:fairdraw", BENCH)  # times are divided by the first of these
 NAMES = {"peer:fairdraw": "fairdraw", BENCH: "fairdraw, by `fairdraw bench`"}
 KINDS = ("peaked", "flat")
-# What a user types for the rows of `fairdraw bench`, which does not say it.
+# Calls that a user types, for rows of `fairdraw bench`, which does not record them.
 SAMPLE = "fairdraw.sample(logits, temperature, k, p, m, seed=seeds, offset=offsets)"
 FROM_PROBS = {
     (): "sampling_from_probs(probs",
@@ -61,7 +61,7 @@ def pair(values):
 
 
 def entry(rows, ours, batch):
-    """ "14.1 / 14.3 (1.1 / 1.0)": times, and in brackets how many times fairdraw's."""
+    """Formats "14.1 / 14.3 (1.1 / 1.0)": times, and in brackets their ratios to fairdraw's."""
     found = [rows.get((batch, kind)) for kind in KINDS]
     if not any(found):
         return "-"
@@ -76,7 +76,7 @@ def entry(rows, ours, batch):
 
 
 def table(rows, ours):
-    """One operation and vocabulary: a line a backend, the floor first."""
+    """Returns the table of one operation and vocabulary: one line per backend, the floor first."""
     batches = sorted({row["batch"] for row in rows})
     backends = in_order(row["backend"] for row in rows)
     backends.sort(key=lambda name: (name not in OURS, name.startswith("peer:")))
@@ -102,7 +102,7 @@ def table(rows, ours):
 
 
 def ahead(peers, ours):
-    """A line for each peer and operation with cells in which the peer is faster."""
+    """Returns a line for each peer and operation with cells in which the peer is faster."""
     groups = {}
     for row in peers:
         ratio = row["microseconds"] / ours[cell_of(row)]

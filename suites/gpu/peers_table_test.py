@@ -1,4 +1,4 @@
-"""Self-test of peers_table.py: ratios, the order of lines, and which cells a peer leads."""
+"""Tests of peers_table.py: ratios, the order of lines, and the cells in which a peer leads."""
 
 import json
 import unittest

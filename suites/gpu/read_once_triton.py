@@ -1,4 +1,4 @@
-"""The floor of peers.py: each program reads one block of values and writes its largest."""
+"""The floor of peers.py: a kernel in which each program reads one block and writes its maximum."""
 
 import triton
 import triton.language as tl
