@@ -34,7 +34,7 @@ constexpr std::string_view kSamplePrefix = "sample/", kBeamPrefix = "beam_", kPe
 constexpr const char* kTileIndex = "tile_index";
 constexpr const char* kMaskedTileIndex = "tile_index/masked";
 
-/// A call over all rows.
+/// A function that makes a call over all rows.
 using Work = std::function<void()>;
 
 /// A row of the CPU's table, measured on every backend that supports it and on all kinds of rows.
@@ -42,7 +42,7 @@ struct CpuCall {
   std::string name;
   bool weights = false;                                       ///< floor F2, otherwise F1
   bool weights_of_ties = false;                               ///< floor F2 if all of a row ties
-  std::int64_t rows_of_each = 1;                              ///< for each of --batch
+  std::int64_t rows_of_each = 1;                              ///< rows per unit of --batch
   std::function<Work(const Execution&, const Rows&)> on_cpu;  ///< empty: only peers have it
   std::function<Work(const std::string& peer, const Rows&)> on_peer = {};
 };
@@ -293,7 +293,7 @@ std::vector<harness::BenchmarkRecord> run_cpu_benchmarks(BenchmarkOptions option
     std::int64_t made = 0;
     for (const CpuCall& call : calls) {
       const std::int64_t count = batch * call.rows_of_each;
-      const bool one_at_a_time = kind == "captured" && count == 1;  // all of the file
+      const bool one_at_a_time = kind == "captured" && count == 1;  // the whole file
       if (!rows || count != made) {
         rows = make_rows(kind, one_at_a_time ? 0 : count, vocab, dtype, options.data_directory);
       }

@@ -24,7 +24,7 @@ using harness::UsageError;
 
 /// The default rows on which an operation is measured.
 enum class Lists {
-  table,          ///< of README.md
+  table,          ///< those of README.md
   probabilities,  ///< those of README.md, only float32, as probabilities
   one_cell,       ///< one cell in float32
   serving,        ///< the same cell, which allows only float32
@@ -167,7 +167,7 @@ class Bench {
     return stream;
   }
 
-  /// `cell` says which batch, vocabulary and rows.
+  /// Measures an operation; `cell` gives batch, vocabulary and rows.
   void measure_cell(const CudaOperation& operation, const std::string& processing,
                     const DeviceRows& rows, harness::BenchmarkRecord cell) {
     cell.operation = processing == "none" ? operation.name : operation.name + "/" + processing;
@@ -225,7 +225,7 @@ class Bench {
   cuda::Stream stream_;
   ColdTimer timer_;
   Inputs floor_inputs_;
-  std::unique_ptr<Floor> floor_;  ///< the last one: many calls read the same
+  std::unique_ptr<Floor> floor_;  ///< kept, because many calls read the same bytes
   std::vector<harness::BenchmarkRecord> records_;
 };
 

@@ -186,7 +186,7 @@ class SampleCall final : public CudaCall {
   BatchProcessing processing_;  ///< of the rows on the host
   SampleRequest on_cpu_;        ///< without rows and processing; every parameter a scalar
   SampleRequest request_;
-  SampleResult result_, plain_;  ///< plain_: without a report
+  SampleResult result_, plain_;  ///< plain_: result without a report
   View<std::uint64_t> offsets_;  ///< on the device, if there is one per row
   KeptSets kept_;
 };

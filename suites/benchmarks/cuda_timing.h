@@ -54,7 +54,7 @@ class ColdTimer {
   ColdTimer(const ColdTimer&) = delete;
   ColdTimer& operator=(const ColdTimer&) = delete;
 
-  /// Enqueues the fill, which takes a few tenths of a millisecond.
+  /// Enqueues the fill of a buffer, which takes a few tenths of a millisecond.
   void flush(int pattern);
 
   /// Keeps the device busy until its clocks have left their idle state.

@@ -93,7 +93,7 @@ class DeviceRows {
   cuda::DeviceBuffer values_;
 };
 
-/// The fastest kernel that reads some bytes once, captured.
+/// The fastest of the captured kernels that read some bytes once.
 class Floor {
  public:
   Floor(const Inputs& inputs, const cuda::Stream& stream, ColdTimer& timer);

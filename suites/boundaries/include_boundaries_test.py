@@ -140,7 +140,7 @@ class IncludeBoundaries(unittest.TestCase):
             with self.subTest(file=file, include=include):
                 found = self.check(file, include)
                 self.assertEqual([(v.file, v.include) for v in found], [(file, include)])
-                # a comment, the file's own lines, then the include
+                # after a comment and the file's own lines
                 self.assertEqual(found[0].line, TREE[file].count("\n") + 2)
 
     def test_the_core_does_not_name_the_calls_of_serving(self):

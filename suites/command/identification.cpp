@@ -29,7 +29,7 @@ Json number(float value) {
 }
 
 Json to_json(const Observation& seen) {
-  constexpr std::size_t kWholeRow = 300;  // longer rows are described by their text
+  constexpr std::size_t kWholeRow = 300;  // longer rows are only described
   const suites::Probe& probe = *seen.probe;
   Json values = Json::array(), tokens = Json::object();
   for (std::size_t i = 0; i < probe.values.size() && probe.values.size() <= kWholeRow; ++i) {

@@ -1,4 +1,4 @@
-// A file that an option names for a verb's result.
+// A file for a verb's result, named by an option.
 #pragma once
 
 #include <filesystem>

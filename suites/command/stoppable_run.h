@@ -11,7 +11,7 @@ namespace fairdraw::cli {
 
 struct StoppableRun {
   harness::RunRecord record;
-  /// Whether cases did not end in time after the signal. Their threads still run and use the plan,
+  /// True if cases did not end in time after the signal. Their threads still run and use the plan,
   /// so the process must end by end_process().
   bool threads_left = false;
 };

@@ -2,19 +2,18 @@
 """Measures other samplers on this machine's GPU by the method of `fairdraw bench --backend cuda`.
 
 Each call is captured in a CUDA graph and replayed 30 times with a cold L2 (a fill of 512 MiB before
-each replay, outside the timed events), alternating with a kernel that reads the rows once; medians.
-Ratios to that floor are what can be compared between programs.
+each replay, outside of the timed events), alternating with a kernel that reads the rows once. Times
+are medians. Only ratios to this floor can be compared between programs.
 
-Peers: `fairdraw`, the Python package's operations, so that the others are compared with what the same
-program measured; `torch_sort`, filters by a full sort and a draw by exponentials, as vLLM's PyTorch path did
-it; `torch_softmax`, the same draw without a filter; FlashInfer, with arrays of parameters and with
-numbers (`@scalar`), and its `cake_sampling` (numbers, unless it says `@array`); `vllm_triton`, the
-filters and the draw by Gumbel noise of vLLM's model runner V2. FlashInfer and vLLM are measured where
-Python can import them, or out of what `fetch_peers` fetched; a peer that cannot run is named on
-stderr, once a cell. Tokens of each cell's last replay have to lie in what the filters keep, else the
-cell has no row.
+Peers: `fairdraw`, the Python package's operations, measured by the same program as the others;
+`torch_sort`, filters by a full sort and a draw by exponentials, like vLLM's former PyTorch path;
+`torch_softmax`, the same draw without a filter; FlashInfer, with arrays of parameters and with
+numbers (`@scalar`), and its `cake_sampling` (numbers, with arrays as `@array`); `vllm_triton`, the
+filters and the draw by Gumbel noise of vLLM's model runner V2. FlashInfer and vLLM are imported
+from Python's packages, or from the files of `fetch_peers`. A peer that cannot run is named on
+stderr, once per cell. A cell has no row if tokens of its last replay are outside of the kept tokens.
 
-Writes a JSON array with the fields of `fairdraw bench --json`, and `call`, what a user types. Needs
+Writes a JSON array with the fields of `fairdraw bench --json`, and `call`, the user's call. Needs
 torch and a GPU; exit code 2 without.
 """
 
@@ -264,7 +263,7 @@ def flashinfer_peer(scalar=False, joint=False):
         elif cell.min_p:
             name, parameter, said = "min_p_sampling_from_probs", m, ", m"
         elif scalar:
-            return None  # there is no parameter
+            return None  # no parameter to pass as a number
         elif cell.from_probs:
             return (
                 "flashinfer.sampling.sampling_from_probs(probs)",
@@ -376,7 +375,7 @@ def available_peers(wanted):
             raise ValueError(f"unknown peer '{name}'; known: {' '.join(makers)}")
         try:
             peers[name] = makers[name]()
-        except Exception as error:  # an import can end in anything
+        except Exception as error:  # an import can raise anything
             print(f"peers.py: {name} is not here: {error!r}", file=sys.stderr)
     return peers
 
@@ -506,7 +505,7 @@ class Bench:
             times = medians([floor, graph], [nothing, cell.restore], self.flushed, self.repetitions)
             if wrong := cell.wrong(tokens, joint=name.endswith("_joint")):
                 raise RuntimeError(wrong)
-        except Exception as error:  # a peer's trouble is its own
+        except Exception as error:  # an error of one peer must not stop the others
             print(f"peers.py: {where}: {error!r}", file=sys.stderr, flush=True)
             return
         self.rows.append({

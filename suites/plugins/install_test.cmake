@@ -34,7 +34,7 @@ expect_installed_names(${scratch}/prefix/include "[a-z_]+::[A-Za-z_]+")
 file(COPY ${source}/examples/ DESTINATION ${scratch})  # nothing else of the tree
 set(strict -Wall -Wextra -Werror -pedantic -I ${scratch}/prefix/include)
 
-# The header is C11, and C++ as well.
+# The header must compile as C11 and as C++.
 file(WRITE ${scratch}/header.cpp "#include <fairdraw/plugin.h>\n")
 run(${cxx_compiler} -std=c++11 ${strict} -fsyntax-only header.cpp)
 
@@ -109,7 +109,7 @@ if(example STREQUAL filters)
   endforeach()
 endif()
 if(example STREQUAL operations)
-  # A filter that keeps one token too many is found.
+  # The changed plugin keeps one token too many, which must be found.
   file(READ ${scratch}/${name}.c text)
   string(REPLACE "sorted[k - 1]" "sorted[k]" text "${text}")
   file(WRITE ${scratch}/spoiled.c "${text}")

@@ -404,7 +404,7 @@ class Ends(CommandLineCase):
                 _, errors = call.communicate(timeout=600)
                 self.assertEqual(call.returncode, 2, errors)
                 self.assertIn("cannot write to the standard output: No space left", errors)
-        self.assertEqual(self.files("full"), FILES)  # the report is worth more than the log
+        self.assertEqual(self.files("full"), FILES)  # the report is written even if the log is lost
 
     def test_verbs_print_through_one_function(self):
         # Other output would not be made safe for a terminal, and its loss would go unnoticed.
@@ -447,7 +447,7 @@ class Ends(CommandLineCase):
         listed = self.run_fairdraw("list", "samplers", *plugin, bad="version-in-lines")
         self.assertEqual(listed.returncode, 0, listed.stderr)
         self.expect_no_forged_line(listed.stdout)
-        self.assertEqual(len(listed.stdout.splitlines()), 2, listed.stdout)  # and its abilities
+        self.assertEqual(len(listed.stdout.splitlines()), 2, listed.stdout)  # name and abilities
         listed = self.run_fairdraw("list", "samplers", *plugin, "--json", bad="version-in-lines")
         said = json.loads(listed.stdout)[0]["version"]
         # The name, then each of the plugin's lines after one blank, two blanks for "\r\n".
@@ -467,7 +467,7 @@ class Ends(CommandLineCase):
                     self.assertEqual(result.returncode, code, result.stdout + result.stderr)
                     for name in FILES:
                         self.expect_no_forged_line(self.content("report/" + name))
-                    said = json.dumps(self.report("report"))  # controls as escapes
+                    said = json.dumps(self.report("report"))  # control characters as escapes
                     self.assertNotRegex(said, r"\\n|\\r|\\u00[01]")
                     if code != 0:
                         self.expect_no_forged_line(result.stdout)

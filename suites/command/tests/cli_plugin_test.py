@@ -284,7 +284,7 @@ class Plugins(CommandLineCase):
         self.assertEqual(replayed.returncode, 0, replayed.stdout + replayed.stderr)
         rendered = self.run_fairdraw("report", os.path.join(self.path("report"), "report.json"),
                                      self.path("again"))
-        self.assertEqual(rendered.returncode, 1, rendered.stderr)  # as the report says
+        self.assertEqual(rendered.returncode, 1, rendered.stderr)  # the exit code of the report
         self.assertFalse(os.path.exists(proof))
         replayed = self.run_fairdraw("replay", capsule, "--sampler", sampler, bad="crash")
         self.assertEqual(replayed.returncode, 1, replayed.stdout + replayed.stderr)

@@ -140,7 +140,7 @@ class Terminal(CommandLineCase):
         result = self.run_fairdraw(*self.mutant_run())
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         lines = result.stdout.splitlines()
-        self.assertTrue(lines[0].startswith("fairdraw "), lines[0])  # what is run
+        self.assertTrue(lines[0].startswith("fairdraw "), lines[0])  # the head line of the run
         failed = [case for case in self.report("report")["cases"] if case["verdict"] == "failed"]
         headings = [re.fullmatch(r"(\d+) of (\d+) failed cases?: \S.*", line) for line in lines]
         groups = [match for match in headings if match]

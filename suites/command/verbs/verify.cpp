@@ -70,7 +70,7 @@ bool has_failed(const harness::CaseRecord& record) {
 
 // Prints the missing cases of a run that ended early: "not run: 31 cases: mask 20, tokens 11".
 void print_not_run(const harness::RunRecord& record, const suites::Plan& plan) {
-  std::map<std::string, std::size_t> left;  // by check
+  std::map<std::string, std::size_t> left;  // cases left, by check
   for (const harness::Job& job : plan.jobs) ++left[job.record.check];
   std::size_t all = plan.jobs.size();
   for (const harness::CaseRecord& one : record.cases) {

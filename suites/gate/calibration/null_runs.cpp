@@ -20,7 +20,7 @@ class Draws {
  public:
   explicit Draws(std::uint64_t seed) : generator_(seed) {}
 
-  /// In (0, 1).
+  /// Returns a uniform number in (0, 1).
   double uniform() { return (static_cast<double>(generator_() >> 12) + 0.5) * 0x1p-52; }
 
   std::vector<double> uniforms(std::size_t count) {

@@ -43,9 +43,9 @@ struct Case {
   Input input = {};
   std::vector<Operation> operations = {};  ///< row i gets operations[i % size]; the first one sets
                                            ///< tie rule and filter order
-  std::optional<Sampled> sampled = {};  ///< the run's seed chooses vocabulary and operations; until
-                                        ///< then `vocab` is the largest one, and `operations` is
-                                        ///< empty or the case's
+  std::optional<Sampled> sampled = {};     ///< set if the run's seed chooses vocabulary and
+                                        ///< operations; until then `vocab` is the largest one, and
+                                        ///< `operations` is empty or the case's
   bool literal = false;  ///< keeps top_k 0 even if the profile calls 0 an error; otherwise the
                          ///< vocabulary size replaces it
   bool banned_tokens = false;  ///< a bitmask bans half of the ids

@@ -30,7 +30,7 @@ std::vector<NamedCase> narrow_speculation_cases() {
         Check::chain_distribution, {Suite::gate, Family::gaussian, 8, "none/t1", 800'000, 0.026});
     chains.entry.input.dtype = dtype;
     cases.push_back(std::move(chains));
-    // As the case in float32 of five tokens.
+    // The same as the float32 case of five tokens.
     NamedCase requests =
         distribution_case(Check::speculation_distribution,
                           {Suite::gate, Family::gaussian, 5, "none/t1", 150'000, 0.056});

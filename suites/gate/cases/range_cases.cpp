@@ -9,7 +9,7 @@ namespace {
 
 using harness::Family;
 
-constexpr std::int64_t kOddVocab = 50257;  // GPT-2's: no power of two divides it
+constexpr std::int64_t kOddVocab = 50257;  // GPT-2's vocabulary, an odd number
 
 class Cases {
  public:

@@ -93,7 +93,7 @@ void add_next_to_vocab(Cases& cases) {
     cases.add_rows(suite, family_input(Family::gaussian, vocab), "next_to_vocab",
                    top_k_next_to_vocab(vocab), static_cast<std::uint64_t>(draws));
   }
-  // Nine: an odd number, as batch_cases.cpp says.
+  // Nine operations, an odd number, for the reason given in batch_cases.cpp.
   for (const std::int64_t vocab : {1000, 32'003}) {
     std::vector<Operation> nine = top_k_next_to_vocab(vocab);
     nine.pop_back();

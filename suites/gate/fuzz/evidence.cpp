@@ -1,12 +1,12 @@
-// A bet that puts the prior Beta(kappa p, kappa (1 - p)) on the probability of a group of cells is,
-// after x draws of n in the group,
+// A bet with the prior Beta(kappa p, kappa (1 - p)) on the probability of a group of cells is,
+// after x of n draws in the group,
 //
 //     E = B(kappa p + x, kappa (1 - p) + n - x) / (B(kappa p, kappa (1 - p)) p^x (1 - p)^(n - x)),
 //
-// whose expectation under p is 1 for every n, and which is a martingale in n. So is every mean of
-// such bets with weights fixed beforehand. Small kappa finds large discrepancies early; large kappa
-// finds small ones later. The mean over four values, a factor 32 apart, loses at most ln 4 to the
-// best of them.
+// Its expectation under p is 1 for every n, and it is a martingale in n. The same holds for every
+// mean of such bets with weights fixed beforehand. Small kappa finds large discrepancies early;
+// large kappa finds small ones later. The mean over four values, a factor 32 apart, loses at most
+// ln 4 to the best of them.
 //
 // Slack: if the group's true probability p' is within `slack` of p, each draw is at most 1 + slack
 // / min(p, 1 - p) times as likely under p' as under p. The bet is divided by this factor for every

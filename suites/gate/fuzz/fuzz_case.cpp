@@ -163,7 +163,7 @@ reference::RowProcessing with_tokens(const reference::RowProcessing& row,
   const auto kept = [&](std::int32_t id) { return !is_token(id) || moved.contains(id); };
   const auto place = [&](std::int32_t id) {
     if (is_token(id)) return moved.at(id);
-    return id < 0 ? id : static_cast<std::int32_t>(ids.size());  // outside still
+    return id < 0 ? id : static_cast<std::int32_t>(ids.size());  // stays outside
   };
   reference::RowProcessing copy = row;
   for (auto* const list : {&copy.prompt, &copy.output, &copy.stop_ids, &copy.allowed_ids}) {

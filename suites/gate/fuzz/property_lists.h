@@ -11,7 +11,7 @@ namespace fairdraw::suites::fuzz {
 inline constexpr const char* kCallRuns = "call.runs";
 
 std::vector<Property> oracle_properties();        ///< the integer model and the real-number oracle
-std::vector<Property> relation_properties();      ///< the sampler itself, asked in another way
+std::vector<Property> relation_properties();      ///< two calls of the same sampler
 std::vector<Property> probability_properties();   ///< rows of probabilities
 std::vector<Property> chain_properties();         ///< drafted chains
 std::vector<Property> processing_properties();    ///< penalties, bias and bans

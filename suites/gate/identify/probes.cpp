@@ -57,7 +57,7 @@ constexpr std::int32_t kOff = Table::kOff;
 // Weights 1/2, 1/4, 1, 1/4: shares 1/4, 1/8, 1/2, 1/8.
 const std::vector<int> kHalves = {1, 2, 0, 2};
 constexpr const char* kHalvesText = "shares 1/4, 1/8, 1/2, 1/8";
-// Two maxima.
+// Exponents of a row with two maxima.
 const std::vector<int> kMaxima = {2, 0, 1, 0};
 constexpr const char* kMaximaText = "two equal maxima, ids 1 and 3, and two smaller tokens";
 const std::vector<int> kEqual = {0, 0, 0, 0};

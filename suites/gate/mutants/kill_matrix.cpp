@@ -78,7 +78,7 @@ class Judge {
     harness::keep_evidence_within_bounds(outcome.record.cases);
     outcome.causes = harness::ranked_causes(outcome.record);
     std::erase_if(outcome.checks, [](const auto& entry) {
-      return entry.second.by.empty() && entry.second.draws == 0;  // skipped throughout
+      return entry.second.by.empty() && entry.second.draws == 0;  // only skipped cases
     });
     outcome.seconds = seconds_since(start);
     return outcome;

@@ -124,7 +124,7 @@ Key key_of(const CaseRecord& one) { return {one.id, one.sampler}; }
 
 // The results of one case in all parts.
 struct Parts {
-  std::vector<std::vector<harness::CountedDraws>> counted;  // by part; second looks are added
+  std::vector<std::vector<harness::CountedDraws>> counted;  // by part, then the second looks
   const CaseRecord* broken = nullptr;                       // record of the first part in which the
                                                             // sampler broke
   double seconds = 0;

@@ -205,7 +205,7 @@ Plan make_plan(const PlanOptions& options) {
   }
   expect_parts(options);
   const std::vector<Judged> samplers = describe_samplers(options);
-  if (options.against) options.make_sampler(*options.against);  // an unknown name ends the run here
+  if (options.against) options.make_sampler(*options.against);  // throws for an unknown name
   const std::vector<Case> table = case_table(options.suite, options.captured);
   if (options.case_glob) expect_matches("--case", *options.case_glob, options, table);
   for (const std::string& glob : options.exclude) {

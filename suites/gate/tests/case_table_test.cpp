@@ -325,7 +325,7 @@ TEST(RunPlan, BooksLessThanTheBudget) {
   const harness::RunRecord record = run_plan(make_plan(options), options, 1, {});
   ASSERT_GT(record.cases.size(), 0U);
   EXPECT_GT(record.error_budget.spent, 0);
-  EXPECT_LE(record.error_budget.spent, 5e-10);  // the share of all cases together
+  EXPECT_LE(record.error_budget.spent, 5e-10);  // the joint share of all cases
   EXPECT_EQ(record.error_budget.false_alarm_rate, 1e-9);
 }
 

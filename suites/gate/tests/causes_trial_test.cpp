@@ -14,7 +14,7 @@ TEST(HeldOut, IsEveryThirdMutantByItsName) {
   static_assert(is_held_out("topp-drops-crossing") == (crc32("topp-drops-crossing") % 3 == 0));
   const auto held_out = static_cast<std::size_t>(std::ranges::count_if(
       catalogue(), [](const Mutant& mutant) { return is_held_out(mutant.name); }));
-  // Binomial with 1/3: five standard deviations around a third.
+  // Within five standard deviations of a binomial count with probability 1/3.
   const double all = static_cast<double>(catalogue().size());
   EXPECT_NEAR(static_cast<double>(held_out), all / 3, 5 * std::sqrt(all * 2 / 9));
 }

@@ -71,7 +71,7 @@ std::string refusal_after(const std::function<void(std::vector<NamedRecord>&)>& 
 TEST(MergeShards, gives_the_record_of_the_whole_run) {
   RunRecord whole = whole_run();
   complete_record(whole);
-  ASSERT_EQ(whole.cases.size(), 12u);  // with the global one
+  ASSERT_EQ(whole.cases.size(), 12u);  // including the global case
   for (const std::size_t parts : {1U, 2U, 3U, 11U, 13U}) {
     std::vector<NamedRecord> shards = shards_of(whole_run(), parts);
     std::swap(shards.front(), shards.back());  // in any order

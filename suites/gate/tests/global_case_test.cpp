@@ -47,7 +47,7 @@ TEST(GlobalCase, TakesOnlyValidPValuesOfItsSampler) {
   records[1].check = "mask";
   records[2].check = "chi_squared";
   records[2].measures["cells"] = 9;  // too few for Pearson's distribution
-  EXPECT_FALSE(global_case(records, kSampler, 2e-10).has_value());  // one is left
+  EXPECT_FALSE(global_case(records, kSampler, 2e-10).has_value());  // only one p-value is left
   records[2].measures["cells"] = 10;
   const auto global = global_case(records, kSampler, 2e-10);
   ASSERT_TRUE(global.has_value());

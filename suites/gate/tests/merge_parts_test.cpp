@@ -79,7 +79,7 @@ TEST(MergeParts, GivesTheRecordOfOneRunByteForByte) {
     if (one.verdict == Verdict::passed) ++split[one.check];
   }
   for (const char* check : {"chi_squared", "bets", "binomial"}) EXPECT_GT(split[check], 0) << check;
-  EXPECT_GT(split.size(), 3U);  // with some that cannot be split
+  EXPECT_GT(split.size(), 3U);  // including some that cannot be split
   for (const std::uint32_t parts : {1U, 3U}) {
     std::vector<NamedRecord> records = parts_of(kCases, parts);
     std::uint64_t draws = 0;
@@ -241,7 +241,7 @@ TEST(DrawsScale, ScalesEachCaseWithinItsBounds) {
     options.draws.reset();
     options.draws_scale = scale;
     std::map<std::string, double> found;
-    options.part = harness::CasePart{10000, 10000};  // next to nothing is drawn
+    options.part = harness::CasePart{10000, 10000};  // a part with almost no draws
     for (const CaseRecord& one : run(options).cases) {
       found[one.id] = one.min_discrepancy.value_or(0);
       EXPECT_LE(one.draws, 1U << 16);

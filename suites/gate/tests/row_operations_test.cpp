@@ -59,13 +59,13 @@ TEST(RowOperations, ThoseOfTheLibraryPass) {
   std::vector<std::string> names;
   for (const std::string& name : harness::builtin_sampler_names()) {
     if (harness::make_builtin_sampler(name)->description().softmax) names.push_back(name);
-  }  // not the model, nor shards
+  }  // neither the model nor shards
   EXPECT_GE(names.size(), 2U);  // cpu and cpu:scalar
   for (const std::string& kind : kKinds) {
     // All samplers run together, so that the oracle runs once.
     const std::size_t count = passed(names, harness::make_builtin_sampler, kind + "/*", /*seed=*/3);
     if (kind == "min_p_mask_logits") {
-      EXPECT_EQ(count, 0U);  // no operation of the library
+      EXPECT_EQ(count, 0U);  // the library has no such operation
     } else {
       EXPECT_GT(count, 20 * names.size()) << kind;
     }

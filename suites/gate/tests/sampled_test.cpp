@@ -85,7 +85,7 @@ TEST(Sampled, VocabulariesOfModelsTakeTurns) {
   EXPECT_EQ(sizes.size(), 1U);
 }
 
-// n rows miss a band that holds a part p of all values with probability (1 - p)^n.
+// n rows miss a band with a fraction p of all values with probability (1 - p)^n.
 TEST(Sampled, RowsMissNoBandOfParameters) {
   EXPECT_LT(std::pow(1 - part_of_temperature_band(0.05), 4096), 1e-34);
   EXPECT_LT(std::pow(1 - part_of_temperature_band(0.02), 4096), 1e-13);

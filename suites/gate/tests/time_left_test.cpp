@@ -72,7 +72,7 @@ TEST(TimeLeft, IsWithinThirtyPercentFromATenthOn) {
   std::vector<double> expected, took;
   double all = 0;
   for (int i = 0; i < 3000; ++i) {
-    // Few long ones, and more of them at the end, as in the table of cases.
+    // Few long cases, more of them at the end, as in the table of cases.
     expected.push_back(i % 10 == 0 && i > 1500 ? between(100, 1000) : between(1, 30));
     took.push_back(expected.back() * 3 * between(0.9, 1.1));
     all += expected.back();

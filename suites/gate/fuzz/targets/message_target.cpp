@@ -29,7 +29,7 @@ void describe(const Answer& answer) {
   try {
     to_sampler_description(said, "plugin:./fuzzed.so");
   } catch (const UsageError&) {
-    // It cannot mean anything.
+    // Refused: the bytes are no message.
   }
 }
 

@@ -187,7 +187,7 @@ TEST(Capsules, ThatAreTooLongAreNotWritten) {
 TEST(BadCapsules, AreTruncated) {
   for (const Capsule& capsule : all_kinds()) {
     const std::string text = to_json(capsule);
-    for (std::size_t size = 0; size + 2 < text.size(); ++size) {  // "}\n" ends it
+    for (std::size_t size = 0; size + 2 < text.size(); ++size) {  // the last two bytes are "}\n"
       ASSERT_NE(complaint(text.substr(0, size))
                     .find("truncated: it ends at byte " + std::to_string(size)),
                 std::string::npos)
@@ -372,7 +372,7 @@ std::string replay_complaint(const Capsule& capsule, const reference::Semantics&
 
 TEST(BadCapsules, HaveADistributionThatDoesNotSumToOne) {
   Json json = Json::parse(to_json(distribution_capsule()));
-  // One unit of the eighth digit of the significand: 2^-32 of the probability.
+  // Changes the eighth digit of the significand by one unit, 2^-32 of the probability.
   std::string bits = json["/oracle/probability/0"_json_pointer];
   bits[10] = bits[10] == '0' ? '1' : '0';
   json["/oracle/probability/0"_json_pointer] = bits;

@@ -51,7 +51,7 @@ double expectation(const DistributionCells& distribution, const std::vector<doub
   return sum;
 }
 
-// A few hundred outcomes, each with a dozen logarithms of gamma: rounding stays far below 1e-9.
+// Rounding of a few hundred outcomes, with a dozen logarithms of gamma each, stays far below 1e-9.
 constexpr double kRounding = 1e-9;
 
 TEST(Evidence, HasExpectationOneUnderTheDistribution) {

@@ -286,7 +286,7 @@ TEST(Shrinking, EndsForRequestsWithDrafts) {
 }
 
 TEST(Shrinking, KeepsWhatTheFailureNeeds) {
-  // Fails where some row holds two equal values above 3, and top_k is 5 or more.
+  // Fails if some row holds two equal values above 3 and its top_k is at least 5.
   const auto fails = [](FuzzCase& c) {
     const harness::Request& request = c.request;
     for (std::int64_t row = 0; row < request.rows; ++row) {

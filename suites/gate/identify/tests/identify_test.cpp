@@ -39,7 +39,7 @@ TEST_P(EveryProfile, IsIdentifiedAsItself) {
   EXPECT_EQ(closest.profile, name);
   EXPECT_TRUE(closest.contradictions.empty()) << closest.contradictions.front();
   EXPECT_TRUE(closest.differences.empty()) << closest.differences.front();
-  // No other profile explains as much.
+  // No other profile explains as much as the closest one.
   const ProfileFinding& next = found.profiles[1];
   EXPECT_TRUE(!next.contradictions.empty() || next.unsaid > closest.unsaid ||
               next.open > closest.open)

@@ -22,7 +22,7 @@ enum class BlockFault {
   unweighted_residual,    // p - q instead of r p - q
   unweighted_sum,         // r p - q over the sum of p - q; the last token gets the rest
   weights_shifted,        // the test of a position uses the previous r
-  ends_at_first_failure,  // as the token-wise rule does
+  ends_at_first_failure,  // like the token-wise rule
   bonus_row_before,       // the bonus comes from the row of the last draft
 };
 
@@ -75,7 +75,8 @@ Rule block(BlockFault fault) {
   };
 }
 
-// --- Matching: the target draws, and a draft that it drew is accepted ----------------------------
+// --- Matching: a draft is accepted if it equals the token drawn from the target
+// ----------------------------
 
 enum class MatchFault {
   none,
@@ -200,7 +201,7 @@ Rule token_wise(TokenWise how) {
     };
     const std::size_t n = drafts.drafted.size();
     Decision decision;
-    std::size_t passed = 0, at = n;  // where the chain ends
+    std::size_t passed = 0, at = n;  // position at which the chain ends
     for (std::size_t i = 0; i < n; ++i) {
       if (passes(i)) {
         ++passed;

@@ -111,7 +111,7 @@ constexpr Entry kDependence[] = {
      "with indices, parameters are those of the output's number and not of the row",
      [](fairdraw_batch& batch, Storage& storage) {
        if (batch.indices == nullptr || batch.rows == 0) return;
-       if (batch.mask != nullptr || batch.probs != nullptr) return;  // these belong to rows
+       if (batch.mask != nullptr || batch.probs != nullptr) return;  // these are per row
        std::vector<float> temperature, top_p, min_p;
        std::vector<std::int32_t> top_k;
        const std::size_t size = batch.dtype == 0 ? 4 : 2;
@@ -171,8 +171,8 @@ constexpr Entry kDependence[] = {
      }},
 };
 
-// Kernels that are chosen by the number of rows: the one for small batches is right, and another
-// one is not.
+// Kernels that are chosen by the number of rows. The kernel for small batches is right, another one
+// is wrong.
 
 // Keeps only the first of the tokens that tie with the last kept token.
 void lose_ties(Result& result, const Row& row) {

@@ -64,7 +64,7 @@ constexpr Entry kDistribution[] = {
        };
        const auto memory = std::make_shared<Memory>();
        mutation.pick = [memory](const DrawWeights& drawn, std::uint64_t word) {
-         if (memory->of != drawn.prefix) {  // once a row
+         if (memory->of != drawn.prefix) {  // once per row
            memory->of = memory->running_max = drawn.prefix;
            for (std::size_t id = 1024; id < drawn.prefix.size(); ++id) {
              const std::size_t block = id / 1024;

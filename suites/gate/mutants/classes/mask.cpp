@@ -65,7 +65,7 @@ void nucleus(Result& result, const Row& row,
   keep_only(result, kept);
 }
 
-// Pushes every candidate into a heap, and pops the smallest while the sum exceeds p.
+// Applies top_p by a heap: pushes every candidate, and pops the smallest while the sum exceeds p.
 void nucleus_by_heap(Result& result, const Row& row, const Place&) {
   if (!has_top_p(row) || result.status != RowStatus::ok) return;
   result = before_top_p(row);

@@ -35,7 +35,7 @@ constexpr Entry kNumeric[] = {
     {"uniform-23-bit-gumbel", "JAX PR #26974, issue #30879",
      "uniforms of 23 bits: Gumbel noise ends at 15.9",
      [](double uniform) {
-       // [tiny, 1), as jax.random.uniform with minval = tiny.
+       // Uniform in [tiny, 1), like jax.random.uniform with minval = tiny.
        return gumbel(std::max(std::floor(uniform * 0x1p23) * 0x1p-23, 0x1p-126));
      }},
     {"uniform-8-bit-gumbel", "JAX issue #30879", "bfloat16 noise: uniforms of 8 bits",

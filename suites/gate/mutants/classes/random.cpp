@@ -11,7 +11,7 @@
 namespace fairdraw::suites {
 namespace {
 
-// float32 uniforms have 24 bits: the first of 2^24 buckets.
+// Width of the first of 2^24 buckets; float32 uniforms have 24 bits.
 constexpr double kFirstBucket = 0x1p-24;
 bool is_zero_in_float(std::uint64_t word) { return word >> 40 == 0; }
 
