@@ -10,10 +10,10 @@
 
 namespace fairdraw::suites {
 
-/// Returns the values of --processing: none; penalties: all three, over 512 tokens of output; bias:
-/// 64 ids; bitmask: one token in ten banned; bans: minimum tokens with 4 stop ids, and 8 bad words
-/// of 1 to 3 ids; allowed: 1000 ids; all: penalties, bias and bitmask; mixed: the rows take turns
-/// with all the others.
+/// Returns the values of --processing. none: no processing; penalties: all three, over 512 tokens
+/// of output; bias: 64 ids; bitmask: one token in ten banned; bans: minimum tokens with 4 stop ids,
+/// and 8 bad words of 1 to 3 ids; allowed: 1000 ids; all: penalties, bias and bitmask; mixed: the
+/// rows take turns with all the others.
 const std::vector<std::string>& processing_names();
 
 struct BatchProcessing {

@@ -197,7 +197,7 @@ std::vector<CpuCall> cpu_calls(const BenchmarkOptions& options) {
   return calls;
 }
 
-// --- Times ---------------------------------------------------------------------------------
+// --- Times --------------------------------------------------------------------------------------
 
 double microseconds_of(const Work& work) {
   const auto begin = std::chrono::steady_clock::now();

@@ -118,8 +118,8 @@ class ChainCall final : public ServingCall {
   VerifyChainResult result_;
 };
 
-/// A call with draft trees of two children per node, drawn with replacement: of the root, then of
-/// each node in order until there are enough drafts.
+/// A call with draft trees. The root and every node after the first have two children, drawn with
+/// replacement, until there are enough drafts.
 class TreeCall final : public ServingCall {
  public:
   TreeCall(const Rows& host, std::int64_t batch, std::int64_t drafts, DraftLaw distribution,

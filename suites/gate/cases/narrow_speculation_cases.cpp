@@ -23,9 +23,9 @@ std::vector<NamedCase> narrow_speculation_cases() {
     // draws expect 400000 / 256 = 1562 units of the last place; a rounded ratio gives 0.69 of that
     // number: G = 2 (1562 - 1080 + 1080 ln 0.69) = 168, where some 80 are needed. In float16 they
     // expect 195, which is too few for a rounded ratio; a residual rounded to bfloat16 gives three
-    // times as many: 2 * 195 (3 ln 3 - 2) = 506. What G finds at a fourteenth of the share in the
-    // largest table, over half of a half of the draws, is 0.0250 of eight tokens, stated with a
-    // little to spare.
+    // times as many: 2 * 195 (3 ln 3 - 2) = 506. With eight tokens, at a fourteenth of the share,
+    // over half of a half of the draws, G finds 0.0250 in the largest table. The declared value is
+    // slightly larger.
     NamedCase chains = distribution_case(
         Check::chain_distribution, {Suite::gate, Family::gaussian, 8, "none/t1", 800'000, 0.026});
     chains.entry.input.dtype = dtype;

@@ -21,9 +21,9 @@ struct Case;
 struct Sampled {
   /// everywhere: for many rows. Temperatures from 1/16 to 16, three in four of them uniform up to
   /// 2; top_k from 1 to the vocabulary; top_p and min_p from (0, 1), half of them uniform, the
-  /// others within 2^-1 to 2^-12 of the end. moderate: for one row that must keep many tokens.
-  /// Temperatures from 1/2 to 2, top_k from a quarter of the vocabulary, top_p from 0.7, min_p to
-  /// 0.02; all uniform.
+  /// others within 2^-1 to 2^-12 of the end.
+  /// moderate: for one row that must keep many tokens. Temperatures from 1/2 to 2, top_k from a
+  /// quarter of the vocabulary, top_p from 0.7, min_p to 0.02; all uniform.
   enum class Spread { everywhere, moderate };
 
   std::int64_t smallest_vocab = 1, largest_vocab = 1;  ///< both are allowed

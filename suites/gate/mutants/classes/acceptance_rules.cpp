@@ -75,8 +75,7 @@ Rule block(BlockFault fault) {
   };
 }
 
-// --- Matching: a draft is accepted if it equals the token drawn from the target
-// ----------------------------
+// --- Matching: a draft is accepted if it equals the token drawn from the target -----------------
 
 enum class MatchFault {
   none,

@@ -120,7 +120,7 @@ constexpr Entry kEdges[] = {
      [](Parameters& p) { p.temperature = p.temperature > 0.02F ? 0.02F : p.temperature; }},
 };
 
-// --- Parameters clamped, rounded or replaced, in ranges that people set -----------
+// --- Parameters clamped, rounded or replaced, in ranges that people set -------------------------
 
 float in_f16(float value) { return harness::rounded_to(DType::float16, value); }
 

@@ -126,7 +126,7 @@ constexpr Entry kSeedDeterminism[] = {
      }},
 };
 
-// --- Wrong keys and counters: special values, ends of ranges, two mixed parts -------------
+// --- Wrong keys and counters: special values, ends of ranges, two mixed parts -------------------
 
 // Lets seeds for which `special` holds draw from a generator that no call can repeat.
 void forget_seed(Mutation& mutation, bool (*special)(std::uint64_t)) {
@@ -234,7 +234,7 @@ constexpr Entry kSamples[] = {
      }},
 };
 
-// --- Two draws that share a word, because one number overlaps another -----------
+// --- Two draws that share a word, because one number overlaps another ---------------------------
 
 bool is_scalar(const WordKey& of) { return of.call->seed_is_scalar != 0; }
 
