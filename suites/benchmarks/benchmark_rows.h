@@ -16,7 +16,6 @@ inline constexpr std::int64_t kDistinctRows = 64;
 /// Returns the values of --logits: peaked, flat, equal, captured.
 const std::vector<std::string>& logits_names();
 
-/// Returns the values of --dtype.
 const std::vector<std::string>& dtype_names();
 
 /// Rows of logits in a dtype, and as float32 for the floors and the peers.

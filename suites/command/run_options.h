@@ -13,7 +13,6 @@
 
 namespace fairdraw::cli {
 
-/// The options as given on the command line.
 struct RunOptions {
   std::vector<std::string> samplers;
   std::string semantics;

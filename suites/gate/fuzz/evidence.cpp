@@ -26,7 +26,7 @@ namespace fairdraw::suites::fuzz {
 namespace {
 
 constexpr double kConcentrations[] = {32, 1024, 32768, 1048576};
-constexpr std::size_t kMaxCells = 4096;  // up to this number each cell has a bet of its own
+constexpr std::size_t kMaxCells = 4096;  // with at most so many cells each has its own bet
 
 double log_gamma(double x) {
   int sign = 0;

@@ -31,7 +31,6 @@ class FloatSampler final : public harness::Sampler {
 
   /// The steps that a mutant may replace. An empty step is right.
   struct Mutation {
-    /// Changes the call.
     std::function<void(fairdraw_batch&, Storage&)> call;
     /// Changes the scores before the filters.
     std::function<void(Scores&, const Logits& logits, const reference::RowParameters&)> scores;

@@ -66,7 +66,6 @@ struct Proposal {
   bool survives() const { return row.mask[static_cast<std::size_t>(token)] != 0; }
 };
 
-/// One drafted chain.
 struct Chain {
   std::vector<float> draft_probs, target_probs;  ///< [n, vocab], [n + 1, vocab]
   std::vector<std::int32_t> draft_tokens;        ///< [n]
@@ -87,7 +86,6 @@ class MutatedModel final : public harness::ServingModel {
   struct Mutation {
     /// Returns why the call is refused, or an empty string.
     std::function<std::string(const fairdraw_batch&)> refuse;
-    /// Changes the call.
     std::function<void(fairdraw_batch&, Storage&)> call;
     /// Returns the row whose parameters row `row` gets.
     std::function<std::int64_t(const fairdraw_batch&, std::int64_t row)> parameters_row;
@@ -116,7 +114,6 @@ class MutatedModel final : public harness::ServingModel {
                                 std::uint32_t index)>
         chain_word;
     std::function<void(Chain&)> chain;
-    /// Changes the outcome of a chain.
     std::function<void(reference::ChainOutcome&, const Chain&)> chain_verified;
 
     std::function<void(fairdraw_verification&, Storage&)> speculation_call;

@@ -19,7 +19,6 @@ class RowOperationSampler final : public harness::Sampler {
   /// in float, sequential sums, results in the dtype of the rows, without statuses.
   enum class Arithmetic { float64, float32 };
 
-  /// One row of a call.
   struct Row {
     harness::OperationKind kind{};
     std::vector<float> values;
@@ -33,7 +32,6 @@ class RowOperationSampler final : public harness::Sampler {
 
   /// The steps that a mutant may replace, in the order of a call. An empty step is right.
   struct Mutation {
-    /// Changes the call.
     std::function<void(fairdraw_operation&)> call = {};
     /// Changes a row, good or bad, before it is processed.
     std::function<void(Row&)> row = {};
@@ -43,7 +41,6 @@ class RowOperationSampler final : public harness::Sampler {
     std::function<double(std::span<const double> terms, const Row&)> sum = {};
     /// Changes the tokens that a filter keeps.
     std::function<void(Kept&, const Row&)> kept = {};
-    /// Changes the result.
     std::function<void(std::vector<float>& result, const Row&)> result = {};
     /// Changes the caller's memory after the call.
     std::function<void(const fairdraw_operation&)> finish = {};

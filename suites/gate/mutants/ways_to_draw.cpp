@@ -104,7 +104,6 @@ DrawToken race_of_blocks(const RowToDraw& row, const Race& race) {
   };
 }
 
-// Returns the place of the largest score.
 template <class Score>
 std::size_t best_of(const std::vector<double>& masses, const Score& score) {
   std::size_t best = 0;

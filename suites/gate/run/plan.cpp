@@ -49,7 +49,7 @@ std::vector<Judged> describe_samplers(const PlanOptions& options) {
 
 constexpr std::string_view kPluginPrefix = harness::plugin::kPrefix;
 
-// Returns the family of a sampler. Each plugin is a family of its own.
+// Returns the family of a sampler. Every plugin is a separate family.
 std::string_view family(std::string_view sampler) {
   if (sampler.starts_with(kPluginPrefix)) return sampler;
   return sampler.substr(0, sampler.find(':'));

@@ -19,7 +19,6 @@ std::vector<float> without_banned(const Row& row) {
   return logits;
 }
 
-// Returns the right values.
 RealLogprobs right(const Row& row, const Result& result, LogprobsMode mode) {
   if (is_raw(mode)) {
     return reference::real_log_probabilities(row.logits, {}, mode, row.parameters.temperature);

@@ -38,7 +38,6 @@ std::int64_t rejected_position(const SpeculationOutcome& outcome, const DraftedT
   return rejected ? outcome.accepted : -1;
 }
 
-// Returns the weights of a filtered row.
 std::vector<Wide> masses(const DistributionRow& row) {
   const IntegerRow model = row.model();
   std::vector<Wide> result;
