@@ -45,7 +45,7 @@ void add(std::vector<NamedCase>& cases, Case entry, const std::string& name,
   cases.push_back({std::move(entry), name});
 }
 
-// At this vocabulary every sampler is judged, not one per processor (once_a_processor).
+// Up to this vocabulary every sampler is judged, not one per processor (once_a_processor).
 constexpr std::int64_t kVocabOfEach = 1000;
 
 Case batches(Suite suite, const Input& input) {

@@ -98,9 +98,9 @@ double default_case_seconds(const Case& entry, const std::string& sampler);
 void add_cases(const Plan& plan, std::vector<harness::CaseRecord> cases,
                harness::RunRecord& record);
 
-/// Throws harness::UsageError: Makes the plan. Throws harness::UsageError for an unknown sampler or
-/// profile, a shard or part out of range, a --case or --exclude that matches no case, a failed case
-/// that no longer exists, and values for several cases or for a case that draws none.
+/// Makes the plan. Throws harness::UsageError for an unknown sampler or profile, a shard or part
+/// out of range, a --case or --exclude that matches no case, a failed case that no longer exists,
+/// and values for several cases or for a case that draws none.
 Plan make_plan(const PlanOptions& options);
 
 /// Returns the record of a planned run, without cases.
