@@ -1,4 +1,4 @@
-// A step of beam search as benchmarks make it, on the CPU and on a GPU.
+// A step of beam search for benchmarks, on the CPU and on a GPU.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@ struct BeamOperation {
   BeamInput input = BeamInput::logits;
 };
 
-/// Reads beam_4 (a step from logits, four beams a request) and beam_4/logprobs; nothing where the
-/// name is another. Throws harness::UsageError for a width out of its range.
+/// Parses beam_4 (a step from logits, four beams per request) and beam_4/logprobs; returns nothing
+/// for other names. Throws harness::UsageError for a width out of range.
 std::optional<BeamOperation> parse_beams(const std::string& name);
 
 struct BeamStep {
@@ -23,7 +23,7 @@ struct BeamStep {
   BeamStepResult result;
 };
 
-/// One step of `requests` requests with all their beams live, whose arrays are in the memory of
+/// Makes one step of `requests` requests with all beams live. Its arrays are in the memory of
 /// `arrays`.
 template <class Arrays>
 BeamStep make_beam_step(const BeamOperation& operation, const RowsView& rows, std::int64_t requests,

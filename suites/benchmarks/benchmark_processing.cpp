@@ -14,7 +14,7 @@ constexpr std::int64_t kStopIds = 4;
 constexpr std::int64_t kWords = 8;
 constexpr std::int64_t kAllowedIds = 1000;
 
-/// What one row has.
+/// The processing features of one row.
 struct Features {
   bool penalties = false, bias = false, bitmask = false, bans = false, allowed = false;
 };

@@ -1,4 +1,4 @@
-// The logits processing that benchmarks run with.
+// Logits processing in benchmarks.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace fairdraw::suites {
 
-/// The names that --processing takes:
-/// none; penalties: all three, over 512 tokens of output; bias: 64 ids; bitmask: one token in ten
-/// banned; bans: minimum tokens with 4 stop ids, and 8 bad words of 1 to 3 ids; allowed: 1000 ids;
-/// all: penalties, bias and bitmask; mixed: every row another one of all the others.
+/// Returns the values of --processing. none: no processing; penalties: all three, over 512 tokens
+/// of output; bias: 64 ids; bitmask: one token in ten banned; bans: minimum tokens with 4 stop ids,
+/// and 8 bad words of 1 to 3 ids; allowed: 1000 ids; all: penalties, bias and bitmask; mixed: the
+/// rows take turns with all the others.
 const std::vector<std::string>& processing_names();
 
 struct BatchProcessing {
@@ -21,7 +21,7 @@ struct BatchProcessing {
   std::vector<std::uint32_t> allowed;  ///< empty: no bitmask
   std::int64_t allowed_stride = 0;
 
-  /// Has a call do it, with its arrays where `arrays` says.
+  /// Adds the processing to a call, with its arrays in the memory of `arrays`.
   template <class Arrays>
   void give(SampleRequest& request, Arrays& arrays) const {
     if (lists.rows == 0) return;
@@ -30,7 +30,7 @@ struct BatchProcessing {
   }
 };
 
-/// For `rows` rows. Those whose numbers are equal modulo `period` have the same.
+/// Makes processing for `rows` rows. Rows whose indices are equal modulo `period` have the same.
 BatchProcessing make_processing(const std::string& name, std::int64_t rows, std::int64_t period,
                                 std::int64_t vocab);
 

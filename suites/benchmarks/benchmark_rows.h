@@ -1,4 +1,4 @@
-// The logits that benchmarks run on.
+// Logits in benchmarks.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace fairdraw::suites {
 
-/// Rows of a large batch, repeated to fill it: generating them takes longer than to time them.
+/// Number of different rows of a large batch, which repeats them, because generating rows takes
+/// longer than timing them.
 inline constexpr std::int64_t kDistinctRows = 64;
 
-/// The names that --logits takes: peaked, flat, equal, captured.
+/// Returns the values of --logits: peaked, flat, equal, captured.
 const std::vector<std::string>& logits_names();
 
-/// The names that --dtype takes.
 const std::vector<std::string>& dtype_names();
 
 /// Rows of logits in a dtype, and as float32 for the floors and the peers.
@@ -32,18 +32,18 @@ struct Rows {
   const float* row(std::int64_t i) const { return values.data() + i * vocab; }
 };
 
-/// `batch` different rows of the kind `logits`, generated on all cores. Captured ones have the
-/// file's vocabulary and come again where it ends; a batch of 0 is all of them once.
+/// Makes `batch` different rows of the kind `logits`, generated on all cores. Captured rows have
+/// the file's vocabulary and repeat after its last row; a batch of 0 means all of them once.
 Rows make_rows(const std::string& logits, std::int64_t batch, std::int64_t vocab,
                const std::string& dtype, const std::string& data_directory);
 
-/// softmax(x / temperature) of rows, float32.
+/// Returns softmax(x / temperature) of rows in float32.
 std::vector<float> probabilities(const Rows& rows, float temperature);
 
-/// The same at temperature 1, as rows.
+/// Returns the softmax at temperature 1 as rows.
 Rows probability_rows(const Rows& rows);
 
-/// Row `i` of rows, as a batch of one.
+/// Returns row `i` as a batch of one.
 Rows single_row(const Rows& rows, std::int64_t i);
 
 }  // namespace fairdraw::suites

@@ -34,16 +34,16 @@ constexpr std::string_view kSamplePrefix = "sample/", kBeamPrefix = "beam_", kPe
 constexpr const char* kTileIndex = "tile_index";
 constexpr const char* kMaskedTileIndex = "tile_index/masked";
 
-/// A call over all rows.
+/// A function that makes a call over all rows.
 using Work = std::function<void()>;
 
-/// A row of the CPU's table, measured on every backend that has it and on all kinds of rows.
+/// A row of the CPU's table, measured on every backend that supports it and on all kinds of rows.
 struct CpuCall {
   std::string name;
-  bool weights = false;                                       ///< its floor is F2, else F1
-  bool weights_of_ties = false;                               ///< F2 where all of a row ties
-  std::int64_t rows_of_each = 1;                              ///< for each of --batch
-  std::function<Work(const Execution&, const Rows&)> on_cpu;  ///< empty: peers alone have it
+  bool weights = false;                                       ///< floor F2, otherwise F1
+  bool weights_of_ties = false;                               ///< floor F2 if all of a row ties
+  std::int64_t rows_of_each = 1;                              ///< rows per unit of --batch
+  std::function<Work(const Execution&, const Rows&)> on_cpu;  ///< empty: only peers have it
   std::function<Work(const std::string& peer, const Rows&)> on_peer = {};
 };
 
@@ -71,7 +71,7 @@ void expect_ok(RowStatus status) {
 
 // --- The calls -----------------------------------------------------------------------------------
 
-/// With another offset each time.
+/// Returns calls of `sample`, each with another offset.
 Work sample_work(const Operation& operation, const std::string& processing, const Report& report,
                  const Execution& execution, const Rows& rows) {
   const auto arrays = std::make_shared<HostValues>();
@@ -106,8 +106,8 @@ Work peer_work(const reference::RowParameters& parameters, const std::string& pe
   };
 }
 
-/// The index of all rows, at temperature 1. Masked: every token is allowed or not by chance, so
-/// that no word of the mask is like the one before.
+/// Returns the computation of the tile index of all rows, at temperature 1. `masked` allows each
+/// token at random, so that successive words of the mask differ.
 Work tile_index_work(bool masked, const Execution& execution, const Rows& rows) {
   const auto arrays = std::make_shared<HostValues>();
   const std::int64_t tiles = tiles_of(rows.vocab), words = (rows.vocab + 31) / 32;
@@ -145,7 +145,7 @@ CpuCall sample_call(const Operation& operation, const std::string& processing,
                     const Report& report) {
   CpuCall call;
   call.name = call_name(operation, processing) + (report.given() ? "/" + report.name : "");
-  // F1 where few tokens survive, F2 where the distribution of the whole row is needed.
+  // The floor is F1 if few tokens survive, F2 if the distribution of the whole row is needed.
   const reference::RowParameters& p = operation.parameters;
   call.weights = (report.given() && report.mode == LogprobsMode::raw_logprobs) ||
                  (p.temperature != 0 && p.top_k == 0 && p.min_p == 0);
@@ -159,7 +159,7 @@ CpuCall sample_call(const Operation& operation, const std::string& processing,
 std::vector<CpuCall> cpu_calls(const BenchmarkOptions& options) {
   std::vector<CpuCall> calls;
   const auto add_samples = [&](const Operation& operation) {
-    calls.push_back(sample_call(operation, "none", {}));  // peers know no processing
+    calls.push_back(sample_call(operation, "none", {}));  // peers have no processing
     calls.back().on_cpu = {};
     calls.back().on_peer = [p = operation.parameters](const std::string& peer, const Rows& rows) {
       return peer_work(p, peer, rows);
@@ -197,7 +197,7 @@ std::vector<CpuCall> cpu_calls(const BenchmarkOptions& options) {
   return calls;
 }
 
-// --- Their times ---------------------------------------------------------------------------------
+// --- Times --------------------------------------------------------------------------------------
 
 double microseconds_of(const Work& work) {
   const auto begin = std::chrono::steady_clock::now();
@@ -206,7 +206,7 @@ double microseconds_of(const Work& work) {
       .count();
 }
 
-/// A floor over all rows: F2 with weights, else F1.
+/// Runs a floor over all rows: F2 with weights, otherwise F1.
 void run_floor(const Rows& rows, bool weights) {
   const auto n = static_cast<std::size_t>(rows.vocab);
   for (std::int64_t i = 0; i < rows.batch; ++i) {
@@ -222,7 +222,7 @@ struct Measured {
   double microseconds = 0, floor = 0;
 };
 
-/// Call and floor in alternation, so that a busy machine slows both.
+/// Measures call and floor in alternation, so that a busy machine slows both.
 Measured measure(const Work& work, const Work& floor, double milliseconds) {
   std::vector<double> work_times, floor_times;
   floor();
@@ -256,7 +256,7 @@ harness::BenchmarkRecord benchmark(const CpuCall& call, const std::string& backe
         work_of(call, backend, threads, timed), [&] { run_floor(timed, weights); }, limit);
   };
   Measured measured;
-  if (one_at_a_time) {  // so that each stays in L2; their mean
+  if (one_at_a_time) {  // mean over single rows, each of which stays in L2
     const auto count = static_cast<double>(rows.batch);
     for (std::int64_t i = 0; i < rows.batch; ++i) {
       const Measured one = time(single_row(rows, i), milliseconds / 8);
@@ -293,7 +293,7 @@ std::vector<harness::BenchmarkRecord> run_cpu_benchmarks(BenchmarkOptions option
     std::int64_t made = 0;
     for (const CpuCall& call : calls) {
       const std::int64_t count = batch * call.rows_of_each;
-      const bool one_at_a_time = kind == "captured" && count == 1;  // all of the file
+      const bool one_at_a_time = kind == "captured" && count == 1;  // the whole file
       if (!rows || count != made) {
         rows = make_rows(kind, one_at_a_time ? 0 : count, vocab, dtype, options.data_directory);
       }

@@ -1,4 +1,4 @@
-// fairdraw bench: samplers relative to their floor and their peers.
+// `fairdraw bench`: times of samplers relative to their floor and their peers.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace fairdraw::suites {
 
-/// Empty lists: those of the backend's table in README.md.
+/// Options of a benchmark. Empty lists mean those of the backend's table in README.md.
 struct BenchmarkOptions {
   std::vector<std::string> backends;  ///< sampler names, peer:sort, peer:softmax; empty: cpu
   std::vector<std::string> operations;
@@ -22,24 +22,25 @@ struct BenchmarkOptions {
   std::vector<std::string> processing = {"none"};  ///< benchmark_processing.h
   std::vector<std::string> logprobs;  ///< on the CPU: MODE/N, relative to the plain call
   std::vector<int> threads = {1};     ///< on the CPU
-  double milliseconds = 60;           ///< on the CPU, to spend on each row, at least 15 repetitions
-  std::string parameters = "array";   ///< on a GPU: one value a row (array), or one a call (scalar)
-  std::string data_directory;         ///< where the captured logits are
+  double milliseconds = 60;           ///< on the CPU, per row of the table; at least 15 repetitions
+  std::string parameters = "array";   ///< on a GPU: one value per row (array) or per call (scalar)
+  std::string data_directory;         ///< folder of captured logits
 };
 
 double median(std::vector<double> values);
 
-/// Reads an operation of `sample`, by its name with `sample/` in front or without.
+/// Parses an operation of `sample`, with or without the prefix `sample/`.
 Operation sample_operation(const std::string& name);
 
-/// Name of a measured call in records: `sample/top_k_50`, `sample/top_k_50/penalties`.
+/// Returns the name of a measured call in records: `sample/top_k_50`, `sample/top_k_50/penalties`.
 std::string call_name(const Operation& operation, const std::string& processing);
 
-/// A call of `sample` as the operation says, every parameter one for the call, with seed 1; without
-/// logits.
+/// Returns a call of `sample` for an operation, with one value per parameter and call, seed 1, and
+/// no logits.
 SampleRequest request_of(const Operation& operation);
 
-/// What a call reports besides its tokens: log-probabilities of these, and of the `top_n` largest.
+/// The report of a call besides its tokens: log-probabilities of the tokens and of the `top_n`
+/// largest.
 struct Report {
   std::string name;  ///< MODE/N; empty: nothing
   LogprobsMode mode = LogprobsMode::raw_logprobs;
@@ -48,7 +49,7 @@ struct Report {
   bool given() const { return !name.empty(); }
 };
 
-/// Reads MODE/N. Throws harness::UsageError, which names `field`.
+/// Parses MODE/N. Throws harness::UsageError that names `field`.
 Report parse_report(const std::string& field, const std::string& name);
 
 template <class T>
@@ -61,7 +62,7 @@ View<const T> read_only(View<T> view) {
   return {view.data, view.size};
 }
 
-/// Room for a report of `batch` tokens in the memory of `arrays`.
+/// Allocates a report of `batch` tokens in the memory of `arrays`.
 template <class Arrays>
 LogprobsResult room_for(const Report& report, std::int64_t batch, Arrays& arrays) {
   LogprobsResult result;
@@ -75,8 +76,9 @@ LogprobsResult room_for(const Report& report, std::int64_t batch, Arrays& arrays
   return result;
 }
 
-/// Measures; one record a combination. Throws harness::UsageError for unknown names. Tokens that
-/// are wrong are added to `failures`, a line each (compared on GPUs alone: verify judges the CPU).
+/// Measures, and returns one record per combination. Throws harness::UsageError for unknown names.
+/// Adds a line to `failures` for each wrong token; tokens are compared only on GPUs, because
+/// `verify` judges the CPU.
 std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& options,
                                                      std::vector<std::string>& failures);
 

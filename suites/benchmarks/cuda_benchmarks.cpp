@@ -22,25 +22,25 @@ namespace {
 
 using harness::UsageError;
 
-/// Which rows an operation is measured on where the options do not say.
+/// The default rows on which an operation is measured.
 enum class Lists {
-  table,          ///< of README.md
-  probabilities,  ///< the same, of float32 alone, as probabilities
-  one_cell,       ///< and of float32
-  serving,        ///< the same, of float32 alone
+  table,          ///< those of README.md
+  probabilities,  ///< those of README.md, only float32, as probabilities
+  one_cell,       ///< one cell in float32
+  serving,        ///< the same cell, which allows only float32
 };
 
 bool is_of_table(Lists lists) { return lists == Lists::table || lists == Lists::probabilities; }
 
 /// A row of the GPU's table, measured on every backend and all kinds of rows.
 struct CudaOperation {
-  std::string name;  ///< in records, without processing
+  std::string name;  ///< name in records, without processing
   Lists lists = Lists::table;
   MakeCall make;                  ///< empty: a step
-  std::optional<Operation> step;  ///< what a step draws
+  std::optional<Operation> step;  ///< the operation of a step
 };
 
-/// What follows `prefix`, if the name begins so.
+/// Returns the rest of a name after `prefix`, or nothing.
 std::optional<std::string> after(const std::string& prefix, const std::string& name) {
   if (!name.starts_with(prefix)) return std::nullopt;
   return name.substr(prefix.size());
@@ -56,7 +56,7 @@ void expect_from_probs(const std::string& name, const Operation& operation) {
                   name));
 }
 
-/// `sample` itself where no prefix says otherwise.
+/// Returns the operation of a name, `sample` itself without a prefix.
 CudaOperation operation_of(const std::string& name, bool by_arrays) {
   if (const auto filters = after("from_probs/", name)) {
     const Operation operation = sample_operation(*filters);
@@ -167,7 +167,7 @@ class Bench {
     return stream;
   }
 
-  /// `cell` says which batch, vocabulary and rows.
+  /// Measures an operation; `cell` gives batch, vocabulary and rows.
   void measure_cell(const CudaOperation& operation, const std::string& processing,
                     const DeviceRows& rows, harness::BenchmarkRecord cell) {
     cell.operation = processing == "none" ? operation.name : operation.name + "/" + processing;
@@ -195,7 +195,7 @@ class Bench {
 
   void time(const CudaCall& call, cuda::Path path, harness::BenchmarkRecord& cell) {
     const auto captured = [&](const std::function<void()>& enqueue) {
-      enqueue();  // loads the kernels: not a part of the capture
+      enqueue();  // loads the kernels before the capture
       return std::make_unique<CapturedCall>(stream_, enqueue);
     };
     const auto work = captured([&] { call.enqueue(path); });
@@ -225,7 +225,7 @@ class Bench {
   cuda::Stream stream_;
   ColdTimer timer_;
   Inputs floor_inputs_;
-  std::unique_ptr<Floor> floor_;  ///< the last one: many calls read the same
+  std::unique_ptr<Floor> floor_;  ///< kept, because many calls read the same bytes
   std::vector<harness::BenchmarkRecord> records_;
 };
 
@@ -250,7 +250,8 @@ std::vector<harness::BenchmarkRecord> run_cuda_benchmarks(const BenchmarkOptions
     CudaOperation operation = operation_of(name, by_arrays);
     operations[operation.lists].push_back(std::move(operation));
   }
-  std::map<Lists, BenchmarkOptions> lists;  // before anything is measured: some may be refused
+  std::map<Lists, BenchmarkOptions> lists;  // made before any measurement, because some may be
+                                            // refused
   for (const auto& [kind, alike] : operations) {
     lists[kind] = with_lists(options, kind, alike.front().name);
   }

@@ -1,5 +1,4 @@
-// Calls on a GPU as `fairdraw bench` makes them: their arrays in device memory, and what they are
-// compared with.
+// Calls of `fairdraw bench` on a GPU: their arrays in device memory, and their baselines.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,7 +15,7 @@
 
 namespace fairdraw::suites {
 
-/// Where the offsets of requests begin.
+/// Offset of the first call of a request.
 inline constexpr std::uint64_t kFirstOffset = 1000;
 
 template <class T>
@@ -32,12 +31,12 @@ class CudaCall {
   CudaCall& operator=(const CudaCall&) = delete;
 
   virtual void enqueue(cuda::Path path) const = 0;
-  /// Name of the call that it is compared with; empty: one read of its inputs.
+  /// Returns the name of the baseline call, or an empty string for one read of the inputs.
   virtual std::string base() const { return {}; }
   virtual void enqueue_base(cuda::Path) const {}
-  /// Enqueued before each replay.
+  /// Enqueues work before each replay.
   virtual void advance() const {}
-  /// What is wrong with the results of the last replay; empty: nothing.
+  /// Returns an error in the results of the last replay, or an empty string.
   virtual std::string trouble() const {
     const std::vector<RowStatus> statuses = arrays_.download(statuses_);
     for (std::size_t i = 0; i < statuses.size(); ++i) {
@@ -78,20 +77,20 @@ using MakeCall =
     std::function<std::unique_ptr<CudaCall>(const DeviceRows& rows, std::int64_t batch,
                                             const std::string& processing, const cuda::Stream&)>;
 
-/// What a call of `sample` is besides its filters.
+/// The form of a call of `sample` besides its filters.
 struct SampleForm {
-  bool by_arrays = true;  ///< parameters, seeds and offsets: one a row; else one for the call
+  bool by_arrays = true;  ///< parameters, seeds, offsets: one per row; otherwise per call
   bool from_probs = false;
   bool kept_sets = false;
   Report report;
 };
 MakeCall sample_call(const Operation& operation, const SampleForm& form);
 
-/// Makes calls of `batch` requests of N drafts or beams (README.md has their names); nothing where
-/// the name is another's. All their inputs lie one after the other.
+/// Returns a maker of calls with N drafts or beams per request (README.md has the names), or
+/// nothing for other names. The inputs of a call are contiguous.
 std::optional<MakeCall> serving_call(const std::string& name);
 
-/// Backend, operation and rows of a record, for messages.
+/// Returns backend, operation and rows of a record, for messages.
 std::string cell_name(const harness::BenchmarkRecord& cell);
 
 }  // namespace fairdraw::suites

@@ -1,12 +1,12 @@
 // The read-once floor: a maximum over all values of a batch.
 //
-// Contract. `data` holds contiguous values of one dtype; where rows end plays no part, because a
-// floor has to bound any way of spreading rows over the GPU. Each block writes one float.
-// Algorithm. 16-byte loads, `loads` of them in flight a thread, neighbours next to each other; each
-// thread keeps one maximum, 16-bit types two to a register; one block reduction at the end. A value
-// past the end is read as the last one again.
-// Cost. Every byte once. The maximum is 4 (float32) or 4 packed (16-bit) operations a load, far
-// below what the memory needs. Which block count and unrolling is fastest depends on the size, so
+// Contract. `data` holds contiguous values of one dtype. Row boundaries are ignored, because a
+// floor must bound every distribution of rows over the GPU. Each block writes one float.
+// Algorithm. Each thread has `loads` coalesced 16-byte loads in flight and keeps one maximum (two
+// per register for 16-bit types), and one block reduction ends the kernel. Past the end the last
+// value is read again.
+// Cost. Every byte is read once. The maximum takes 4 (float32) or 4 packed (16-bit) operations per
+// load, far below the cost of memory. The fastest block count and unrolling depend on the size, so
 // the benchmark measures all of floor_shapes() and takes the best.
 // Determinism. A maximum does not depend on its order; the inputs have no NaN.
 #include <cuda_bf16.h>
@@ -115,7 +115,7 @@ __global__ void advance_offsets_kernel(std::uint64_t* offsets, std::int64_t coun
 }  // namespace
 
 std::vector<FloorShape> floor_shapes(std::int64_t bytes, int multiprocessors) {
-  constexpr std::int64_t kResidentThreads = 2048;  // of a multiprocessor
+  constexpr std::int64_t kResidentThreads = 2048;  // per SM
   const std::int64_t count = std::max<std::int64_t>(bytes / kLoadBytes, 1);
   std::vector<FloorShape> shapes;
   for (const int threads : {256, 512, 1024}) {

@@ -1,4 +1,4 @@
-// What no sampler on a GPU can be faster than: one kernel that reads the logits once.
+// The lower bound of every sampler on a GPU: one kernel that reads the logits once.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,22 +10,25 @@
 
 namespace fairdraw::suites {
 
-/// A launch of the floor's kernel. Which is fastest depends on the size; the benchmark tries them.
+/// A launch of the floor's kernel. The fastest shape depends on the size, so the benchmark tries
+/// several.
 struct FloorShape {
-  int threads = 0;          ///< a block
-  int loads = 0;            ///< of 16 bytes, in flight a thread: 1, 2, 4 or 8
-  std::int64_t blocks = 0;  ///< they take the tiles in turns
+  int threads = 0;          ///< per block
+  int loads = 0;            ///< 16-byte loads in flight per thread: 1, 2, 4 or 8
+  std::int64_t blocks = 0;  ///< blocks, which take the tiles in turns
 };
 
-/// The shapes worth a try for `bytes` bytes: a block a tile, and as many blocks as are resident.
+/// Returns the shapes to try for `bytes` bytes: one block per tile, and as many blocks as are
+/// resident.
 std::vector<FloorShape> floor_shapes(std::int64_t bytes, int multiprocessors);
 
-/// Reads `bytes` bytes (less what does not fill 16) at `data`, aligned to 16, once; writes the
-/// largest value that each block saw to largest[0 .. shape.blocks). Returns the launch's error.
+/// Reads `bytes` bytes (without an incomplete last 16 bytes) at `data` once, and writes the largest
+/// value of each block to largest[0 .. shape.blocks). Precondition: `data` is aligned to 16 bytes.
+/// Returns the launch's error.
 cudaError_t read_once(const void* data, DType dtype, std::int64_t bytes, const FloorShape& shape,
                       float* largest, cudaStream_t stream);
 
-/// Adds 1 to each of `count` offsets: what an engine does between two replays of a graph.
+/// Adds 1 to each of `count` offsets, as an engine does between two replays of a graph.
 cudaError_t advance_offsets(std::uint64_t* offsets, std::int64_t count, cudaStream_t stream);
 
 }  // namespace fairdraw::suites

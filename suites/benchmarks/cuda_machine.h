@@ -10,16 +10,16 @@
 
 namespace fairdraw::suites {
 
-/// Of the current device.
+/// Returns the properties of the current device.
 cudaDeviceProp device_properties();
 
-/// GPU, driver, commit and date.
+/// Returns GPU, driver, commit and date as text.
 std::string machine_text(const cudaDeviceProp& properties);
 
-/// The path of a backend's name, e.g. cuda:block.
+/// Returns the path of a backend's name, e.g. cuda:block.
 cuda::Path path_of(const std::string& backend);
 
-/// Throws harness::UsageError where a backend cannot run here.
+/// Throws harness::UsageError if a backend cannot run here.
 void expect_available(const std::vector<std::string>& backends);
 
 }  // namespace fairdraw::suites

@@ -12,10 +12,10 @@
 namespace fairdraw::suites {
 namespace {
 
-constexpr std::int64_t kCheckedRows = 8;  // of a cell, compared with the CPU
+constexpr std::int64_t kCheckedRows = 8;  // rows of a cell compared with the CPU
 
-/// The operation of fairdraw/sampling.h that has a request's filters, on the CPU or on a GPU by the
-/// type of `execution`. The request's logits are probabilities.
+/// Runs the operation of fairdraw/sampling.h that has a request's filters, on the CPU or on a GPU
+/// by the type of `execution`. Precondition: the request's logits are probabilities.
 template <class Execution>
 Error draw_from_probs(const SampleRequest& request, const SampleResult& result,
                       const reference::RowParameters& filters, const Execution& execution) {
@@ -99,7 +99,7 @@ class SampleCall final : public CudaCall {
     expect_success(cuda::sample(request_, plain_, execution(path)), "the plain call");
   }
 
-  /// Every row's offset moves on, in device memory.
+  /// Advances every row's offset in device memory.
   void advance() const override {
     if (!form_.by_arrays) return;
     expect_success(advance_offsets(offsets_.data, batch_, handle(stream_)), "new offsets");
@@ -111,7 +111,7 @@ class SampleCall final : public CudaCall {
     const std::vector<std::uint64_t> offsets = arrays_.download(offsets_);
     const std::int64_t checked = std::min(batch_, kCheckedRows);
     for (std::int64_t i = 0; i < checked; ++i) {
-      // With one seed for the call a token depends on its row's number: there the first rows.
+      // With one seed per call a token depends on its row's index, so the first rows are checked.
       const bool spread = form_.by_arrays && checked > 1;
       const std::int64_t row = spread ? i * (batch_ - 1) / (checked - 1) : i;
       const auto at = static_cast<std::size_t>(row);
@@ -127,7 +127,7 @@ class SampleCall final : public CudaCall {
   }
 
  private:
-  /// The same call for rows of the host. `indices` and `arrays` have to stay.
+  /// Returns the same call for rows of the host. `indices` and `arrays` must outlive it.
   SampleRequest on_cpu(const std::vector<std::int32_t>& indices,
                        harness::HostArrays& arrays) const {
     SampleRequest request = on_cpu_;
@@ -138,7 +138,8 @@ class SampleCall final : public CudaCall {
   }
 
   std::int32_t cpu_token(std::int64_t row, const std::uint64_t* offset) const {
-    // A scalar seed counts the outputs of the call: the rows up to this one, the last token.
+    // With a scalar seed the draw depends on the output's index, so the call has outputs up to this
+    // row, and its last token is compared.
     const std::int64_t outputs = form_.by_arrays ? 1 : row + 1;
     const std::uint64_t seed = 1 + static_cast<std::uint64_t>(row);
     std::vector<std::int32_t> indices = repeated(outputs, std::int32_t{0}), tokens = indices;
@@ -182,11 +183,11 @@ class SampleCall final : public CudaCall {
   SampleForm form_;
   const Rows& rows_;  ///< of the host
   std::int64_t batch_;
-  BatchProcessing processing_;  ///< of the host's rows
+  BatchProcessing processing_;  ///< of the rows on the host
   SampleRequest on_cpu_;        ///< without rows and processing; every parameter a scalar
   SampleRequest request_;
-  SampleResult result_, plain_;  ///< plain_: without a report
-  View<std::uint64_t> offsets_;  ///< on the device, where there is one a row
+  SampleResult result_, plain_;  ///< plain_: result without a report
+  View<std::uint64_t> offsets_;  ///< on the device, if there is one per row
   KeptSets kept_;
 };
 

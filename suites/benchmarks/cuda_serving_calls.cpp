@@ -13,9 +13,10 @@
 namespace fairdraw::suites {
 namespace {
 
-constexpr float kDraftTemperature = 1.3F;  // of a draft's distribution; the target has 1
+constexpr float kDraftTemperature = 1.3F;  // temperature of a draft's distribution; the target has
+                                           // 1
 
-/// A call that has inputs of its own.
+/// A call with its own inputs.
 class ServingCall : public CudaCall {
  public:
   using CudaCall::CudaCall;
@@ -25,7 +26,7 @@ class ServingCall : public CudaCall {
     expect_success(memory_.reserve(bytes), "the inputs");
     inputs_.data = memory_.data();
   }
-  /// Copies rows after those that are there: `count` of them, the host's again and again.
+  /// Appends `count` rows, which repeat the host's rows.
   RowsView add_rows(const std::vector<float>& values, std::int64_t vocab, std::int64_t count) {
     const auto distinct = static_cast<std::int64_t>(values.size()) / vocab;
     const std::int64_t begin = inputs_.bytes;
@@ -41,7 +42,7 @@ class ServingCall : public CudaCall {
   View<const T> given(const std::vector<T>& values) {
     return read_only(arrays_.view(values));
   }
-  /// The target's side of drafts, after the inputs that are there.
+  /// Appends the target's rows for drafts to the inputs.
   TargetRows target_of(const Rows& host, std::int64_t batch, std::int64_t rows) {
     TargetRows target;
     target.logits = add_rows(host.values, host.vocab, rows);
@@ -50,7 +51,7 @@ class ServingCall : public CudaCall {
     target.offset = per_request(counted_from(kFirstOffset, batch));
     return target;
   }
-  /// Rows of the draft's distribution, after the inputs that are there.
+  /// Appends rows of the draft's distribution to the inputs.
   RowsView draft_of(const Rows& host, DraftLaw distribution, std::int64_t rows) {
     const bool probs = distribution == DraftLaw::probs;
     return add_rows(probs ? probabilities(host, kDraftTemperature) : host.values, host.vocab, rows);
@@ -62,8 +63,8 @@ class ServingCall : public CudaCall {
 
 // --- Drafts ------------------------------------------------------------------------------------
 
-/// What the draft would draw at each of `rows`, numbers of rows that are the host's again and
-/// again.
+/// Returns tokens drawn from the draft's distribution at each of `rows`, indices of rows that
+/// repeat the host's rows.
 std::vector<std::int32_t> drafted_tokens(const Rows& host, const std::vector<std::int64_t>& rows) {
   const auto places = static_cast<std::int64_t>(rows.size());
   std::vector<std::int32_t> tokens(rows.size());
@@ -117,8 +118,8 @@ class ChainCall final : public ServingCall {
   VerifyChainResult result_;
 };
 
-/// Two children a node, drawn with replacement: of the root, and of every node after the first
-/// until there are enough.
+/// A call with draft trees. The root and every node after the first have two children, drawn with
+/// replacement, until there are enough drafts.
 class TreeCall final : public ServingCall {
  public:
   TreeCall(const Rows& host, std::int64_t batch, std::int64_t drafts, DraftLaw distribution,
@@ -211,7 +212,7 @@ class BeamCall final : public ServingCall {
 
 // --- Names -------------------------------------------------------------------------------------
 
-/// The number after a prefix, and what follows it; nothing where the name is another.
+/// A number after a prefix, and the rest of the name.
 struct Numbered {
   std::int32_t number;
   std::string rest;
@@ -234,7 +235,7 @@ MakeCall call_of(Values... values) {
   };
 }
 
-/// Calls of drafts, with what is known of their distribution after the number.
+/// Parses a name of calls with drafts; the kind of the draft's distribution follows the number.
 template <class Call>
 std::optional<MakeCall> drafts_of(const std::string& name, const std::string& prefix) {
   const auto drafts = numbered(name, prefix);

@@ -24,7 +24,7 @@ constexpr int kHostCalls = 300;
 constexpr int kStepsInARow = 8;
 constexpr std::int32_t kMaxLength = 4096;
 
-/// A request with the filters of an operation, and the processing of a row.
+/// Makes a request with the filters of an operation and the processing of a row.
 RequestSnapshot request_of(const Operation& operation, const BatchProcessing& processing,
                            std::int64_t row, std::int64_t vocab) {
   RequestSnapshot snapshot;
@@ -73,8 +73,8 @@ std::unique_ptr<BatchState> make_state(const Operation& operation, const std::st
   return state;
 }
 
-/// Median microseconds that the host spends in a call which only enqueues. `before` and `after` it
-/// are not timed. The stream is waited for now and then, so that its queue is never full.
+/// Returns the median microseconds of the host in a call that only enqueues. `before` and `after`
+/// are not timed. The stream is synchronised now and then, so that its queue never fills.
 double host_time(const cuda::Stream& stream, const std::function<void()>& call,
                  const std::function<void()>& before = {},
                  const std::function<void()>& after = {}) {
@@ -92,7 +92,7 @@ double host_time(const cuda::Stream& stream, const std::function<void()>& call,
   return median(times);
 }
 
-/// An event with a time.
+/// A CUDA event with a time.
 class TimedEvent {
  public:
   TimedEvent() { expect_success(cudaEventCreate(&event_), "an event"); }
@@ -108,11 +108,11 @@ class TimedEvent {
   cudaEvent_t event_ = nullptr;
 };
 
-/// What copies of tokens cost the steps that run meanwhile.
+/// The cost of token copies for steps that run meanwhile.
 struct CopyTimes {
   double with = 0, without = 0;  ///< microseconds of the steps in a row
-  int waits = 0;                 ///< for the first of the copies
-  int early = 0;                 ///< of them, how many were over before the steps were
+  int waits = 0;                 ///< waits for the first copy
+  int early = 0;                 ///< waits that ended before the steps did
 };
 
 class StepCell {
@@ -158,7 +158,7 @@ class StepCell {
   }
   void bring_changes() const { expect_success(processor_->bring_changes(), "changes"); }
 
-  /// A first step here and on the CPU; what is wrong with its tokens, or nothing.
+  /// Makes a first step here and on the CPU. Returns an error in its tokens, or an empty string.
   std::string trouble() const {
     step();
     copy();
@@ -177,7 +177,8 @@ class StepCell {
     return {};
   }
 
-  /// Steps in a row after a fill that takes longer than the host needs to enqueue them.
+  /// Returns the microseconds of successive steps after a fill that takes longer than enqueueing
+  /// them.
   double steps_in_a_row(bool with_copies, ColdTimer& timer, CopyTimes& times) const {
     constexpr int kFills = 8;
     for (int i = 0; i < kFills; ++i) timer.flush(i);
@@ -194,7 +195,7 @@ class StepCell {
       for (int i = 1; i < kStepsInARow; ++i) wait();
     }
     expect_success(cudaEventSynchronize(end_.get()), "steps");
-    static_cast<void>(cudaGetLastError());  // of a query that came early
+    static_cast<void>(cudaGetLastError());  // clears the error of an early query
     float milliseconds = 0;
     expect_success(cudaEventElapsedTime(&milliseconds, begin_.get(), end_.get()), "steps");
     return static_cast<double>(milliseconds) * 1e3;
@@ -224,7 +225,7 @@ CopyTimes time_copies(const StepCell& cell, ColdTimer& timer) {
   std::vector<double> without;
   for (int i = 0; i < kRepetitions; ++i) {
     without.push_back(cell.steps_in_a_row(false, timer, times));
-    cell.copy();  // so that the ring has room again
+    cell.copy();  // frees the ring
     cell.wait();
     with.push_back(cell.steps_in_a_row(true, timer, times));
   }
@@ -254,7 +255,7 @@ std::string measure_step(const Operation& operation, const std::string& processi
       host_time(stream, [&] { cell.copy(); }, [&] { cell.step(); }, [&] { cell.wait(); });
   const double host_step = host_time(stream, [&] { cell.step(); });
   const double host_sample = host_time(stream, [&] { cell.sample(); });
-  // In a batch of its own: histories have grown in this one, and those of `sample` have not.
+  // Uses a separate batch, because histories have grown in this one, but not for `sample`.
   const StepCell fresh(rows, of_cell.batch, operation, processing, path, stream);
   fresh.bring_changes();
   const CapturedCall sample(stream, [&] { fresh.sample(); });

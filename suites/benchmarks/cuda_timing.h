@@ -1,4 +1,4 @@
-// How a call on a GPU is timed: captured in a CUDA graph, replayed with a cold L2, median of many.
+// Timing of calls on a GPU: captured in a CUDA graph, replayed with a cold L2, median of many.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,10 +11,10 @@
 
 namespace fairdraw::suites {
 
-/// Of which medians are taken.
+/// Number of replays for a median.
 inline constexpr int kRepetitions = 30;
 
-/// Throws std::runtime_error with `what` and the error's text, where there is one.
+/// Throws std::runtime_error with `what` and the error's text if there is an error.
 void expect_success(cudaError_t status, const std::string& what);
 void expect_success(const Error& error, const std::string& what);
 
@@ -22,7 +22,7 @@ inline cudaStream_t handle(const cuda::Stream& stream) {
   return static_cast<cudaStream_t>(stream.get());
 }
 
-/// What a call enqueued, to be replayed. Throws std::runtime_error where it cannot be captured.
+/// The captured work of a call, for replays. Throws std::runtime_error if it cannot be captured.
 class CapturedCall {
  public:
   CapturedCall(const cuda::Stream& stream, const std::function<void()>& call);
@@ -40,13 +40,13 @@ class CapturedCall {
 struct TimedCall {
   const CapturedCall* call = nullptr;
   std::function<void()> before = {};  ///< enqueued before each replay, not timed; may be empty
-  std::function<void()> cold = {};    ///< the same, after L2 was flushed
+  std::function<void()> cold = {};    ///< as `before`, but after L2 was flushed
 };
 
-/// Times replays between two events on the stream. Before each, outside the events, a fill of a
-/// buffer larger than any L2 drives the inputs out of it; that takes longer than the host needs to
-/// enqueue the replay, so the host's launch latency is not in the time. The graph's own start is:
-/// about 3 us, for an empty kernel.
+/// Times replays between two events on the stream. Before each replay, outside of the events, a
+/// buffer larger than any L2 is filled to evict the inputs. The fill takes longer than enqueueing
+/// the replay, so the time excludes the host's launch latency. It includes the start of the graph,
+/// about 3 us for an empty kernel.
 class ColdTimer {
  public:
   explicit ColdTimer(const cuda::Stream& stream);
@@ -54,14 +54,14 @@ class ColdTimer {
   ColdTimer(const ColdTimer&) = delete;
   ColdTimer& operator=(const ColdTimer&) = delete;
 
-  /// Enqueues the fill, which takes a few tenths of a millisecond.
+  /// Enqueues the fill of a buffer, which takes a few tenths of a millisecond.
   void flush(int pattern);
 
   /// Keeps the device busy until its clocks have left their idle state.
   void warm_up();
 
-  /// Median microseconds of each call, over `repetitions` replays in alternation (and one more
-  /// before them, which is not counted).
+  /// Returns the median microseconds of each call, over `repetitions` replays in alternation, after
+  /// one replay that is not counted.
   std::vector<double> medians(const std::vector<TimedCall>& calls, int repetitions);
 
  private:

@@ -8,7 +8,7 @@
 namespace fairdraw::suites {
 namespace {
 
-constexpr int kFloorTrials = 10;  // of each shape, before the best one is measured
+constexpr int kFloorTrials = 10;  // per shape, to choose the best one
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// What benchmarks on a GPU share: arrays and rows in device memory, and the floor of a call.
+// Shared parts of benchmarks on a GPU: arrays and rows in device memory, and the floor of a call.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -33,7 +33,7 @@ class DeviceValues {
     expect_success(cudaStreamSynchronize(handle(stream_)), "an array");
     return target;
   }
-  /// Null for an empty array.
+  /// Copies an array to the device. Returns null for an empty array.
   template <class T>
   T* in(const std::vector<T>& values) {
     return values.empty() ? nullptr : copy(values.data(), static_cast<std::int64_t>(values.size()));
@@ -64,7 +64,7 @@ class DeviceValues {
   std::vector<cuda::DeviceBuffer> buffers_;
 };
 
-/// Bytes that a call has to read.
+/// The bytes that a call must read.
 struct Inputs {
   const void* data = nullptr;
   DType dtype = DType::float32;
@@ -73,13 +73,13 @@ struct Inputs {
   bool operator==(const Inputs&) const = default;
 };
 
-/// Rows of logits in device memory, the host's rows again and again.
+/// Rows of logits in device memory, which repeat the host's rows.
 class DeviceRows {
  public:
   DeviceRows(const Rows& host, std::int64_t batch, const cuda::Stream& stream);
 
   const Rows& host() const { return host_; }
-  /// The first ones.
+  /// Returns the first `batch` rows.
   RowsView view(std::int64_t batch) const {
     return {values_.data(), host_.dtype, batch, host_.vocab, host_.vocab};
   }
@@ -93,7 +93,7 @@ class DeviceRows {
   cuda::DeviceBuffer values_;
 };
 
-/// The fastest kernel that reads some bytes once, captured.
+/// The fastest of the captured kernels that read some bytes once.
 class Floor {
  public:
   Floor(const Inputs& inputs, const cuda::Stream& stream, ColdTimer& timer);

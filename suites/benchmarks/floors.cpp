@@ -44,7 +44,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace fairdraw::suites {
 
-// Chosen as the kernels choose theirs (kernels/cpu/passes/dispatch.cpp).
+// Dispatches like the kernels (kernels/cpu/passes/dispatch.cpp).
 float max_reduction(const float* x, std::size_t n) {
 #if HWY_TARGETS & HWY_AVX3
   if (best_target() == CpuTarget::avx512) return N_AVX3::max_reduction(x, n);

@@ -1,4 +1,4 @@
-// What a sampler cannot be faster than.
+// Lower bounds of a sampler's time.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,11 @@
 
 namespace fairdraw::suites {
 
-/// F1: the largest of n values, by one SIMD max-reduction with four chains.
+/// Returns the largest of n values (floor F1), by one SIMD max-reduction with four chains.
 float max_reduction(const float* x, std::size_t n);
 
-/// F2: maxima and sums of the integer weights by tiles at temperature 1, with the target's pass.
+/// Computes maxima and sums of the integer weights by tiles at temperature 1 with the target's pass
+/// (floor F2).
 std::uint64_t max_and_weights(const float* x, std::size_t n, CpuTarget target);
 
 }  // namespace fairdraw::suites

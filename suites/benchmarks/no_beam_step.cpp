@@ -1,4 +1,5 @@
-// The step of beam search in a build without serving: benchmarks of beams end with its error.
+// Stub of the beam search step for a build without serving, where benchmarks of beams end with its
+// error.
 #include "fairdraw/beam_search.h"
 
 namespace fairdraw {

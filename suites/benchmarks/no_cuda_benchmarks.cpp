@@ -1,4 +1,4 @@
-// Benchmarks of GPU samplers in a build without CUDA kernels: an error that says so.
+// Stubs of GPU benchmarks for a build without CUDA kernels, which throw an error.
 #include "fairdraw/cuda.h"
 #include "harness/contract/usage_error.h"
 #include "suites/benchmarks/cuda_benchmarks.h"

@@ -1,4 +1,4 @@
-// The textbook samplers that engines had before: what a sampler is compared with.
+// Textbook samplers of earlier engines, as peers for comparison.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@
 
 namespace fairdraw::suites {
 
-/// Sorts the whole row, softmax and cumulative sums in float32, one draw by inverse CDF.
+/// A sampler that sorts the whole row, with softmax and cumulative sums in float32, and draws by
+/// inverse CDF.
 class SortingPeer {
  public:
   std::int32_t sample(const float* logits, std::size_t vocab,
@@ -24,7 +25,7 @@ class SortingPeer {
   std::vector<float> probs_;
 };
 
-/// Softmax and inverse CDF over the row, no filter.
+/// A sampler with softmax and inverse CDF over the row, without filters.
 class SoftmaxPeer {
  public:
   std::int32_t sample(const float* logits, std::size_t vocab, float temperature, float uniform);

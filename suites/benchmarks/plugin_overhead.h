@@ -1,4 +1,4 @@
-// What a call of a plugin costs: `fairdraw bench --backend plugin:PATH`.
+// Overhead of a plugin's calls: `fairdraw bench --backend plugin:PATH`.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace fairdraw::suites {
 
-/// Two records for the plugin `name`, "@trusted" and "@isolated": the time of a call of one greedy
-/// row with arrays where the sampler wants them, relative to a direct call of the plugin's own
-/// function, through nothing. Throws harness::UsageError for one that cannot be loaded or refuses
-/// the call.
+/// Returns two records for the plugin `name`, "@trusted" and "@isolated": the time of a call of one
+/// greedy row, with arrays in the sampler's preferred memory, relative to a direct call of the
+/// plugin's function. Throws harness::UsageError if the plugin cannot be loaded or refuses the
+/// call.
 std::vector<harness::BenchmarkRecord> plugin_overhead(const std::string& name, std::int64_t vocab,
                                                       double milliseconds);
 

@@ -1,6 +1,7 @@
-// Sharded sampling on two GPUs against what engines do today, in one run: gathering the logits, and
-// splitting the batch. Sharded through each other's memory (peers) and with NCCL. Microseconds in
-// CUDA graphs with a cold L2, and the bytes that all ranks send a row. Tokens of all are compared.
+// Compares sharded sampling on two GPUs with the methods of today's engines, in one run: gathering
+// the logits, and splitting the batch. Sharded sampling uses the memory of the other GPU (peers) or
+// NCCL. Reports microseconds in CUDA graphs with a cold L2, and the bytes that all ranks send per
+// row. The tokens of all methods are compared.
 //
 //   sharded_benchmark [REPETITIONS]
 //
@@ -44,7 +45,7 @@ struct Filters {
   const char* name;
   std::int32_t top_k;
   float top_p, min_p;
-  cuda::ShardedPlan plan;  ///< what the usual rows need
+  cuda::ShardedPlan plan;  ///< the plan that usual rows need
 };
 constexpr Filters kFilters[] = {{"none", 0, 1.0F, 0.0F, {true}},
                                 {"k50 p.9", 50, 0.9F, 0.0F, {false}},
@@ -55,7 +56,8 @@ void require_nccl(ncclResult_t result, const char* what) {
   throw std::runtime_error(fmt::format("{}: {}", what, ncclGetErrorString(result)));
 }
 
-/// A language model's shape: N(0, 2^2), and 64 raised tokens with most of the mass.
+/// Returns rows shaped like a language model's: N(0, 2^2), and 64 raised tokens with most of the
+/// mass.
 std::vector<float> peaked_rows() {
   harness::Dice dice(7);
   std::vector<float> logits(static_cast<std::size_t>(kMostRows * kVocab));
@@ -69,7 +71,7 @@ std::vector<float> peaked_rows() {
   return logits;
 }
 
-/// Microseconds, and what was drawn.
+/// Microseconds of a method, and its tokens.
 struct Measured {
   double microseconds = 0;
   std::int64_t bytes_a_row = 0;
@@ -77,7 +79,7 @@ struct Measured {
   std::vector<std::int32_t> tokens;
 };
 
-/// What ranks tell each other before a call.
+/// Data that ranks exchange before a call.
 struct Meeting {
   std::barrier<> both{kRanks};
   std::byte* memory[kRanks] = {};
@@ -90,7 +92,7 @@ class Rank {
   Rank(int number, ncclComm_t communicator, const std::vector<float>& logits, Meeting& meeting)
       : number_(number), communicator_(communicator), host_(meeting) {
     const cudaError_t enabled = cudaDeviceEnablePeerAccess(1 - number, 0);
-    if (enabled == cudaErrorPeerAccessAlreadyEnabled) {  // by NCCL
+    if (enabled == cudaErrorPeerAccessAlreadyEnabled) {  // already enabled by NCCL
       static_cast<void>(cudaGetLastError());
     } else {
       expect_success(enabled, "access to the other GPU's memory");
@@ -155,7 +157,7 @@ class Rank {
     return measured;
   }
 
-  /// Gathers float32 logits, makes rows whole, and samples all of them on every rank.
+  /// Measures the gathering of float32 logits to whole rows, which every rank samples.
   Measured gathered(std::int64_t rows, const Filters& filters, int repetitions) {
     const SampleRequest request = request_of(whole_.data(), rows, kVocab, filters, 0);
     const cuda::Execution execution = execution_of(request);
@@ -174,7 +176,8 @@ class Rank {
     return measured;
   }
 
-  /// Each rank gets a half of the rows whole, samples them, and all get the tokens.
+  /// Measures the split of the batch: each rank gets half of the rows whole and samples them, and
+  /// all ranks get the tokens.
   Measured by_batch(std::int64_t rows, const Filters& filters, int repetitions) {
     const std::int64_t mine = rows / kRanks;
     const SampleRequest request = request_of(whole_.data(), mine, kVocab, filters, number_ * mine);
@@ -208,7 +211,7 @@ class Rank {
   }
 
  private:
-  /// A memory of both, made anew and filled with zeros.
+  /// Allocates memory shared by both ranks and fills it with zeros.
   void use_peers(cuda::ShardedCall& call, std::int64_t rows) {
     cuda::ShardedPeers peers;
     peers.most_rows = rows;
@@ -217,7 +220,8 @@ class Rank {
     expect_success(peer_memory_.fill(0, 0, peers.bytes, stream_), "memory of peers");
     expect_success(stream_.synchronise(), "memory of peers");
     host_.memory[number_] = static_cast<std::byte*>(peer_memory_.data());
-    // Nobody takes memory, which can wait for a GPU, while the other one's kernels wait.
+    // Both ranks allocate before this point, because an allocation can wait for a GPU while the
+    // other rank's kernels wait.
     host_.both.arrive_and_wait();
     std::copy_n(host_.memory, kRanks, peers.memory);
     expect_success(cuda::use_peers(call, peers), "use_peers");
@@ -246,7 +250,7 @@ class Rank {
     return execution;
   }
 
-  /// From [ranks, rows, columns] to [rows, vocabulary].
+  /// Rearranges [ranks, rows, columns] to [rows, vocabulary].
   void make_whole(std::int64_t rows) {
     constexpr std::size_t kWidth = kColumns * kFloat;
     for (std::int64_t rank = 0; rank < kRanks; ++rank) {
@@ -259,8 +263,8 @@ class Rank {
     }
   }
 
-  /// Ranks meet before each replay, outside of the events, so that none waits for the other's
-  /// flush of L2 inside of them.
+  /// Times a call. Ranks meet before each replay, outside of the events, so that the timed part
+  /// does not wait for the other rank's flush of L2.
   Measured time(int repetitions, const std::function<void()>& call) {
     call();  // NCCL connects ranks when they first send
     expect_success(stream_.synchronise(), "a call");
@@ -298,7 +302,7 @@ struct Line {
   Measured peers, nccl, gathered, by_batch;
 };
 
-/// All of the table, on one rank. Both make the same calls in the same order.
+/// Measures the whole table on one rank. Both ranks make the same calls in the same order.
 void measure(Rank& rank, int repetitions, std::vector<Line>& lines) {
   for (const std::int64_t rows : kBatches) {
     for (const Filters& filters : kFilters) {
@@ -356,7 +360,7 @@ int run(int repetitions) {
         measure(rank, repetitions, lines[static_cast<std::size_t>(number)]);
         require_nccl(ncclCommDestroy(communicator), "ncclCommDestroy");
       } catch (const std::exception& error) {
-        // The other rank may wait for this one for ever.
+        // Ends the process, because the other rank may wait for this one for ever.
         fmt::print("rank {}: {}\n", number, error.what());
         std::_Exit(EXIT_FAILURE);
       }

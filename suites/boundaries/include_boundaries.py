@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 SOURCE_SUFFIXES = {".h", ".hpp", ".cuh", ".inc", ".c", ".cc", ".cpp", ".cu"}
 
-# The parts of the tree that have a rule of their own, the longest prefix first: a file belongs to
-# the first of them that contains it.
+# The parts of the tree with their own rules, longest prefix first. A file belongs to the first part
+# that contains it.
 PARTS = {
     "kernels/include": "api",  # the public headers
     "kernels/example": "example",  # a user's program
@@ -46,7 +46,7 @@ PARTS = {
     "python": "python",
 }
 
-# "May include", by part.
+# The parts that each part may include.
 ALLOWED = {
     "api": {"api"},
     "example": {"api"},
@@ -60,7 +60,7 @@ ALLOWED = {
     "python": {"api", "reference", "record", "harness", "reports", "suites", "python"},
 }
 
-# The rooms of the kernels, from the ground up: which other rooms each may include.
+# The rooms of the kernels, lowest first, each with the other rooms that it may include.
 _CUDA = "kernels/cuda/"
 _RULES = "kernels/serving/rules"
 _TILES = {"kernels/common", _CUDA + "device", _CUDA + "tiles"}
@@ -82,9 +82,9 @@ ROOMS = {
     _CUDA + "batch": {"kernels/common", "kernels/serving", _CUDA + "device", _CUDA + "calls"},
 }
 
-# The ring of serving, a library of its own: nothing else of the product may include it. Prefixes of
-# paths; those that are no folder would lie in one, if a folder held one ring. Plugins are built from
-# plugin.h, of both rings.
+# Path prefixes of the serving ring, a separate library that nothing else of the product may
+# include. Files are listed where a folder holds both rings. Plugins are built from plugin.h, which
+# belongs to both rings.
 SERVING = tuple(
     folder + name
     for folder, names in {
@@ -124,8 +124,8 @@ SERVING = tuple(
     }.items()
     for name in names.split()
 )
-# Where the rule holds. A case of suites/gate/fuzz/ is of any kind, and suites/gate/mutants/ spoils
-# samplers of both rings.
+# Folders to which the rule of the serving ring applies. It excludes suites/gate/fuzz/, whose cases
+# are of any kind, and suites/gate/mutants/, which mutates samplers of both rings.
 RINGED = (
     "kernels/",
     "reference/",
@@ -134,14 +134,14 @@ RINGED = (
     "suites/command/",
     *(f"suites/gate/{folder}/" for folder in ("calibration", "cases", "identify", "run", "tests")),
 )
-# What the core does not name either.
+# Names that the core must not use either.
 SERVING_NAME = re.compile(
     r"\bfairdraw_(?:chain|verification|event|plugin_run_(?:chain|verification|event))\b"
 )
 
-# Headers of others that a part must not see, as prefixes. The reference shares no random numbers
-# and no vector code with what it judges; the harness builds without the CUDA Toolkit; the public
-# headers need a C++17 compiler alone.
+# Prefixes of third-party headers that a part must not include. The reference shares no random
+# numbers and no vector code with the samplers that it judges; the harness builds without the CUDA
+# Toolkit; the public headers need only a C++17 compiler.
 CUDA = ("cuda", "curand", "cub/", "thrust/", "cooperative_groups")
 FORBIDDEN_LIBRARIES = {
     "reference": CUDA + ("Random123/", "hwy/"),
@@ -150,19 +150,20 @@ FORBIDDEN_LIBRARIES = {
     "record": CUDA + ("Random123/", "hwy/", "Eigen/", "boost/"),
 }
 STANDARD_LIBRARY_ONLY = {"api", "example"}
-# Public headers that are for users of a library, with that library's header.
+# Public headers for users of a library, with that library's header.
 FOR_USERS_OF = {"kernels/include/fairdraw/sharded_nccl.h": "nccl.h"}
 
-# What names in quotes start from. Every include is a path from one of them, so that a line says
-# where its header is; headers next to a file are no exception.
+# Root folders of includes in quotes. Every include is a path from one of them, also for headers
+# next to the file, so that the line tells where its header is.
 INCLUDE_ROOTS = ("", "kernels/include", "kernels")
 
-# Installed side by side: C headers that a plugin's author includes without this tree.
+# C headers that are installed side by side, for plugin authors without this tree.
 INCLUDES_ITS_NEIGHBOUR = {
     f"harness/contract/{name}.h" for name in ("drafts", "plugin", "plugin_abi", "sequence")
 }
 
-# Distributions beside the package use its public names; nothing else of the tree knows theirs.
+# Distributions beside the package. They use only its public names, and nothing else of the tree
+# uses theirs.
 SATELLITES = ("python/audit/", "python/cluster/", "python/engines/")
 IMPORT = re.compile(
     r"^ *(?:from (fairdraw[\w.]*) import (\([^)]*\)|.*)|import (fairdraw[\w.]*))", re.MULTILINE
@@ -183,7 +184,7 @@ class Violation(NamedTuple):
 
 
 def part_of(path: str) -> str | None:
-    """The part that holds `path` (relative to the root), or None for a path outside all of them."""
+    """Returns the part that holds `path` (relative to the root), or None outside of all parts."""
     for prefix, part in PARTS.items():
         if path == prefix or path.startswith(prefix + "/"):
             return part
@@ -191,12 +192,12 @@ def part_of(path: str) -> str | None:
 
 
 def room_of(path: str) -> str | None:
-    """The room of the kernels that holds `path`, or None."""
+    """Returns the room of the kernels that holds `path`, or None."""
     return next((room for room in ROOMS if path.startswith(room + "/")), None)
 
 
 def source_files(root: Path):
-    """Paths of all sources below the components, relative to `root`, in a fixed order."""
+    """Yields all sources below the components, relative to `root`, in a fixed order."""
     for component in sorted({prefix.split("/")[0] for prefix in PARTS}):
         for folder, _, names in sorted(os.walk(root / component)):
             for name in sorted(names):
@@ -205,19 +206,19 @@ def source_files(root: Path):
 
 
 def resolve(root: Path, file: str, name: str) -> str | None:
-    """The file of the tree that `name` means inside `file`, relative to the root; None: not ours."""
+    """Returns the file that `name` means in `file`, relative to the root; None: not ours."""
     candidates = [PurePosixPath(root_folder) / name for root_folder in INCLUDE_ROOTS]
     candidates.append(PurePosixPath(file).parent / name)
     for candidate in candidates:
         path = os.path.normpath(candidate)
-        # A component's name in front means that component, also where the file is not there (yet).
+        # A path that begins with a component belongs to it even if the file does not exist (yet).
         if (root / path).is_file() or (path == str(candidate) == name and part_of(path)):
             return path
     return None
 
 
 def is_above(file: str, target: str) -> bool:
-    """Whether `target` lies in a room of the kernels that the room of `file` must not include."""
+    """Returns whether the room of `file` must not include `target` of another room."""
     room, other = room_of(file), room_of(target)
     return None not in (room, other) and room != other and other not in ROOMS[room]
 
@@ -231,7 +232,7 @@ def is_core(path: str) -> bool:
 
 
 def spelling(target: str) -> str:
-    """How an include names the file `target`."""
+    """Returns the spelling of file `target` in an include."""
     for root_folder in ("kernels/include/", "kernels/"):
         if target.startswith(root_folder):
             return target.removeprefix(root_folder)
@@ -276,7 +277,7 @@ def violations(root: Path) -> list[Violation]:
 
 
 def import_violations(root: Path) -> list[Violation]:
-    """Imports of the package's private names by a satellite, and of a satellite by anything else."""
+    """Returns imports of private names by satellites, and of satellites by other files."""
     found = []
     for path in sorted(root.rglob("*.py")):
         file = path.relative_to(root).as_posix()
@@ -299,7 +300,7 @@ def import_violations(root: Path) -> list[Violation]:
 
 
 def library_violation(part: str, quote: str, name: str) -> str | None:
-    """Why `part` must not include the library header `name`; None where it may."""
+    """Returns why `part` must not include the library header `name`, or None."""
     if quote == '"':
         return "no file of the tree has this name (headers of libraries go in <>)"
     if name.startswith(FORBIDDEN_LIBRARIES.get(part, ())):

@@ -1,5 +1,5 @@
-"""Self-tests of the include check: each forbidden include is found in a small tree with just that,
-and each allowed one is left alone."""
+"""Tests of the include check: each forbidden include is found in a small tree with only that
+include, and each allowed include is accepted."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import include_boundaries as subject
 
-# A tree with one file in each place that a rule speaks of.
+# A tree with one file in each place that has a rule.
 TREE = {
     "kernels/include/fairdraw/types.h": "",
     "kernels/include/fairdraw/sample.h": '#include "fairdraw/types.h"\n#include <cstdint>\n',
@@ -46,7 +46,7 @@ TREE = {
     "python/bindings/module.cpp": '#include "suites/command/main.cpp"\n#include <nanobind/nanobind.h>\n',
 }
 
-# (file, include that must be found there)
+# Pairs of a file and a forbidden include in it.
 FORBIDDEN = [
     ("kernels/include/fairdraw/types.h", '"../../common/philox.h"'),
     ("kernels/include/fairdraw/types.h", '"common/philox.h"'),
@@ -108,7 +108,7 @@ FORBIDDEN = [
     ("kernels/cuda/outputs/write_rows.cu", '"harness/run/checks/checks.h"'),
     ("kernels/include/fairdraw/types.h", "<cuda_runtime_api.h>"),
     ("reports/json.h", '"harness/run/checks/checks.h"'),
-    ("reports/json.h", '"checks.h"'),  # in no component: no such file
+    ("reports/json.h", '"checks.h"'),  # in no component, because there is no such file
     ("reports/json.h", '"fairdraw/types.h"'),
     ("reports/json.h", '"reference/integer_model.h"'),
     ("reports/json.h", '"kernels/common/philox.h"'),
@@ -140,7 +140,7 @@ class IncludeBoundaries(unittest.TestCase):
             with self.subTest(file=file, include=include):
                 found = self.check(file, include)
                 self.assertEqual([(v.file, v.include) for v in found], [(file, include)])
-                # a comment, the lines that the file has, and then this one
+                # after a comment and the file's own lines
                 self.assertEqual(found[0].line, TREE[file].count("\n") + 2)
 
     def test_the_core_does_not_name_the_calls_of_serving(self):
@@ -196,7 +196,7 @@ class IncludeBoundaries(unittest.TestCase):
             return subprocess.run(command, capture_output=True, check=False).returncode
 
         with tempfile.TemporaryDirectory() as folder:
-            self.assertEqual(exit_code(folder), 2)  # nothing to check is not a pass
+            self.assertEqual(exit_code(folder), 2)  # an empty tree must not pass
             write_tree(Path(folder))
             self.assertEqual(exit_code(folder), 0)
             write_tree(Path(folder), *FORBIDDEN[0])

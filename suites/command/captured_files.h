@@ -1,4 +1,4 @@
-// Captured logits for a run: the files of the command line, or those that ship with the suites.
+// Captured logits for a run: from files of the command line, or those that ship with the suites.
 #pragma once
 
 #include <memory>
@@ -10,19 +10,20 @@
 
 namespace fairdraw::cli {
 
-/// "float32" | "float16" | "bfloat16"; throws harness::UsageError with the closest name.
+/// Returns the dtype of "float32", "float16" or "bfloat16". Throws harness::UsageError with the
+/// closest name for other texts.
 DType dtype_from_name(const std::string& name);
 
-/// The suites' data folder; environment variable FAIRDRAW_DATA names another one.
+/// Returns the suites' data folder, or the one that environment variable FAIRDRAW_DATA names.
 std::string data_folder();
 
-/// Reads one file. `dtype` empty: what the file says; "bfloat16": '<u2' holds bfloat16.
-/// Throws harness::UsageError where the file is bad, or of another dtype.
+/// Reads one file. An empty `dtype` means that of the file; with "bfloat16" a '<u2' file holds
+/// bfloat16. Throws harness::UsageError if the file is bad or has another dtype.
 std::shared_ptr<const harness::CapturedLogits> load_captured(const std::string& path,
                                                              const std::string& dtype);
 
-/// Reads `paths`; names must differ, as ids of cases hold them. No paths: the logits of
-/// data_folder().
+/// Reads `paths`, or the logits of data_folder() without paths. File names must differ, because ids
+/// of cases contain them.
 std::vector<std::shared_ptr<const harness::CapturedLogits>> load_all_captured(
     const std::vector<std::string>& paths, const std::string& dtype);
 

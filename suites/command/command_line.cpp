@@ -41,7 +41,7 @@ Exit codes: 0 all passed; 1 a check failed; 2 bad usage or bad input; 3 nothing 
 had too few draws to find what it states, what --require asks for was not judged, or a signal ended
 the run early.)";
 
-// What a run starts for a plugin (harness/plugin/host.h): no verb for people.
+// Internal verb that a run starts for a plugin (harness/plugin/host.h).
 constexpr std::string_view kPluginHost = "plugin-host";
 
 int host_plugin(const std::vector<std::string>& words) {
@@ -50,13 +50,14 @@ int host_plugin(const std::vector<std::string>& words) {
                                       parse_uint64("memory", words[2]));
 }
 
-// The verbs that write a report let signals in themselves, when they have removed an earlier one.
+// Returns whether a verb writes a report. Such verbs call let_signals_in() themselves, after
+// removing an earlier report.
 bool writes_a_report(std::string_view verb) {
   return verb == "verify" || verb == "report" || verb == "merge";
 }
 
-// A call that is refused leaves no report that looks like its own, either. What it names stays: it
-// may be an input.
+// Removes an earlier report after a refused call, which must not leave a report that looks like its
+// own. A folder that the call names is kept, because it may be an input.
 void withdraw_report_of(int argc, char** argv) {
   if (argc < 2 || !writes_a_report(argv[1])) return;
   constexpr std::string_view kOption = "--report", kWithValue = "--report=";
@@ -89,13 +90,13 @@ Verb verb_of(int argc, char** argv, const Additions& additions) {
   add("merge", "Join the shards of a run to one report", add_merge);
   for (const AddedVerb& verb : additions.verbs) add(verb.name, verb.what, verb.add);
   use_mutants(additions.make_mutant);
-  // A first word that is no verb is a verb misspelt: CLI11 would only say that one is missing.
+  // An unknown first word is probably a misspelt verb. CLI11 would only report a missing verb.
   if (argc > 1 && argv[1][0] != '-' && verbs.count(argv[1]) == 0) {
     std::vector<std::string> names;
     for (const auto& [name, verb] : verbs) names.push_back(name);
     throw harness::UsageError(harness::unknown_name_message("verb", argv[1], names));
   }
-  // `--option=` is an option with an empty value, and not one that takes the next word.
+  // `--option=` has an empty value and does not take the next word.
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word == "--") break;
@@ -107,7 +108,7 @@ Verb verb_of(int argc, char** argv, const Additions& additions) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    std::ostringstream out, errors;  // the parser would not say where its help was not taken
+    std::ostringstream out, errors;  // CLI11 would ignore a failed write of its help
     const int code = app.exit(error, out, errors);
     if (code != 0) withdraw_report_of(argc, argv);
     write_out(out.str());
@@ -127,7 +128,7 @@ int run(int argc, char** argv, const Additions& additions) {
     throw;
   }
   const std::string_view name = argc > 1 ? argv[1] : "";
-  if (!writes_a_report(name) && name != "fuzz") let_signals_in();  // which has StopSignals
+  if (!writes_a_report(name) && name != "fuzz") let_signals_in();  // fuzz has StopSignals
   return verb();
 }
 

@@ -1,4 +1,4 @@
-// The command line as a function: what the programs `fairdraw` and `python -m fairdraw` both are.
+// The command line as a function, for the programs `fairdraw` and `python -m fairdraw`.
 #pragma once
 
 #include <functional>
@@ -9,22 +9,22 @@
 
 namespace fairdraw::cli {
 
-/// Verb that a program adds to those of the gate.
+/// A verb that a program adds to those of the gate.
 struct AddedVerb {
   const char* name;
   const char* what;
   std::function<int()> (*add)(CLI::App& app);
 };
 
-/// Verbs and samplers beside the gate's: its self-test and the benchmarks. They take a quarter of
-/// the time to compile, so that the program that only judges goes without.
+/// Additional verbs and samplers: the gate's self-test and the benchmarks. They need a quarter of
+/// the compile time, so the program that only judges omits them.
 struct Additions {
   std::vector<AddedVerb> verbs;
-  suites::SamplerMaker make_mutant;  ///< of `mutant:NAME`, by NAME; empty: there are none
+  suites::SamplerMaker make_mutant;  ///< makes `mutant:NAME` from NAME; empty: no mutants
 };
 
-/// Runs the verb that the arguments name; argv[0] is the program. Prints to stdout and stderr,
-/// never throws. Returns the exit code: 0 all passed; 1 a check failed; 2 bad usage or bad input; 3
+/// Runs the verb of the arguments; argv[0] is the program. Prints to stdout and stderr, and never
+/// throws. Returns the exit code: 0 all passed; 1 a check failed; 2 bad usage or bad input; 3
 /// nothing was tested, or a case had too few draws.
 int command_line(int argc, char** argv, const Additions& additions = {});
 

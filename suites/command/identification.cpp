@@ -1,4 +1,4 @@
-// What `identify` found, as text and as JSON: for the command and for Python.
+// Results of `identify` as text and as JSON, for the command and for Python.
 #include "suites/command/identification.h"
 
 #include <fmt/format.h>
@@ -23,13 +23,13 @@ using suites::Identification;
 using suites::Observation;
 using suites::ProfileFinding;
 
-// JSON has no number for NaN and infinities.
+// Returns a number, or a text for NaN and infinities, which JSON numbers cannot express.
 Json number(float value) {
   return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
 }
 
 Json to_json(const Observation& seen) {
-  constexpr std::size_t kWholeRow = 300;  // longer rows are described by their text
+  constexpr std::size_t kWholeRow = 300;  // longer rows are only described
   const suites::Probe& probe = *seen.probe;
   Json values = Json::array(), tokens = Json::object();
   for (std::size_t i = 0; i < probe.values.size() && probe.values.size() <= kWholeRow; ++i) {
@@ -108,7 +108,7 @@ void add_profiles(std::string& text, const Identification& found) {
   }
 }
 
-// What a run under the profile that the sampler declares names, in the words of its report.
+// Adds the differences from the declared profile that a run would name, in the words of its report.
 void add_differences(std::string& text, const harness::SamplerDescription& sampler,
                      const harness::SeenDefinitions& seen) {
   if (seen.differences.empty()) {

@@ -1,4 +1,4 @@
-// What `identify` found, as text and as JSON: for the command and for Python.
+// Results of `identify` as text and as JSON, for the command and for Python.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace fairdraw::cli {
 
-/// A sampler's findings, and how it was asked.
+/// The findings about a sampler, with its name and seed.
 struct Identified {
-  std::string name;  ///< of the sampler, as it was asked for
+  std::string name;  ///< name of the sampler on the command line
   const harness::SamplerDescription* sampler;
   const suites::Identification* found;
   SeedChoice seed;
 };
 
-/// Lines for people. `evidence`: with what was asked and seen.
+/// Returns the results as lines of text; `evidence` adds questions and answers.
 std::string identification_text(const Identified& identified, bool evidence);
 
-/// One object: everything that was asked and seen.
+/// Returns one JSON object with all questions and answers.
 std::string identification_json(const Identified& identified);
 
 }  // namespace fairdraw::cli

@@ -21,7 +21,7 @@ namespace {
 
 using harness::UsageError;
 
-// One value of an option: what a list or an option without a default holds.
+// The type of one value of an option, also for lists and optionals.
 template <class T>
 struct Held {
   using Type = T;
@@ -66,8 +66,8 @@ std::string default_text(const T& value, const Rules& rules) {
   }
 }
 
-// Whether a number that no type holds is too close to 0 for it, and not too large: by the place of
-// its first digit.
+// Returns whether an unrepresentable number is too close to 0, as opposed to too large, by the
+// position of its first digit.
 bool is_small(const std::string& text) {
   const std::size_t mark = text.find_first_of("eE");
   const std::string digits = text.substr(0, mark);
@@ -80,7 +80,7 @@ bool is_small(const std::string& text) {
   return exponent + static_cast<double>(point) - static_cast<double>(first) <= 0;
 }
 
-// Digits of base ten, all of `text`. What is wrong with it goes into `wrong`.
+// Parses all of `text` as a decimal number. Writes an error into `wrong`.
 template <class T>
 T parse_number(const std::string& text, std::string& wrong) {
   T value{};
@@ -97,7 +97,8 @@ T parse_number(const std::string& text, std::string& wrong) {
   }
   if constexpr (std::is_floating_point_v<T>) {
     if (std::isnan(value)) wrong = "is not a number";
-    // 1e-400 is no 0: what 0 means (greedy, off) was not asked for.
+    // 1e-400 must not become 0, because 0 has a meaning (greedy, off) that the user did not ask
+    // for.
     if (value == 0 && stop == end && is_small(text)) {
       wrong = "is too close to 0 to be represented";
     }
@@ -119,7 +120,7 @@ T read_value(const std::string& option, const std::string& text, const Rules& ru
   }
 }
 
-// The words of the command line, split at commas where these separate values.
+// Returns the words of the command line, split at commas if `commas`.
 std::vector<std::string> texts_of(const std::vector<std::string>& words, const std::string& option,
                                   const std::string& type, bool commas) {
   std::vector<std::string> texts;
@@ -183,7 +184,7 @@ void add_json(CLI::App& app, std::string& path, const std::string& what) {
           "text",
       {})
       ->expected(0, 1)
-      ->default_str(std::string(kStandardOutput));  // what no FILE stands for
+      ->default_str(std::string(kStandardOutput));  // the default without FILE
 }
 
 void add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& what) {

@@ -1,9 +1,9 @@
-// Options of the verbs, made with CLI11, whose header takes longer to compile than all else of a
-// verb: only options.cpp and command_line.cpp include it.
+// Options of the verbs, made with CLI11. Only options.cpp and command_line.cpp include its header,
+// because it takes longer to compile than the rest of a verb.
 //
-// The values are read here and not by CLI11, so that one rule holds for all options: an empty text
-// is no value (it is what a script makes of a variable that is not set), NaN and infinities are no
-// numbers, and a number that is out of range, or too close to 0 for its type, is refused with the
+// fairdraw parses the values itself instead of CLI11, so that one rule holds for all options. An
+// empty text is no value, because a script's unset variable expands to it. NaN and infinities are
+// no numbers. A number that is out of range, or too close to 0 for its type, is refused with the
 // option, the value and the allowed range.
 #pragma once
 
@@ -16,27 +16,27 @@ class App;
 
 namespace fairdraw::cli {
 
-/// What an option takes besides what its type says.
+/// Rules of an option beyond its type.
 struct Rules {
   bool required = false;
-  bool commas = false;    ///< of a list: values are separated by commas, too
-  bool repeated = false;  ///< of a list: one value each time that the option is given
-  /// Numbers are allowed from `least` to `most`, which are wide enough for every value of 64 bits;
-  /// `range` says so where numbers would not be enough.
+  bool commas = false;    ///< list values may also be separated by commas
+  bool repeated = false;  ///< list with one value per occurrence of the option
+  /// Numbers must be from `least` to `most`; long double holds every 64-bit value. `range`
+  /// describes the range in words if numbers are not enough.
   long double least = -std::numeric_limits<long double>::infinity();
   long double most = std::numeric_limits<long double>::infinity();
   std::string range = {};
 };
 
-/// Adds an option whose values the help page calls `type`, with the value that it has before as its
-/// default: none where that is empty or not allowed. `value` is kept by reference. T: those that
-/// options.cpp lists.
+/// Adds an option whose values are called `type` on the help page. The present `value` is the
+/// default, unless it is empty or not allowed. Keeps a reference to `value`. T is one of the types
+/// listed in options.cpp.
 template <class T>
 void add_option(CLI::App& app, const std::string& names, T& value, const std::string& type,
                 const std::string& what, const Rules& rules = {});
 
-/// Adds --json, which means the same for every verb that has it: the result as JSON to FILE besides
-/// the text, or to the standard output in its place. `path` is for an OutputFile.
+/// Adds --json, with the same meaning for every verb: writes the result as JSON to FILE in addition
+/// to the text, or to the standard output instead of the text. `path` is for an OutputFile.
 void add_json(CLI::App& app, std::string& path, const std::string& what);
 
 void add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& what);

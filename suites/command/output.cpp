@@ -18,7 +18,7 @@ namespace {
 constexpr int kExitUsage = 2;
 static_assert(kExitReaderGone == 128 + SIGPIPE);
 
-// Of the first write to stdout that failed; 0: none did.
+// errno of the first failed write to stdout, or 0.
 std::atomic<int> first_error = 0;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 std::atomic<bool> printing = true;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
@@ -75,7 +75,7 @@ bool has_colours(int file) {
 }
 
 void write_error(std::string_view text) {
-  // Where stderr takes nothing there is nobody to tell.
+  // Errors are ignored, because there is nowhere to report a failure of stderr.
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }

@@ -1,6 +1,6 @@
-// What verbs print. A verdict must reach its report whatever becomes of the terminal, and must not
-// look printed where it was not: printing never throws, and end_of_output() says at the end whether
-// all of it was taken.
+// Printing of verbs. A verdict must reach its report even if the terminal fails, and a failed write
+// must not go unnoticed. So printing never throws, and end_of_output() tells at the end whether all
+// text was written.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,30 +11,30 @@
 
 namespace fairdraw::cli {
 
-/// `text` with what would hide or move text (escape sequences in the name of a plugin, in what it
-/// printed) spelled out; newlines stay.
+/// Returns `text` with characters that hide or move text spelled out, such as escape sequences in a
+/// plugin's name or output. Newlines stay.
 std::string safe_text(std::string_view text);
 
-/// safe_text to stdout.
+/// Writes safe_text(text) to stdout.
 void write_out(std::string_view text);
-/// To stdout, as it is: made safe where it was made, and it may have colours.
+/// Writes text to stdout unchanged. Precondition: it is already safe; it may have colours.
 void write_safe_out(std::string_view safe);
 void flush_out();
 
-/// Whether what goes to a file descriptor may have colours: it is a terminal that knows them, and
-/// NO_COLOR (no-color.org) does not ask for none.
+/// Returns whether output to a file descriptor may have colours: it is a terminal that supports
+/// them, and NO_COLOR (no-color.org) is not set.
 bool has_colours(int file);
 
-/// To stderr, as it is: a progress bar moves the cursor.
+/// Writes text to stderr unchanged, because a progress bar moves the cursor.
 void write_error(std::string_view text);
 
-/// From now on print() prints nothing: stdout is for a verb's result in another form. False where
-/// that was so already.
+/// Disables print(), because stdout is for a verb's result in another form. Returns false if
+/// print() was already disabled.
 bool stop_printing();
-/// A process that calls the command line again begins like this.
+/// Enables print() again, for a process that calls the command line repeatedly.
 void start_printing();
 
-/// How the program was called: command_line() says it here.
+/// Returns the command by which the program was called; command_line() sets it.
 std::string& program_command();
 bool is_printing();
 
@@ -48,14 +48,14 @@ void print_error(fmt::format_string<Values...> format, Values&&... values) {
   write_error(fmt::format(format, std::forward<Values>(values)...));
 }
 
-/// The exit code where nothing was judged, or not all that was asked.
+/// Exit code if nothing was judged, or not everything that was requested.
 inline constexpr int kExitUndecided = 3;
 
-/// The exit code that the shell would show of SIGPIPE: 128 and its number.
+/// Exit code that a shell shows for SIGPIPE: 128 plus its number.
 inline constexpr int kExitReaderGone = 141;
 
-/// Flushes stdout. Returns `code`, unless that is 0 and something was not written: then 2 with a
-/// message, or, where the reader has gone (`| head`), what the shell would show of SIGPIPE.
+/// Flushes stdout. Returns `code`, except if it is 0 and a write failed: then 2 with a message, or
+/// kExitReaderGone if the reader has closed the pipe (`| head`).
 int end_of_output(int code);
 
 }  // namespace fairdraw::cli

@@ -21,7 +21,7 @@ double seconds_of(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double>(time).count();
 }
 
-// "8 s", "2 min 50 s", "3 h 5 min".
+// Formats seconds: "8 s", "2 min 50 s", "3 h 5 min".
 std::string time_text(double seconds) {
   const auto whole = static_cast<long long>(std::llround(seconds));
   if (whole < 60) return fmt::format("{} s", whole);
@@ -29,7 +29,8 @@ std::string time_text(double seconds) {
   return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
 }
 
-// Of stderr. A line as long as the terminal is wide would wrap, and could not be redrawn.
+// Returns the usable columns of stderr. A line of the full width would wrap and could not be
+// redrawn.
 std::size_t columns() {
   constexpr std::size_t kUsual = 80;
   winsize size{};
@@ -37,7 +38,7 @@ std::size_t columns() {
   return size.ws_col;
 }
 
-// The first `most` bytes, less the part of a UTF-8 character that is cut through.
+// Returns the first `most` bytes, without a partial UTF-8 character at the end.
 std::string cut(const std::string& text, std::size_t most) {
   if (text.size() <= most) return text;
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0U) == 0x80U) --most;
@@ -103,7 +104,7 @@ void RunProgress::close() {
 void RunProgress::show_until_closed() {
   std::unique_lock lock(mutex_);
   const auto is_closed = [this] { return closed_; };
-  // A run that is over in a moment shows nothing.
+  // A very short run shows no progress.
   const std::chrono::milliseconds pause = terminal_ ? kTerminalPause : kLogPause;
   while (!changed_.wait_for(lock, pause, is_closed)) show();
 }
@@ -119,7 +120,7 @@ void RunProgress::show() {
   if (red_ > 0 && at != std::string::npos && has_colours(STDERR_FILENO)) {
     text.replace(at, red.size(), fmt::format("\x1b[31m{}\x1b[0m", red));
   }
-  // \x1b[K erases what a longer line left behind.
+  // \x1b[K erases the rest of a longer line.
   print_error("\r\x1b[K{}", text);
   drawn_ = true;
 }

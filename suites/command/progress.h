@@ -1,5 +1,4 @@
-// What a run shows while it goes: a line that moves on a terminal, a line every few seconds in a
-// log.
+// Progress of a run: a redrawn line on a terminal, a new line every few seconds in a log.
 #pragma once
 
 #include <chrono>
@@ -15,27 +14,27 @@
 
 namespace fairdraw::cli {
 
-/// How much a verb prints while it runs and at its end.
+/// The amount of text that a verb prints.
 struct Verbosity {
   bool quiet = false;    ///< failures and the summary
   bool verbose = false;  ///< a line for each case as well
 };
 
-/// -q, --quiet, -v, --verbose. `each` says what --verbose prints a line for.
+/// Adds -q, --quiet, -v, --verbose. `each` describes the items for which --verbose prints a line.
 void add_verbosity(CLI::App& app, Verbosity& verbosity, const std::string& each);
 
-/// Throws harness::UsageError where both are given.
+/// Throws harness::UsageError if both are given.
 void expect_one_verbosity(const Verbosity& verbosity);
 
 /// "[12/3676] 1 failed, 34 s, about 2 min 50 s left: mask/gaussian/v31/top_k on cpu" to stderr. On
-/// a terminal the line is redrawn, elsewhere a new
-/// one is written every kLogPause; not where the verbosity is quiet, nor in a log that has a line
-/// for each case already. All functions may be called by several threads.
+/// a terminal the line is redrawn; elsewhere a new one is written every kLogPause. Nothing is shown
+/// if the verbosity is quiet, or in a log that already has a line for each case. All functions may
+/// be called by several threads.
 class RunProgress {
  public:
   static constexpr std::chrono::seconds kLogPause{5};
 
-  /// `left` knows what all of them are expected to take. `red_word` says what the red ones did:
+  /// `left` estimates the remaining time of the `all` items. `red_word` describes red items:
   /// "failed".
   RunProgress(std::size_t all, const suites::TimeLeft& left, Verbosity verbosity,
               std::string red_word);
@@ -43,11 +42,11 @@ class RunProgress {
   RunProgress(const RunProgress&) = delete;
   RunProgress& operator=(const RunProgress&) = delete;
 
-  /// `expected`: what it may take, in the unit of `left`.
+  /// `expected`: the expected time, in the unit of `left`.
   void begun(const std::string& what, double expected);
-  /// `line` is what a line for each case says. It goes to stdout.
+  /// `line` is the line of --verbose, written to stdout.
   void ended(const std::string& what, const std::string& line, bool red);
-  /// Takes the line away. What comes later is not shown.
+  /// Erases the line and shows nothing more.
   void close();
 
  private:
@@ -68,7 +67,7 @@ class RunProgress {
   std::condition_variable changed_;
   suites::TimeLeft left_;
   std::size_t done_ = 0, red_ = 0;
-  std::vector<std::string> running_;  ///< the one that was begun first is shown
+  std::vector<std::string> running_;  ///< the oldest one is shown
   bool drawn_ = false, closed_ = false;
   std::thread shows_;
 };

@@ -19,7 +19,7 @@
 namespace fairdraw::cli {
 
 std::string read_text(const std::string& path) {
-  // Counts of 2^20 tokens take some 10 MB a case, and few cases have as many.
+  // Counts of 2^20 tokens take some 10 MB per case, and few cases have as many.
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
   return harness::read_regular_file(path, kMostBytes);
 }
@@ -38,7 +38,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// As a page's link has it: a folder's name cannot end the address, nor begin another scheme's.
+/// Returns a path as a link of a page, escaped so that a folder's name can neither end the address
+/// nor start another scheme.
 std::string url_of(const fs::path& path) {
   std::string url;
   for (const char letter : path.generic_string()) {
@@ -51,7 +52,8 @@ std::string url_of(const fs::path& path) {
   return url;
 }
 
-/// The index.html beside a report.json, as a page in `report` links to it; empty: there is none.
+/// Returns the link from a page in `report` to the index.html beside a report.json, or an empty
+/// string if there is none.
 std::string page_of(const fs::path& file, const std::string& report) {
   std::error_code error;
   const fs::path page = file.parent_path() / "index.html";
@@ -142,7 +144,7 @@ void publish_to_github(const harness::RunRecord& record) {
     print_error("fairdraw: --github: GITHUB_STEP_SUMMARY is not set; no step summary\n");
     return;
   }
-  // Other steps of the job append too.
+  // Appends, because other steps of the job also write to this file.
   std::ofstream file(path, std::ios::binary | std::ios::app);
   file << reports::to_markdown(record);
   if (!file.flush()) {

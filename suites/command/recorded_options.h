@@ -6,9 +6,9 @@
 
 namespace fairdraw::cli {
 
-/// What decides the cases of the run that `record`, read from `path`, is of: semantics, draws,
-/// night and captured files, which are read again. Samplers and seed are in the record itself.
-/// Throws harness::UsageError naming the option that is not known, or the file.
+/// Returns the options that determine the cases of the run of `record`, which was read from `path`:
+/// semantics, draws, night and captured files, which are read again. Samplers and seed are in the
+/// record itself. Throws harness::UsageError that names an unknown option, or the file.
 suites::PlanOptions recorded_options(const std::string& path, const harness::RunRecord& record);
 
 }  // namespace fairdraw::cli

@@ -1,4 +1,4 @@
-// The cases that failed in another run, again: verify --rerun-failed.
+// Repetition of the failed cases of another run: verify --rerun-failed.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace fairdraw::cli {
 
-/// Sets `planned` to the cases that failed in `record`, read from `path`, or could not be run
-/// there: under its seed and share of the error budget, so that the same draws are judged alike.
-/// Samplers and seed that `given` names replace the record's. A plugin has to be named there: a
-/// file does not choose what is loaded. Throws harness::UsageError: no case failed, or none on
-/// these samplers.
+/// Sets `planned` to the cases of `record`, read from `path`, that failed or could not be run. Seed
+/// and share of the error budget are those of the record, so that the same draws are judged alike.
+/// Samplers and seed in `given` replace the record's. A plugin must be named in `given`, because a
+/// file must not choose the code that is loaded. Throws harness::UsageError if no case failed, or
+/// none on these samplers.
 void plan_rerun(const std::string& path, const harness::RunRecord& record, const RunOptions& given,
                 suites::PlanOptions& planned);
 
-/// Throws harness::UsageError where `record`, read from `path`, was made with an option that
-/// changes what a case is, and the run has it not. `options` are those of the run's own record.
+/// Throws harness::UsageError if `record`, read from `path`, was made with an option that changes
+/// cases and that the run lacks. `options` are those of the run's own record.
 void expect_same_options(const std::string& path, const harness::RunRecord& record,
                          const std::string& options);
 

@@ -21,7 +21,7 @@
 namespace fairdraw::cli {
 namespace {
 
-// Checks that share their draws out have some for each part.
+// Minimum draws, so that checks that divide their draws have some for each part.
 constexpr std::uint64_t kFewestDraws = 1000;
 constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
 

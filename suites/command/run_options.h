@@ -1,4 +1,4 @@
-// Options that verify and replay share, and the run itself.
+// Options that `verify` and `replay` share, and helpers of a run.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,6 @@
 
 namespace fairdraw::cli {
 
-/// As given on the command line.
 struct RunOptions {
   std::vector<std::string> samplers;
   std::string semantics;
@@ -31,11 +30,11 @@ struct RunOptions {
 
 void add_run_options(CLI::App& app, RunOptions& options);
 
-/// Resolves seed, samplers (default: harness::distinct_sampler_names()) and files into a plan's
-/// options.
+/// Returns a plan's options, with seed, samplers (default: harness::distinct_sampler_names()) and
+/// files resolved.
 suites::PlanOptions plan_options(const RunOptions& options);
 
-/// What verify and merge ask of a run besides that nothing fails.
+/// The coverage that `verify` and `merge` require of a run, besides that nothing fails.
 struct RequiredCoverage {
   std::vector<std::string> features;
   std::optional<double> max_skipped;
@@ -45,28 +44,28 @@ struct RequiredCoverage {
 
 void add_required_coverage(CLI::App& app, RequiredCoverage& required);
 
-/// Throws harness::UsageError for a feature that is none, given twice, or asked of a part of a run
-/// (`part`: the option that says so; empty: of none).
+/// Throws harness::UsageError for an unknown or repeated feature, or if coverage is required of a
+/// part of a run (`part`: the option that selects the part, or empty).
 void expect_coverage(const RequiredCoverage& required, const std::string& part = "");
 
-/// Has the record ask for it.
+/// Adds the required coverage to the record.
 void require(const RequiredCoverage& required, harness::RunRecord& record);
 
-/// All that are named, the one to compare with too.
+/// Returns all named samplers, including the one for comparison.
 std::vector<std::string> samplers_of(const RunOptions& options);
 
-/// "I/N" with 1 <= I <= N <= 10000. Throws harness::UsageError naming `option`.
+/// Parses "I/N" with 1 <= I <= N <= 10000. Throws harness::UsageError that names `option`.
 harness::CasePart parse_part(const char* option, const std::string& text);
 
-/// Makes GPU N of those that this process sees the only one, for itself and for the processes of
-/// plugins: by CUDA_VISIBLE_DEVICES, so that every CUDA library follows. Before any of them is
-/// asked. Throws harness::UsageError where CUDA_VISIBLE_DEVICES names fewer.
+/// Makes visible GPU number `device` the only one for this process and the processes of plugins, by
+/// CUDA_VISIBLE_DEVICES, which every CUDA library obeys. Precondition: no CUDA library has been
+/// called. Throws harness::UsageError if CUDA_VISIBLE_DEVICES names too few GPUs.
 void use_device(std::uint64_t device);
 
-/// Prints how a run ended: reports::to_terminal.
+/// Prints the outcome of a run with reports::to_terminal.
 void print_outcome(const harness::RunRecord& record, Verbosity verbosity = {});
 
-/// The semantics `given`, or the sampler's own where that is empty. Throws harness::UsageError.
+/// Returns the semantics `given`, or the sampler's own if it is empty. Throws harness::UsageError.
 reference::Semantics semantics_of(const std::string& given,
                                   const harness::SamplerDescription& sampler);
 

@@ -54,7 +54,7 @@ int with_plugins(const Options& options, const std::vector<std::string>& sampler
     if (harness::plugin::is_plugin(name)) plugins.push_back(name);
   }
   if (!options.trusted || plugins.empty()) return work();
-  // What the worker could not print is lost with it.
+  // The worker itself checks its output, because an error of printing would be lost with it.
   return harness::plugin::monitored(fmt::format("{}", fmt::join(plugins, ", ")),
                                     [&work] { return end_of_output(work()); });
 }

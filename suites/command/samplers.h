@@ -1,4 +1,4 @@
-// Samplers by name: built in, made of a profile, or in a shared library.
+// Samplers by name: built in, made from a profile, or in a shared library.
 #pragma once
 
 #include <functional>
@@ -11,21 +11,22 @@
 
 namespace fairdraw::cli {
 
-/// --plugin-trusted, --plugin-timeout, --plugin-memory.
+/// Adds --plugin-trusted, --plugin-timeout, --plugin-memory.
 void add_plugin_options(CLI::App& app, harness::plugin::Options& options);
 
-/// The work of a verb. Where it loads plugins of `samplers` into this process, it is watched: an
-/// exit or a crash is an error that names them, and never the end of the command.
+/// Runs the work of a verb. If plugins of `samplers` are loaded into this process, the work is
+/// monitored: an exit or a crash is an error that names them and does not end the command.
 int with_plugins(const harness::plugin::Options& options, const std::vector<std::string>& samplers,
                  const std::function<int()>& work);
 
-/// Says which samplers `mutant:NAME` names from now on: a program may have none.
+/// Sets the maker of `mutant:NAME` samplers; a program may have none.
 void use_mutants(suites::SamplerMaker maker);
 
-/// Makes the sampler that --sampler names. Throws harness::UsageError.
+/// Returns a maker of the samplers that --sampler names. It throws harness::UsageError.
 suites::SamplerMaker sampler_maker(const harness::plugin::Options& options);
 
-/// Those of the options that are not the default, as words of a replay line with a leading blank.
+/// Returns the options that differ from their defaults as words of a replay line, with a leading
+/// blank.
 std::string replay_text(const harness::plugin::Options& options);
 
 }  // namespace fairdraw::cli

@@ -1,4 +1,4 @@
-// Where a run's seed comes from, and how the report says so.
+// The seed of a run, and its source for the report.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,18 @@ struct SeedChoice {
   std::string source;  ///< "--seed 7", "--seed-from TEXT", "commit 0123...", "version 0.1.0"
 };
 
-/// `seed`: decimal or 0x; `seed_from`: any text. Without both: the commit of the repository that
-/// holds the current directory, so that a rerun draws the same; else the version of this program.
-/// Throws harness::UsageError where both are given, or `seed` is no 64-bit number.
+/// Chooses the seed. `seed`: decimal or 0x; `seed_from`: any text. Without both, the seed comes
+/// from the commit of the current directory's repository, so that a rerun draws the same, or
+/// otherwise from the version of this program. Throws harness::UsageError if both are given, or
+/// `seed` is no 64-bit number.
 SeedChoice choose_seed(const std::optional<std::string>& seed,
                        const std::optional<std::string>& seed_from);
 
-/// Commit of the current directory's repository; empty where there is none, or no git.
+/// Returns the commit of the current directory's repository, or an empty string without a
+/// repository or git.
 std::string current_commit();
 
-/// An unsigned 64-bit number, decimal or 0x; throws harness::UsageError naming `field`.
+/// Parses an unsigned 64-bit number, decimal or 0x. Throws harness::UsageError that names `field`.
 std::uint64_t parse_uint64(const std::string& field, const std::string& text);
 
 }  // namespace fairdraw::cli

@@ -11,21 +11,22 @@
 namespace fairdraw::cli {
 namespace {
 
-// A handler can reach nothing else.
+// Globals, because a handler can reach nothing else.
 // NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables)
 std::atomic<int> stopped_by = 0;
 std::atomic<std::int64_t> first_came_at = 0;  // nanoseconds
 // NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
-static_assert(std::atomic<int>::is_always_lock_free);  // what a handler may touch
+static_assert(std::atomic<int>::is_always_lock_free);  // required in handlers
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
 std::int64_t now() {
   timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);  // which a handler may call
+  clock_gettime(CLOCK_MONOTONIC, &time);  // async-signal-safe
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// It is blocked while its handler runs, and delivered when that returns.
+// Ends the process by the signal, which is blocked while its handler runs and delivered when the
+// handler returns.
 void end_at_once(int signal) {
   reports::remove_pending_files();
   std::signal(signal, SIG_DFL);
@@ -33,11 +34,11 @@ void end_at_once(int signal) {
 }
 
 void ask_for_an_end(int signal) {
-  // One signal to a group of processes comes twice where the process above passes it on, too.
+  // A signal to a process group arrives twice if the parent process also passes it on.
   constexpr std::int64_t kOneSignal = 200'000'000;
   int none = 0;
   std::int64_t unset = 0;
-  first_came_at.compare_exchange_strong(unset, now());  // before another can come between
+  first_came_at.compare_exchange_strong(unset, now());  // set before another signal can interrupt
   if (stopped_by.compare_exchange_strong(none, signal)) return;
   if (now() - first_came_at < kOneSignal) return;
   end_at_once(signal);  // the second one
@@ -88,7 +89,7 @@ HandledSignals::~HandledSignals() {
   for (const Before& before : before_) sigaction(before.signal, &before.action, nullptr);
 }
 
-// Nothing asks for an end yet: forgotten before the handlers are there, which may be called at
+// Clears earlier requests to stop before the handlers are installed, because they may be called at
 // once.
 StopSignals::Fresh::Fresh() {
   stopped_by = 0;

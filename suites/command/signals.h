@@ -1,5 +1,5 @@
-// Signals while a verb runs. Handlers are functions and never SIG_IGN: a plugin's process inherits
-// what is ignored, and not what is handled.
+// Signals while a verb runs. Handlers are functions and never SIG_IGN, because a plugin's process
+// inherits ignored signals, but not handlers.
 #pragma once
 
 #include <csignal>
@@ -8,7 +8,8 @@
 
 namespace fairdraw::cli {
 
-/// While it lives, `handler` has these signals; afterwards those have them that had them before.
+/// Installs `handler` for these signals during its lifetime, and then restores the previous
+/// handlers.
 class HandledSignals {
  public:
   HandledSignals(const std::vector<int>& signals, void (*handler)(int));
@@ -24,16 +25,15 @@ class HandledSignals {
   std::vector<Before> before_;
 };
 
-/// While it lives, a write that fails because the reader has gone or a file would be too large
-/// returns its error, in place of ending the process with SIGPIPE or SIGXFSZ.
+/// Lets a write to a closed pipe or a too large file return its error during its lifetime, instead
+/// of ending the process with SIGPIPE or SIGXFSZ.
 class FailedWritesReturn {
  private:
   HandledSignals signals_{{SIGPIPE, SIGXFSZ}, [](int) {}};
 };
 
-/// While it lives, a signal that ends the process takes along what is half written
-/// (reports::remove_pending_files). One that has a handler already, as in a Python interpreter,
-/// keeps it.
+/// Removes half-written files (reports::remove_pending_files) if a signal ends the process during
+/// its lifetime. A signal that already has a handler, as in a Python interpreter, keeps it.
 class SignalsTakeAlong {
  public:
   SignalsTakeAlong();
@@ -42,8 +42,8 @@ class SignalsTakeAlong {
   HandledSignals signals_;
 };
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP wait, until let_signals_in() or the end: a call
-/// removes first what an earlier one left.
+/// Delays SIGINT, SIGTERM and SIGHUP until let_signals_in() or the end of its lifetime, so that a
+/// call can first remove the results of an earlier one.
 class HeldSignals {
  public:
   HeldSignals();
@@ -57,9 +57,9 @@ class HeldSignals {
 
 void let_signals_in();
 
-/// While it lives, the first SIGINT, SIGTERM or SIGHUP asks for an end (stop_reason), and a second
-/// one, more than a moment later, ends the process at once. One that is ignored (nohup) stays so,
-/// and those that HeldSignals has kept are let in.
+/// Handles SIGINT, SIGTERM and SIGHUP during its lifetime: the first requests an end (stop_reason),
+/// and a second one, at least 0.2 s later, ends the process at once. Ignored signals (nohup) stay
+/// ignored, and signals delayed by HeldSignals are let in.
 class StopSignals {
  public:
   StopSignals();
@@ -72,7 +72,7 @@ class StopSignals {
   HandledSignals signals_;
 };
 
-/// "stopped by SIGINT"; empty: no signal asked for an end.
+/// Returns "stopped by SIGINT", or an empty string if no signal has requested an end.
 std::string stop_reason();
 
 }  // namespace fairdraw::cli

@@ -33,17 +33,17 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// What the run's thread and the one that waits for it share. It lives as long as either.
+// Data that the run's thread and the waiting thread share. It lives as long as either thread.
 struct Shared {
   std::mutex mutex;
   std::condition_variable ended;
   std::map<Key, harness::CaseRecord> finished;
-  bool closed = false;  ///< nothing more is taken, or shown
+  bool closed = false;  ///< no further case is recorded or shown
   std::optional<harness::RunRecord> record;
   std::exception_ptr failure;
 };
 
-// A record of the cases that have ended, in the order of the plan.
+// Returns a record of the finished cases, in the order of the plan.
 harness::RunRecord record_so_far(const suites::Plan& plan, harness::RunRecord begun,
                                  Shared& shared) {
   std::vector<harness::CaseRecord> cases;
@@ -89,7 +89,7 @@ StoppableRun run_until_signal(const suites::Plan& plan, const suites::PlanOption
 
   std::unique_lock lock(shared->mutex);
   const auto has_ended = [&shared] { return shared->record || shared->failure; };
-  // A handler cannot notify: it is looked for often enough that nobody waits for it.
+  // A signal handler cannot notify, so the flag is polled; 50 ms are too short to be noticed.
   constexpr std::chrono::milliseconds kLook{50};
   std::optional<Clock::time_point> asked;
   while (!shared->ended.wait_for(lock, kLook, has_ended)) {
@@ -114,8 +114,7 @@ EndsWithItsReader::EndsWithItsReader() {
     throw std::system_error(errno, std::generic_category(), "pipe");
   }
   watch_ = std::thread([over = over_[0]] {
-    // Of a pipe without readers, a closed socket and a terminal that hung up, poll() says so
-    // unasked.
+    // poll() always reports a pipe without readers, a closed socket and a hung-up terminal.
     std::array<pollfd, 2> files = {{{STDOUT_FILENO, 0, 0}, {over, 0, 0}}};
     while (poll(files.data(), files.size(), -1) < 0 && errno == EINTR) {
     }

@@ -1,4 +1,4 @@
-// A run that a signal ends early, with a record of what was run.
+// A run that a signal can end early, with a record of the finished cases.
 #pragma once
 
 #include <array>
@@ -11,24 +11,25 @@ namespace fairdraw::cli {
 
 struct StoppableRun {
   harness::RunRecord record;
-  /// Cases did not end in time after the signal: their threads still run, and use the plan. The
-  /// process has to end by end_process().
+  /// True if cases did not end in time after the signal. Their threads still run and use the plan,
+  /// so the process must end by end_process().
   bool threads_left = false;
 };
 
-/// suites::run_plan, ended by StopSignals too. Cases that run when the signal comes have
-/// kSecondsToEnd; those that need more are left out, as those that were never begun.
+/// Runs suites::run_plan until it ends or StopSignals requests an end. Running cases then have
+/// kSecondsToEnd; those that need more are left out, like cases that were not begun.
 StoppableRun run_until_signal(const suites::Plan& plan, const suites::PlanOptions& options,
                               unsigned threads, const harness::Progress& progress);
 
-/// CI systems follow their first signal with a second one; GitHub Actions does so after 7.5 s.
+/// Time limit of running cases after a signal. CI systems send a second signal after the first;
+/// GitHub Actions does so after 7.5 s.
 inline constexpr double kSecondsToEnd = 5;
 
-/// Ends the process with nothing more than a flush: no destructor runs under threads' feet.
+/// Ends the process after only a flush, so that no destructor runs while threads are active.
 [[noreturn]] void end_process(int code);
 
-/// While it lives, the process ends when nobody reads its standard output any more, in the middle
-/// of a call, too: for verbs that have no other result.
+/// Ends the process, even within a call, when nobody reads its standard output any more. It is for
+/// verbs without another result.
 class EndsWithItsReader {
  public:
   EndsWithItsReader();
@@ -37,7 +38,7 @@ class EndsWithItsReader {
   EndsWithItsReader& operator=(const EndsWithItsReader&) = delete;
 
  private:
-  std::array<int, 2> over_ = {-1, -1};  ///< a pipe, closed at the end
+  std::array<int, 2> over_ = {-1, -1};  ///< a pipe that is closed at the end
   std::thread watch_;
 };
 

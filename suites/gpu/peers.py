@@ -265,7 +265,7 @@ def flashinfer_peer(scalar=False, joint=False):
         elif cell.min_p:
             name, parameter, said = "min_p_sampling_from_probs", m, ", m"
         elif scalar:
-            return None  # there is no parameter
+            return None  # no parameter to pass as a number
         elif cell.from_probs:
             return (
                 "flashinfer.sampling.sampling_from_probs(probs)",

@@ -1,7 +1,7 @@
-# Builds an example plugin from the installed headers alone, as its author would, and puts it through
-# the smoke suite. Needs: example (c, operations, processing or cuda), build, source, scratch (folders), c_compiler,
-# cxx_compiler, fairdraw; cuda: nvcc, and cuda_enabled where fairdraw has its CUDA part.
-# Prints "skipped: REASON" where something needed is not there.
+# Builds an example plugin from only the installed headers, like its author, and judges it by the
+# smoke suite. Needs: example (c, operations, processing or cuda), build, source, scratch (folders),
+# c_compiler, cxx_compiler, fairdraw; cuda: nvcc, and cuda_enabled where fairdraw has its CUDA part.
+# Prints "skipped: REASON" if something needed is missing.
 
 file(REMOVE_RECURSE ${scratch})
 file(MAKE_DIRECTORY ${scratch})
@@ -28,13 +28,13 @@ list(SORT installed)
 if(NOT installed STREQUAL "include/fairdraw/batch.h;include/fairdraw/drafts.h;include/fairdraw/operation.h;include/fairdraw/plugin.h;include/fairdraw/plugin_abi.h;include/fairdraw/sequence.h")
   message(FATAL_ERROR "the component holds ${installed}")
 endif()
-# An author has these six and nothing else: no name of C++ either.
+# An author has only these six headers, and no C++ names.
 include(${source}/../../cmake/installed_names.cmake)
 expect_installed_names(${scratch}/prefix/include "[a-z_]+::[A-Za-z_]+")
 file(COPY ${source}/examples/ DESTINATION ${scratch})  # nothing else of the tree
 set(strict -Wall -Wextra -Werror -pedantic -I ${scratch}/prefix/include)
 
-# The header is C11, and C++ as well.
+# The header must compile as C11 and as C++.
 file(WRITE ${scratch}/header.cpp "#include <fairdraw/plugin.h>\n")
 run(${cxx_compiler} -std=c++11 ${strict} -fsyntax-only header.cpp)
 
@@ -78,7 +78,7 @@ if(example STREQUAL cuda)
 endif()
 set(required "")
 if(example STREQUAL filters)
-  # What a sampler to begin with has, and what its green says.
+  # The features of the example, which its passed run must cover.
   set(required --require
     distribution,greedy,temperature,top_k,top_p,min_p,seeds,independence,invariance,batch_sizes,bad_rows,masks,probs,allowed_mask,bfloat16
     --max-skipped 70)
@@ -93,7 +93,7 @@ if(example STREQUAL c OR example STREQUAL filters)
   expect_output("fuzz: no failure on plugin:./sampler.so: 20 cases, [0-9]+ properties judged")
 endif()
 if(example STREQUAL filters)
-  # The token that crosses p is dropped: both find it.
+  # The changed plugin drops the token that crosses p; verify and fuzz must find that.
   file(READ ${scratch}/${name}.c text)
   string(REPLACE "above < (double)batch->top_p[r] * total"
     "above + row->weights[end] < (double)batch->top_p[r] * total" text "${text}")
@@ -109,7 +109,7 @@ if(example STREQUAL filters)
   endforeach()
 endif()
 if(example STREQUAL operations)
-  # A filter that keeps one token too many is found.
+  # The changed plugin keeps one token too many, which must be found.
   file(READ ${scratch}/${name}.c text)
   string(REPLACE "sorted[k - 1]" "sorted[k]" text "${text}")
   file(WRITE ${scratch}/spoiled.c "${text}")
@@ -123,7 +123,7 @@ if(example STREQUAL operations)
   endif()
 endif()
 if(example STREQUAL processing)
-  # It is judged by what it claims, and a step that it lacks is found.
+  # The plugin passes as written, and a missing step is found.
   run(${fairdraw} verify --suite smoke --sampler plugin:./sampler.so --seed 7
     --case "processing/gaussian/v33/*")
   expect_output("fairdraw: 1 passed, 0 failed")

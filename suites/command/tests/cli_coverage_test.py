@@ -1,4 +1,4 @@
-"""What was judged of a sampler, as part of the verdict: on the terminal, in the report, as exit code."""
+"""Tests of coverage as part of the verdict: on the terminal, in the report, and as exit code."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import unittest
 import command_line_case
 from command_line_case import CommandLineCase
 
-# Without log-probabilities, processing, drafts and operations on rows.
+# A sampler without log-probabilities, processing, drafts and operations on rows.
 SAMPLER = "profile:hf"
 
 
@@ -37,11 +37,11 @@ class Coverage(CommandLineCase):
                 if not one["judged"] and not one["claim"]]
         self.assertIn("coverage      %s  " % SAMPLER, result.stdout)
         operations = [name for name in gaps if name in self.OPERATIONS]
-        self.assertEqual(len(operations), 6)  # which are one in a sentence
+        self.assertEqual(len(operations), 6)  # a sentence names them as one
         named = [name for name in gaps if name not in operations] + ["operations on rows"]
         self.assertIn("not judged: %s\n" % ", ".join(named), result.stdout)
         self.assertIn("declare next  %s  " % SAMPLER, result.stdout)
-        # The cases that were skipped for the want of an ability say which.
+        # Cases skipped for a missing ability name the ability.
         for case in cases:
             if "masks" in case["features"] and case["verdict"] == "skipped":
                 self.assertTrue(case.get("lacks") or "semantics" in case["message"], case)
@@ -61,7 +61,7 @@ class Coverage(CommandLineCase):
         self.assertEqual(result.returncode, 3, result.stdout)
         self.assertIn("; NOT JUDGED: %s: %s was not judged: of its " % (SAMPLER, gap),
                       result.stdout)
-        # The record asks for it again wherever it is read.
+        # The record keeps the requirement, so `report` applies it again.
         again = self.run_fairdraw("report", self.record("run"), self.path("again"))
         self.assertEqual(again.returncode, 3, again.stdout + again.stderr)
 

@@ -1,4 +1,4 @@
-"""How calls end that do not end well: signals, closed and full outputs, crashes, what is left of an
+"""Tests of calls that end abnormally: signals, closed and full outputs, crashes, remains of an
 earlier call. None of them may look green.
 
 Usage: cli_ends_test.py FAIRDRAW_BINARY BAD_PLUGIN
@@ -25,7 +25,7 @@ ONE_CASE = ("--suite", "smoke", "--sampler", "cpu", "--seed", "11", "--case", "m
 
 
 def default_signals():
-    """A shell's background job has SIGINT ignored, and so have its children."""
+    """Restores default signals, because a shell's background job and its children ignore SIGINT."""
     for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(one, signal.SIG_DFL)
 
@@ -47,7 +47,7 @@ class LittleMemory(CommandLineCase):
         values = 1 << 28  # a GiB of float32
         with open(row, "wb") as file:
             file.write(npy("(256, %d)" % (values // 256), []))
-            file.truncate(file.tell() + 4 * values)  # without a byte on the disk
+            file.truncate(file.tell() + 4 * values)  # a sparse file
         result = self.limited("sample", "--logits", row)
         self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
         self.assertIn("fairdraw: memory ran out: ", result.stderr)
@@ -73,7 +73,7 @@ class Ends(CommandLineCase):
         with open(self.path(name), encoding="utf-8") as file:
             return file.read()
 
-    # --- what an earlier call left ---
+    # --- remains of an earlier call ---
 
     def test_a_crash_leaves_no_report_of_an_earlier_run(self):
         self.make_green("report")
@@ -118,7 +118,7 @@ class Ends(CommandLineCase):
         result = self.run_fairdraw("report", self.record("report"), self.path("report"))
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual({name: self.content("report/" + name) for name in FILES}, before)
-        # What cannot be read stays, and its pages do not.
+        # An unreadable report.json stays, but its pages are removed.
         with open(self.record("report"), "w", encoding="utf-8") as file:
             file.write("{")
         self.assertEqual(self.run_fairdraw("report", self.record("report"),
@@ -185,7 +185,7 @@ class Ends(CommandLineCase):
                 self.assertEqual(self.files("report"), [])
 
     def test_a_file_that_may_be_written_in_a_folder_that_may_not_is_written(self):
-        # As a file that a container has mounted: it can be neither removed nor replaced.
+        # Like a file mounted in a container, which can be neither removed nor replaced.
         self.make_green("run")
         good, found = self.record("run"), self.path("closed/found.json")
         os.chmod(self.folder.name, 0o755)
@@ -228,7 +228,7 @@ class Ends(CommandLineCase):
     # --- signals ---
 
     def wait_for_signals(self, process, row, signals, there):
-        """Until a row of /proc/PID/status has all of the signals, or none of them."""
+        """Waits until a row of /proc/PID/status has all of the signals, or none of them."""
         wanted = sum(1 << (one - 1) for one in signals)
         end = time.monotonic() + 60
         while time.monotonic() < end:
@@ -240,7 +240,7 @@ class Ends(CommandLineCase):
         self.fail(f"{row} is {bits}")
 
     def wait_for_a_case(self, run):
-        """Until a case of the run has ended, as the lines of --verbose say."""
+        """Waits until a case of the run has ended, according to the lines of --verbose."""
         for line in run.stdout:
             if line.startswith("["):
                 return
@@ -266,7 +266,7 @@ class Ends(CommandLineCase):
                 self.assertIn("INCOMPLETE: " + says, output)
                 self.assertIn("::error title=fairdraw: the run is incomplete::" + says, output)
                 self.assertFalse([case for case in report["cases"] if case["check"] == "global"])
-        # Nothing makes it whole, or green.
+        # No verb makes the incomplete record whole or green.
         rendered = self.run_fairdraw("report", self.record("report"), self.path("again"))
         self.assertEqual(rendered.returncode, 3, rendered.stderr)
         shard = self.edited("shard.json", "report", lambda record: record.update(shard="1/1"))
@@ -276,13 +276,13 @@ class Ends(CommandLineCase):
         self.assertEqual(compared.returncode, 3, compared.stdout)
 
     def hanging_run(self, *words, **more):
-        """A run of two cases: one is passed, in the other the sampler gives no answer."""
+        """Starts a run of two cases: one passes, in the other the sampler gives no answer."""
         run = self.start("verify", "-v", "--suite", "smoke", "--sampler", "cpu,plugin:" + BAD_PLUGIN,
                          "--jobs", "1", "--case", "support/gaussian_wide/v1000/unfiltered",
                          "--plugin-timeout", "600", "--report", self.path("report"), *words,
                          bad="hang", **more)
         self.wait_for_a_case(run)
-        time.sleep(1)  # the same thread begins the other one
+        time.sleep(1)  # until the same thread begins the other case
         return run
 
     def test_a_sampler_that_hangs_does_not_keep_the_report(self):
@@ -292,7 +292,7 @@ class Ends(CommandLineCase):
         run.send_signal(signal.SIGTERM)
         output, errors = run.communicate(timeout=60)
         self.assertEqual(run.returncode, 3, output + errors)
-        self.assertGreater(time.monotonic() - started, 4)  # what cases are given to end
+        self.assertGreater(time.monotonic() - started, 4)  # time for running cases to end
         report = self.report("report")
         self.assertEqual(report["incomplete"], "stopped by SIGTERM after 1 of 2 cases")
         self.assertEqual([case["verdict"] for case in report["cases"]], ["passed"])
@@ -305,7 +305,7 @@ class Ends(CommandLineCase):
                 run = self.hanging_run()
                 run.send_signal(signal.SIGINT)
                 self.wait_for_signals(run, "ShdPnd", [signal.SIGINT], there=False)
-                time.sleep(1)  # more than a signal that comes twice is given
+                time.sleep(1)  # longer than the limit for repeats of one signal
                 started = time.monotonic()
                 run.send_signal(second)
                 run.communicate(timeout=60)
@@ -314,7 +314,7 @@ class Ends(CommandLineCase):
                 self.assertEqual(self.files("report"), [])
 
     def test_a_signal_to_the_whole_group_is_one(self):
-        # The process above a trusted plugin gets it, too, and passes it on.
+        # The parent of a trusted plugin's process also gets the signal and passes it on.
         for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with self.subTest(signal=stop.name):
                 run = self.hanging_run("--plugin-trusted", start_new_session=True)
@@ -328,7 +328,7 @@ class Ends(CommandLineCase):
         def as_supervisor():
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 
-        # The address sanitizer would make an exit of SIGSEGV where it is the process's own.
+        # The address sanitizer would turn a SIGSEGV of the process into an exit.
         options = os.environ.get("ASAN_OPTIONS", "") + ":handle_segv=0"
         for trust in ([], ["--plugin-trusted"]):
             with self.subTest(trust=trust), unittest.mock.patch.dict(os.environ,
@@ -404,10 +404,10 @@ class Ends(CommandLineCase):
                 _, errors = call.communicate(timeout=600)
                 self.assertEqual(call.returncode, 2, errors)
                 self.assertIn("cannot write to the standard output: No space left", errors)
-        self.assertEqual(self.files("full"), FILES)  # the report is worth more than the log
+        self.assertEqual(self.files("full"), FILES)  # the report is written even if the log is lost
 
     def test_verbs_print_through_one_function(self):
-        # What goes another way is neither made safe for a terminal nor missed where it is lost.
+        # Other output would not be made safe for a terminal, and its loss would go unnoticed.
         folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
         sources = [name for name in sorted(os.listdir(folder)) if name.endswith((".cpp", ".h"))]
         self.assertGreater(len(sources), 20)
@@ -437,7 +437,7 @@ class Ends(CommandLineCase):
         self.assertNotIn("\a", result.stdout)
 
     def expect_no_forged_line(self, text):
-        # splitlines ends lines at carriage returns and vertical tabs, too.
+        # splitlines also splits at carriage returns and vertical tabs.
         self.assertIn("forged", text)
         self.assertEqual([line for line in text.splitlines() if line.startswith("forged")], [])
 
@@ -447,10 +447,10 @@ class Ends(CommandLineCase):
         listed = self.run_fairdraw("list", "samplers", *plugin, bad="version-in-lines")
         self.assertEqual(listed.returncode, 0, listed.stderr)
         self.expect_no_forged_line(listed.stdout)
-        self.assertEqual(len(listed.stdout.splitlines()), 2, listed.stdout)  # and its abilities
+        self.assertEqual(len(listed.stdout.splitlines()), 2, listed.stdout)  # name and abilities
         listed = self.run_fairdraw("list", "samplers", *plugin, "--json", bad="version-in-lines")
         said = json.loads(listed.stdout)[0]["version"]
-        # The name, then each of the plugin's lines behind one blank, two for "\r\n".
+        # The name, then each of the plugin's lines after one blank, two blanks for "\r\n".
         self.assertEqual(said, "bad 1.0 forged: 9 passed  forged: 0 failed forged"
                                r"\x1b[2K\x0b\x7f")
         for bad in ("semantics-in-lines", "describe-fails-in-lines"):
@@ -467,7 +467,7 @@ class Ends(CommandLineCase):
                     self.assertEqual(result.returncode, code, result.stdout + result.stderr)
                     for name in FILES:
                         self.expect_no_forged_line(self.content("report/" + name))
-                    said = json.dumps(self.report("report"))  # controls as escapes
+                    said = json.dumps(self.report("report"))  # control characters as escapes
                     self.assertNotRegex(said, r"\\n|\\r|\\u00[01]")
                     if code != 0:
                         self.expect_no_forged_line(result.stdout)

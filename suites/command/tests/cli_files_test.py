@@ -1,5 +1,6 @@
-"""Files that verbs read and leave: what has no end, or is larger than any report, is refused at once;
-what is half written goes with the call; a reader that has gone ends a call that only prints.
+"""Tests of files that verbs read and write: an endless file, or one larger than any report, is
+refused at once; half-written files are removed; a call that only prints ends when its reader is
+gone.
 
 Usage: cli_files_test.py FAIRDRAW_BINARY BAD_PLUGIN
 """
@@ -102,7 +103,7 @@ class Files(CommandLineCase):
     # --- what is left ---
 
     def test_a_signal_before_the_run_begins_leaves_no_earlier_report(self):
-        # It waits from the start on, and so it comes as early as any can be dealt with.
+        # The signal is pending from the start, so it arrives as early as possible.
         def with_a_signal():
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
             os.kill(os.getpid(), signal.SIGTERM)
@@ -137,7 +138,7 @@ class Files(CommandLineCase):
                     self.assertEqual(result.returncode, 2, result.stdout)
                     self.assertEqual(os.listdir(self.path("report")), [])
         self.assertEqual(self.run_fairdraw().returncode, 2)
-        # Help is no run; and what a call names may be an input.
+        # Help is no run, and a folder that a refused call names may be an input.
         self.make_green("report")
         for words in (["verify", "--help"], ["merge", "report/report.json", "--no-such-option"]):
             self.run_fairdraw(*words, "--report", "report")
@@ -146,7 +147,7 @@ class Files(CommandLineCase):
     def test_a_signal_takes_along_what_is_half_written(self):
         self.make_green("run")
 
-        def with_much_to_write(record):  # that signals can come in the middle of
+        def with_much_to_write(record):  # so that signals arrive during the write
             first = record["cases"][0]
             more = [{**first, "id": f"mask/copy/{i}"} for i in range(5_000)]
             record["cases"] += more
@@ -166,7 +167,8 @@ class Files(CommandLineCase):
                 writes.send_signal(stop)
                 self.assertEqual(writes.wait(timeout=60), -stop)
                 self.assertEqual(os.listdir(self.path("report")), [])
-        # SIGKILL takes nothing along; the next call does. It may come between two files.
+        # SIGKILL leaves half-written files, which the next call removes. It may arrive between two
+        # files.
         for _ in range(20):
             writes = self.start("report", large, self.path("report"), stdout=subprocess.DEVNULL)
             while not os.listdir(self.path("report")):

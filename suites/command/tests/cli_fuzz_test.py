@@ -1,4 +1,4 @@
-"""What fuzz finds is a finding on the sampler that it was given, whatever kind that is.
+"""Tests that findings of `fuzz` name the given sampler, of whatever kind.
 
 Usage: cli_fuzz_test.py FAIRDRAW_BINARY BAD_PLUGIN
 """
@@ -22,7 +22,7 @@ SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", ".
 
 class Findings(CommandLineCase):
     def fuzz(self, sampler, *more, bad=None):
-        """The call's output, the only capsule, and the words of its replay line."""
+        """Returns the call's output, the only capsule, and the words of its replay line."""
         corpus = os.path.join(self.path("it's here"), sampler.replace("/", "_"))
         result = self.run_fairdraw("fuzz", "--sampler", sampler, "--cases", "500", "--seed", "7",
                                    "--corpus", corpus, *more, bad=bad)
@@ -34,8 +34,7 @@ class Findings(CommandLineCase):
         return result, capsule, shlex.split(line.split("replay: ", 1)[1])
 
     def test_a_finding_names_the_sampler_that_was_given_and_replays_on_it(self):
-        # By the book of another profile a right sampler is wrong too: it keeps the token that
-        # crosses p.
+        # Under another profile a right sampler is wrong, too: it keeps the token that crosses p.
         book = ("--semantics", "rosellm")
         plugin = "plugin:" + BAD_PLUGIN
         for sampler, more, bad in [
@@ -69,7 +68,7 @@ class Findings(CommandLineCase):
         flags = [compiler, "-std=c11", "-Wall", "-Wextra", "-Werror", "-I", include, example]
         plugin = self.path("filters.so")
         subprocess.run([*flags, "-shared", "-fPIC", "-lm", "-o", plugin], check=True)
-        # It is right, and by the book of another profile its masks are wrong.
+        # The plugin is right, but under another profile its masks are wrong.
         result = self.run_fairdraw("fuzz", "--sampler", "plugin:" + plugin, "--cases", "500",
                                    "--seed", "7", "--semantics", "rosellm", "--corpus",
                                    self.path("corpus"), "--keep-going")
@@ -88,7 +87,7 @@ class Findings(CommandLineCase):
                                 for name in ("outputs", "num_samples"))
             self.assertEqual(len(tokens), outputs * samples, call)
             self.assertTrue(all(-1 <= token < vocab for token in tokens), run.stdout)
-        # As Python it is a program too, whatever the sampler.
+        # The Python call also compiles, whatever the sampler.
         for call in re.findall(r"as Python, .*:\n((?s:.*?)print\(sampler\(batch\)\)\n)", result.stdout):
             compile(call, "call.py", "exec")
 

@@ -1,5 +1,5 @@
-"""The command line's runs of many draws, or of several runs: under sanitizers minutes each, so that
-only a night has them there.
+"""Tests of the command line with many draws or several runs. They take minutes each under
+sanitizers, and run there only at night.
 
 Usage: cli_long_test.py FAIRDRAW_BINARY.
 """
@@ -110,7 +110,7 @@ class LongRuns(CommandLineCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.report("merged"), self.report("whole"))
         self.expect_usage_error("verify", "--times", self.path("none.json"), says=["none.json"])
-        # Of the same sampler: what was judged of each stays what the report says.
+        # The same sampler, so that the coverage of the report stays consistent.
         sampler = self.report("2")["cases"][0]["sampler"]
         there = next(case["id"] for case in self.report("1")["cases"] if case["sampler"] == sampler)
         twice = self.edited("twice.json", "2", lambda record: record["cases"][0].update(id=there))
@@ -154,7 +154,7 @@ class LongRuns(CommandLineCase):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         report = self.report("all")
         self.assertEqual([night["seed"] for night in report["nights"]], ["1", "2", "3"])
-        # 10^-9 (1/2 + 1/6 + 1/12), and the reserve.
+        # 10^-9 (1/2 + 1/6 + 1/12), plus the reserve.
         self.assertAlmostEqual(report["error_budget"]["false_alarm_rate"], 0.75e-9 + 3e-10,
                                delta=1e-18)
         ids = {case["id"] for case in report["cases"] if "nights" in case["measures"]}

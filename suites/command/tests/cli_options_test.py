@@ -1,6 +1,6 @@
-"""Every option of every verb refuses what is no value, and which cases a run chooses.
+"""Tests that every option of every verb refuses invalid values, and tests of the choice of cases.
 
-The options are read from --help, so that a new one is tested without a word here.
+The options are read from --help, so that a new option is tested automatically.
 
 Usage: cli_options_test.py FAIRDRAW_BINARY
 """
@@ -16,7 +16,7 @@ import command_line_case
 from command_line_case import CommandLineCase
 
 OPTION = re.compile(r"^  (?:-\w,)?(--[a-z][a-z-]*)(?: (\S.*?))?(?:  .*)?$")
-# What verbs call a number in --help, besides those that show a range.
+# Names of number types in --help, besides types that show a range.
 NUMBERS = {"N", "NUMBER", "MIB", "PART", "T", "K", "P", "ROW", "I/N"}
 RANGE = re.compile(r"\((.*)\)")
 ENDS = re.compile(r"^(-?[\d.e+-]+) to (-?[\d.e+-]+)$")
@@ -34,7 +34,7 @@ class Option:
         self.is_number = self.type in NUMBERS or self.range is not None
 
     def wrong_values(self):
-        """Texts that are no value of the option."""
+        """Returns texts that are invalid for the option."""
         if self.is_flag:
             return []
         if not self.is_number:
@@ -47,7 +47,7 @@ class Option:
         if most < 2**63:
             values.append(f"{most * 2 + 1:.0f}")
         values.append(str(int(least) - 1))
-        # Not 0, though it is rounded to that.
+        # Rounds to 0, but must not be accepted as 0.
         return values + (["1e-400"] if self.type in {"PART", "P"} else [])
 
 
@@ -67,14 +67,14 @@ class Options(CommandLineCase):
         return [Option(*match.groups()) for match in found if match]
 
     def required(self, verb):
-        """What the verb cannot do without."""
+        """Returns the required arguments of the verb."""
         rows = self.path("rows.json")
         return {"sample": ["--logits", self.logits], "identify": ["--sampler", "cpu"],
                 "replay": ["mask/x"], "report": [rows], "merge": [rows],
                 "compare": [rows, rows]}.get(verb, [])
 
     def refusal(self, verb, option, value, joined):
-        """What is wrong with how the verb takes the value; None where it refuses it as it should."""
+        """Returns how the verb mishandles the value, or None if it refuses it properly."""
         given = [f"{option.name}={value}"] if joined else [option.name, value]
         try:
             result = subprocess.run(
@@ -134,7 +134,7 @@ class Options(CommandLineCase):
             self.assertEqual(result.returncode, 2, result.stdout)
             self.assertIn("is out of range", result.stderr)
             self.assertNotIn("close to 0", result.stderr)
-        for option in ["--temperature", "--top-p", "--min-p"]:  # what is 0 may be written as 0
+        for option in ["--temperature", "--top-p", "--min-p"]:  # spellings of 0 are accepted
             for value in ["0", "0.000", "0e10"]:
                 self.assertEqual(self.run_fairdraw(*sample, f"{option}={value}").returncode, 0)
 
@@ -158,7 +158,7 @@ class Options(CommandLineCase):
             self.assertIn(f"--exclude {left_out}", page.read())
         self.assertEqual(self.ids("--exclude", left_out, "--exclude", everything[-1]),
                          everything[1:-1])
-        # A run without some cases is compared with the whole one as another choice of cases.
+        # --exclude must not leave out every case.
         self.expect_usage_error("verify", "--suite", "smoke", "--exclude", "*",
                                 says=["--exclude", "leaves out every case"])
 
@@ -182,7 +182,7 @@ class Options(CommandLineCase):
         self.assertEqual(history("second")["earlier"], 2)
         pages = [run["page"] for run in history("second")["runs"]]
         self.assertEqual(pages.count("../runs/first/index.html"), 1)
-        # The report that is rendered is none of its own earlier runs.
+        # The rendered report is not one of its own earlier runs.
         again = self.run_fairdraw("report", self.path("runs/first/report.json"), "--report",
                                   self.path("again"), "--history", runs)
         self.assertEqual(again.returncode, 0, again.stderr)

@@ -1,4 +1,4 @@
-"""Plugins from end to end, good ones and bad ones.
+"""End-to-end tests of good and bad plugins.
 
 Usage: cli_plugin_test.py FAIRDRAW_BINARY BAD_PLUGIN
 """
@@ -20,7 +20,7 @@ BAD_PLUGIN = None
 
 
 class Plugins(CommandLineCase):
-    # Those of its cases that a plugin without any filter or distribution can pass.
+    # The default cases can be passed by a plugin without any filter or distribution.
     def verify_plugin(self, bad, *more, cases="*/gaussian_wide/v1000/unfiltered"):
         result = self.run_fairdraw("verify", "--suite", "smoke", "--case", cases,
                                    "--sampler", "plugin:" + BAD_PLUGIN, "--seed", "7",
@@ -31,7 +31,7 @@ class Plugins(CommandLineCase):
         return result, verdicts
 
     def expect_replay_line_of(self, cases, result):
-        """Each line that is printed replays one of the cases."""
+        """Expects that each printed replay line replays one of the cases."""
         printed = re.findall(r"replay: (.*)", result.stdout)
         self.assertTrue(printed, result.stdout)
         self.assertLessEqual(set(printed), {self.typed(case["replay"]) for case in cases})
@@ -47,8 +47,8 @@ class Plugins(CommandLineCase):
             again = self.run_fairdraw(*replay.split()[1:])
             self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
 
-    # Each instance of a plugin is a process, and without a seed no two may draw alike. In one
-    # process (--plugin-trusted) a library has one generator, which goes on.
+    # Each instance of a plugin is a process, and no two may draw alike without a seed. In one
+    # process (--plugin-trusted) a library has one generator that continues.
     def test_a_name_that_is_no_text_is_written_all_the_same(self):
         named = os.path.join(os.fsencode(self.folder.name), b"mine\xff.so")
         os.symlink(BAD_PLUGIN, named)
@@ -103,7 +103,7 @@ class Plugins(CommandLineCase):
         result, verdicts = self.verify_plugin(None, cases="*/unfiltered*")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertEqual(sorted(verdicts), ["passed", "skipped"])
-        for bit, ability in [  # of plugin.h; in others the largest logit is a true answer
+        for bit, ability in [  # bits of plugin.h; for others the largest logit is a right answer
             (3, "allowed_mask"), (4, "active_rows"), (7, "float16"), (8, "bfloat16"),
             (15, "status"), (16, "support_size"), (17, "mask"), (18, "probs"), (19, "logprobs"),
             (21, "exact_integer"), (22, "processing"),
@@ -124,7 +124,7 @@ class Plugins(CommandLineCase):
             self.assertIn(" --plugin-timeout 1", case["replay"])
 
     def test_a_plugin_that_is_slow_call_after_call_costs_the_time_of_a_case(self):
-        # A call takes 0.1 s: no more than ten fit into a second, and the case makes more.
+        # A call takes 0.1 s, so at most ten fit into a second, and the case makes more.
         result, verdicts = self.verify_plugin("slow", "--case-timeout", "1",
                                               cases="replay/gaussian_wide/v1000/unfiltered")
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
@@ -142,7 +142,7 @@ class Plugins(CommandLineCase):
         over = "the run took more than 1 s (--run-timeout)"
         messages = [case["message"] for case in verdicts["error"]]
         self.assertEqual(set(messages) - {over}, {"not run: " + over})
-        self.assertLessEqual(messages.count(over), 1)  # of one case at a time
+        self.assertLessEqual(messages.count(over), 1)  # one running case
         self.assertEqual(sum(len(cases) for cases in verdicts.values()), 10)
 
     def test_a_plugin_and_its_daemons_end_when_the_judge_is_killed(self):
@@ -151,7 +151,7 @@ class Plugins(CommandLineCase):
         for number, words in enumerate([replay, (*replay, "--plugin-trusted"),
                                         ("bench", "--backend", sampler)]):
             with self.subTest(words=words):
-                # The daemon has the pipe open for as long as it is there.
+                # The daemon keeps the pipe open as long as it runs.
                 pipe = self.path(f"pipe {number}")
                 os.mkfifo(pipe)
                 here = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -182,7 +182,7 @@ class Plugins(CommandLineCase):
 
     def test_a_plugin_that_is_replaced_ends_the_run(self):
         plugin, other = self.path("plugin.so"), self.path("other.so")
-        # A touch, and another copy of the same bytes, are no other plugin.
+        # A touched file, or another copy of the same bytes, is the same plugin.
         for change, code, more in [("touch", 0, ()), ("copy", 0, ()), ("replace", 2, ()),
                                    ("replace", 2, ("--plugin-trusted",)), ("remove", 2, ())]:
             with self.subTest(change=change, more=more):
@@ -284,7 +284,7 @@ class Plugins(CommandLineCase):
         self.assertEqual(replayed.returncode, 0, replayed.stdout + replayed.stderr)
         rendered = self.run_fairdraw("report", os.path.join(self.path("report"), "report.json"),
                                      self.path("again"))
-        self.assertEqual(rendered.returncode, 1, rendered.stderr)  # as the report says
+        self.assertEqual(rendered.returncode, 1, rendered.stderr)  # the exit code of the report
         self.assertFalse(os.path.exists(proof))
         replayed = self.run_fairdraw("replay", capsule, "--sampler", sampler, bad="crash")
         self.assertEqual(replayed.returncode, 1, replayed.stdout + replayed.stderr)

@@ -1,4 +1,4 @@
-"""What people see while a run goes and when it has ended: progress, colours, diagnosis.
+"""Tests of the output for people during and after a run: progress, colours, diagnosis.
 
 Usage: cli_terminal_test.py FAIRDRAW_BINARY BAD_PLUGIN
 """
@@ -20,7 +20,7 @@ import command_line_case
 from command_line_case import CommandLineCase
 
 BAD_PLUGIN = None
-# A case of many calls, each of which takes this plugin 0.1 s: more than nine seconds.
+# A case of many calls. With 0.1 s per call of the slow plugin it takes more than nine seconds.
 LONG_CASE = ("--suite", "smoke", "--case", "replay/gaussian_wide/v1000/unfiltered")
 PROGRESS = re.compile(r"\[(\d+)/(\d+)\] (?:(\d+) failed, )?(?:\d+ min )?\d+ s"
                       r"(?:, about [\d a-z]+ left)?(?:: (\S+) on .*)?")
@@ -32,7 +32,7 @@ class Terminal(CommandLineCase):
                 str(seconds), "--report", self.path("report")]
 
     def on_terminal(self, arguments, columns=200, bad=None, **variables):
-        """The call's exit code, and what it writes to a terminal."""
+        """Returns the call's exit code, and its output to a terminal."""
         environment = {**os.environ, "TERM": "xterm", "NO_COLOR": "", **variables}
         if bad:
             environment["FAIRDRAW_BAD"] = bad
@@ -45,7 +45,7 @@ class Terminal(CommandLineCase):
         while True:
             try:
                 piece = os.read(main, 65536)
-            except OSError as error:  # how Linux says that the other side is closed
+            except OSError as error:  # on Linux this means that the other side is closed
                 self.assertEqual(error.errno, errno.EIO)
                 break
             if not piece:
@@ -55,7 +55,7 @@ class Terminal(CommandLineCase):
         return run.wait(timeout=600), written.decode()
 
     def mutant_run(self, *more):
-        """Cases of several causes fail in it."""
+        """Returns the words of a run in which cases of several causes fail."""
         return ["verify", "--suite", "smoke", "--sampler", "mutant:lane-of-32-lost", "--seed", "7",
                 "--case", "[bs][oc]*/v1000/*", "--report", self.path("report"), *more]
 
@@ -65,7 +65,7 @@ class Terminal(CommandLineCase):
         result = self.run_fairdraw(*self.long_run(8), bad="slow")
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         lines = result.stderr.splitlines()
-        # The case may take 8 s: a line after 5 s.
+        # The case may take 8 s, so there is a line after 5 s.
         self.assertGreaterEqual(len(lines), 1, result.stderr)
         with open(self.record("report"), encoding="utf-8") as file:
             seconds = json.load(file)["seconds"]
@@ -84,11 +84,11 @@ class Terminal(CommandLineCase):
         shown = [line for line in drawn if line]
         self.assertGreater(len(shown), 2, text)
         for line in shown:
-            # The last one may be of the time after the case.
+            # The last line may be from after the case.
             self.assertTrue(line.startswith(("[0/1] ", "[1/1] ")[: 1 + (line is shown[-1])]), line)
             self.assertNotIn("\n", line)
             self.assertLess(len(line), 60)
-        self.assertEqual(drawn[-1][:1].strip(), "", text)  # it is taken away at the end
+        self.assertEqual(drawn[-1][:1].strip(), "", text)  # the line is erased at the end
 
     def test_the_remaining_time_is_that_of_the_rate_so_far(self):
         code, text = self.on_terminal(["verify", "--suite", "smoke", "--sampler", "cpu", "--jobs",
@@ -126,7 +126,7 @@ class Terminal(CommandLineCase):
         verbose = self.run_fairdraw(*mutant, "-v")
         self.assertEqual(verbose.returncode, 0, verbose.stdout + verbose.stderr)
         lines = [line for line in verbose.stdout.splitlines() if line.startswith("[")]
-        self.assertEqual([line.split("] ")[0] for line in lines], ["[1/2", "[2/2"])  # and its twin
+        self.assertEqual([line.split("] ")[0] for line in lines], ["[1/2", "[2/2"])  # with its twin
         self.assertIn("lane-of-32-lost: killed by ", lines[0])
         self.assertIn(": green", lines[1])
         quiet = self.run_fairdraw(*mutant, "-q")
@@ -140,18 +140,18 @@ class Terminal(CommandLineCase):
         result = self.run_fairdraw(*self.mutant_run())
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         lines = result.stdout.splitlines()
-        self.assertTrue(lines[0].startswith("fairdraw "), lines[0])  # what is run
+        self.assertTrue(lines[0].startswith("fairdraw "), lines[0])  # the head line of the run
         failed = [case for case in self.report("report")["cases"] if case["verdict"] == "failed"]
         headings = [re.fullmatch(r"(\d+) of (\d+) failed cases?: \S.*", line) for line in lines]
         groups = [match for match in headings if match]
         self.assertGreater(len(groups), 0, result.stdout)
         self.assertEqual(sum(int(group.group(1)) for group in groups), len(failed))
         self.assertEqual({int(group.group(2)) for group in groups}, {len(failed)})
-        # A sentence, and what to do about it, before all else.
+        # A sentence and its advice come first.
         self.assertEqual(groups[0].group(0), lines[1])
         self.assertRegex(lines[2], r"^  change        \S.+\.$")
         self.assertRegex(lines[3], r"^  because       \S")
-        # Nothing is said twice, and each group has one line that replays a case of it.
+        # Nothing is repeated, and each group has one replay line.
         shown = [line for line in lines if line.startswith("  failed ")]
         self.assertEqual(len(shown), len(set(shown)))
         replays = [line.split("replay: ")[1] for line in lines if "replay: " in line]
@@ -168,7 +168,7 @@ class Terminal(CommandLineCase):
         quiet = self.run_fairdraw(*self.mutant_run("-q")).stdout
         self.assertTrue(quiet.startswith(groups[0].group(0)), quiet)
         self.assertTrue(quiet.splitlines()[-1].startswith("fairdraw: "), quiet)
-        # `report` says the same of the file.
+        # `report` prints the same for the file.
         rendered = self.run_fairdraw("report", self.record("report"), self.path("again"))
         told = "\n".join(lines[1:-1])
         self.assertEqual(rendered.stdout.strip(), told)
@@ -211,7 +211,7 @@ class Terminal(CommandLineCase):
         said = re.search(rf"^not run: {left} cases: (.*)$", result.stdout, re.M)
         self.assertTrue(said, result.stdout)
         self.assertEqual(sum(int(part.split()[1]) for part in said.group(1).split(", ")), left)
-        # A run without a failure is whole.
+        # A run without a failure is complete.
         green = self.verify("green", "--fail-fast")
         self.assertEqual(green.returncode, 0, green.stdout)
         self.assertEqual(self.report("green")["incomplete"], "")
@@ -232,7 +232,7 @@ class Terminal(CommandLineCase):
             self.assertEqual(case, failed[case["id"]])
         self.assertEqual(report["seed"], before["seed"])
         self.assertIn("--rerun-failed", report["selection"])
-        # Into the folder that it reads, and on another sampler.
+        # A rerun may write into the folder that it reads, and judge another sampler.
         over = self.run_fairdraw("verify", "--rerun-failed", self.record("report"), "--report",
                                  self.path("report"), "--case", cases[0]["id"])
         self.assertEqual(over.returncode, 1, over.stdout + over.stderr)
@@ -258,7 +258,7 @@ class Terminal(CommandLineCase):
 
         gone = self.edited("gone.json", "green", lambda record: fails(record, id="mask/gone"))
         self.expect_usage_error(*rerun, gone, says=["1 of its 1 failed cases", "'mask/gone'"])
-        # Without what was judged of each sampler, which reports of before do not say.
+        # A record without coverage, as in older reports.
         foreign = self.edited("foreign.json", "green", lambda record: (
             fails(record, sampler="plugin:./evil.so"), record.pop("coverage")))
         other = self.edited("other.json", "green", lambda record: (

@@ -1,4 +1,4 @@
-"""The command line from end to end: exit codes, messages, replays, reports.
+"""End-to-end tests of the command line: exit codes, messages, replays, reports.
 
 Usage: cli_test.py FAIRDRAW_BINARY. Plugins have cli_plugin_test.py, runs of minutes cli_long_test.py.
 """
@@ -71,7 +71,7 @@ class CommandLine(CommandLineCase):
                 self.expect_usage_error(*draw, "--sampler", name, says=says)
                 self.expect_usage_error("verify", "--sampler", name, says=says)
                 self.expect_usage_error("bench", "--backend", name, says=says)
-        # The list says why they are not in it, and nothing where they are.
+        # If samplers are missing from the list, it says why.
         if "cuda" in available:
             self.assertEqual(listed.stderr, "")
         else:
@@ -132,7 +132,7 @@ class CommandLine(CommandLineCase):
         self.expect_usage_error("report", self.path("none.json"), says=["none.json"])
         self.expect_usage_error("report", self.logits, says=["logits.npy"])
 
-    # --- what is right ---
+    # --- correct calls ---
 
     def test_sample_is_a_function_of_its_arguments(self):
         arguments = ["sample", "--logits", self.logits, "--seed", "7", "--num-samples", "50",
@@ -199,7 +199,7 @@ class CommandLine(CommandLineCase):
                 for more in (["--json"], ["--json=-"]):
                     alone = self.run_fairdraw(verb, *words, *more)
                     self.assertEqual(alone.returncode, 0, alone.stderr)
-                    self.assertIs(type(json.loads(alone.stdout)), kind)  # and nothing but it
+                    self.assertIs(type(json.loads(alone.stdout)), kind)  # only JSON
         self.expect_usage_error("mutants", "--list", "--json", says=["--json", "--list"])
         self.expect_usage_error("list", "--json", "cases", says=["--json", "'cases'"])
         self.expect_usage_error("compare", good, good, "--json", "--html", "-",
@@ -223,7 +223,7 @@ class CommandLine(CommandLineCase):
                                     says=["half.json", "the file is truncated"])
             self.expect_usage_error(*verb, self.path("empty.json"), says=["empty.json"])
             self.expect_usage_error(*verb, self.folder.name, says=[self.folder.name])
-        # A later minor version adds fields, and is read.
+        # A record of a later minor version, which may add fields, is accepted.
         later = self.edited("later.json", "base",
                             lambda record: record.update(schema_version="3.99", planet="Mars"))
         self.assertEqual(self.run_fairdraw("report", later).returncode, 0)
@@ -252,7 +252,7 @@ class CommandLine(CommandLineCase):
         for path in files[1:]:
             with open(path, encoding="utf-8") as file:
                 self.assertIn("token 3 instead of 4", file.read())
-        # One sampler each: they are compared, whatever their names.
+        # Runs of one sampler each are compared, whatever the samplers' names.
         for name, samplers in (("cpu", "cpu"), ("model", "model"), ("two", "cpu,model"),
                                ("scalar", "cpu:scalar")):
             self.run_fairdraw("verify", "--suite", "smoke", "--sampler", samplers, "--seed", "11",
@@ -262,12 +262,12 @@ class CommandLine(CommandLineCase):
         self.assertEqual(pair.returncode, 0, pair.stdout + pair.stderr)
         self.assertIn("No change in 1 compared.", pair.stdout)
         self.assertIn("model of the head is compared with cpu of the base", pair.stdout)
-        # Of several, none of which is in the other run, nobody knows.
+        # With several samplers, and none in both runs, nothing can be compared.
         apart = self.run_fairdraw("compare", self.record("scalar"), self.record("two"))
         self.assertEqual(apart.returncode, 1, apart.stdout + apart.stderr)
         self.assertIn("Nothing was compared: base and head have nothing in common: base judges "
                       "cpu:scalar, head judges cpu, model. 1 regression.", apart.stdout)
-        # The other way round something got better.
+        # In the other direction a case is fixed.
         mended = self.run_fairdraw("compare", bad, good)
         self.assertEqual(mended.returncode, 0)
         self.assertIn("1 fixed, 0 regressed in", mended.stdout)
@@ -307,7 +307,7 @@ class CommandLine(CommandLineCase):
             text = file.read()
         self.assertTrue(text.startswith("of the step before\n"))
         self.assertIn("mask/gaussian_wide/v1000/edges", text)
-        # The card of the failure: what, how small, and which class of bug.
+        # The card of the failure: observation, smallest example, and class of bug.
         evidence = self.report("fairdraw-report")["cases"][0]["evidence"]
         self.assertIn("in the mask", evidence["observed"])
         self.assertIn("alone in a call", evidence["smallest"])
@@ -366,7 +366,7 @@ class CommandLine(CommandLineCase):
         self.assertTrue(os.path.exists(self.path("fairdraw-report/report.json")))
 
     def test_another_profile_finds_the_difference(self):
-        # rosellm drops the token that crosses p: by its book fairdraw's masks are wrong.
+        # rosellm drops the token that crosses p, so under its profile fairdraw's masks are wrong.
         result = self.run_fairdraw("verify", "--suite", "smoke", "--sampler", "cpu", "--semantics",
                                    "rosellm", "--case", "mask/gaussian_wide/v1000/edges")
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
@@ -429,7 +429,7 @@ class CommandLine(CommandLineCase):
                                  "--corpus", self.path("capsules"), *arguments)
 
     def test_fuzz_is_a_function_of_its_seed(self):
-        def counts(result):  # without what the clock says
+        def counts(result):  # without the measured speed
             return result.stdout.split(" a second")[0].rsplit(",", 1)[0]
         first = self.fuzz()
         self.assertEqual(first.returncode, 0, first.stdout + first.stderr)
@@ -443,7 +443,7 @@ class CommandLine(CommandLineCase):
         self.assertIn("mask.nested", self.run_fairdraw("fuzz", "--list").stdout)
 
     def test_fuzz_finds_shrinks_and_saves(self):
-        # By the book of another profile the sampler is wrong: it keeps the token that crosses p.
+        # Under another profile the sampler is wrong: it keeps the token that crosses p.
         search = ("--semantics", "rosellm")
         result = self.fuzz(*search)
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
@@ -465,7 +465,7 @@ class CommandLine(CommandLineCase):
             capsule = json.load(text)
         self.assertLessEqual(capsule["case"]["vocab"], 4)
 
-        # The user names the sampler; what a file names is never loaded or run.
+        # The user names the sampler; a sampler named in a file is never loaded or run.
         self.expect_usage_error("replay", file, says=["--sampler"])
         self.expect_usage_error("replay", file, "--sampler", "cpu,model", says=["--sampler"])
         proof = self.path("proof")
@@ -499,7 +499,7 @@ class CommandLine(CommandLineCase):
         for option, value in [("--max-vocab", "0"), ("--cases", "0"), ("--seconds", "-1"),
                               ("--max-draws", "1")]:
             self.expect_usage_error("fuzz", option, value, says=[value])
-        # Nothing judged is no pass: every property of this name is for draws.
+        # A run that judges nothing is no pass: every property of this name is for draws.
         self.expect_usage_error("fuzz", "--property", "law.*", says=["law.*"])
 
     def test_help_and_version(self):

@@ -1,4 +1,4 @@
-"""What the tests of the command line share: a folder, a call of the program, its report."""
+"""Base class of the tests of the command line: a folder, calls of the program, its report."""
 
 import json
 import os
@@ -13,7 +13,7 @@ BINARY = None
 
 
 def take_binary():
-    """Takes the program's path, the first argument, off the command line."""
+    """Removes the program's path, the first argument, from the command line."""
     global BINARY
     BINARY = os.path.abspath(sys.argv.pop(1))
 
@@ -42,7 +42,7 @@ class CommandLineCase(unittest.TestCase):
                               text=True, timeout=900, check=False, env=environment)
 
     def typed(self, replay):
-        """A replay line of a record as the program prints it: with its own path, as it was called."""
+        """Returns a record's replay line as the program prints it, with the path of its call."""
         self.assertTrue(replay.startswith("./fairdraw "), replay)
         return shlex.quote(BINARY) + replay.removeprefix("./fairdraw")
 
@@ -60,7 +60,7 @@ class CommandLineCase(unittest.TestCase):
         return os.path.join(self.path(folder), "report.json")
 
     def edited(self, name, folder, change):
-        """The path of a record of `folder` after `change`."""
+        """Writes a record of `folder` after `change`, and returns its path."""
         with open(self.record(folder), encoding="utf-8") as file:
             record = json.load(file)
         change(record)

@@ -1,10 +1,10 @@
-"""docs/commands holds the help page of every verb, as the program prints it: ./fairdraw shows it
-from there where nothing is built yet.
+"""Compares docs/commands with the help page that the program prints for every verb. ./fairdraw
+shows these pages before anything is built.
 
 Usage: help_pages.py FAIRDRAW_BINARY REPOSITORY [--store]
 
-Without --store: exit code 1 where a page is missing, is of no verb, or says something else than
-the program. Spaces and letters' case are the parser's, whose versions differ in them.
+Without --store: exit code 1 if a page is missing, belongs to no verb, or differs from the
+program's. Spaces and upper case are ignored, because versions of the parser differ in them.
 """
 
 import pathlib
@@ -18,7 +18,7 @@ def printed(binary, *words):
 
 
 def verbs_of(binary):
-    """The names in the program's own list of subcommands."""
+    """Returns the names in the program's list of subcommands."""
     lines = printed(binary, "--help").split("Subcommands:\n", 1)[1].splitlines()
     return [line.split()[0] for line in lines[: lines.index("")]]
 

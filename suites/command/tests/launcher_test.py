@@ -1,9 +1,10 @@
-"""./fairdraw answers help, the version and unknown verbs without installing or building anything,
-compiles no CUDA where it can do without, and builds the same whatever else is on PATH.
+"""Tests that ./fairdraw answers help, the version and unknown verbs without installing or building
+anything, compiles CUDA only if needed, and builds the same whatever else is on PATH.
 
-It runs in a copy of what it reads, with no build folder and with programs on PATH that write down
-that they were called. In class Launcher they fail, and its last test shows that a call that needs a
-build does call them. In classes Cuda and Program they do what ./fairdraw sees of the real ones.
+It runs in a copy of the files that it reads, without a build folder and with programs on PATH that
+log their calls. In class Launcher these programs fail, and its last test shows that a call that
+needs a build does call them. In classes Cuda and Program they imitate the behaviour that ./fairdraw
+sees of the real programs.
 
 Usage: launcher_test.py FAIRDRAW_BINARY REPOSITORY
 """
@@ -20,12 +21,12 @@ import unittest
 BINARY = ROOT = None
 PYTHON = "/usr/bin/python3"  # the one that ./fairdraw uses
 
-# What installs, configures or builds.
+# Programs that install, configure or build.
 BUILDERS = ["apt-get", "sudo", "dpkg-query", "cmake", "ninja", "g++", "c++", "nvcc", "pip", "python3"]
 OWN_VERBS = ["build", "docs", "format", "lint", "test"]
 
-# Configures: keeps FAIRDRAW_CUDA in the cache, and writes down what of it was asked for, and in
-# "settings" all that was. Builds: makes a program that says its verb.
+# Imitates CMake. Configuring stores FAIRDRAW_CUDA in the cache, logs its requested value, and
+# writes all settings to "settings". Building makes a program that prints its verb.
 CMAKE = """#!/bin/sh
 if [ "$1" = --preset ]; then
   cache="$4/build/$2/CMakeCache.txt"
@@ -49,14 +50,14 @@ elif [ "$1" = --build ]; then
 fi
 """
 
-# Says that every package that ./fairdraw names is installed.
+# Reports every package that ./fairdraw names as installed.
 DPKG_QUERY = """#!/bin/sh
 printf 'installed %s\\n' PACKAGES
 """
 
-# Verbs that promise everything, and what they build.
+# Verbs that need everything, and their builds.
 EVERYTHING = [(["build"], ["build all"]), (["test"], ["build all"]), (["lint"], [])]
-NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}  # for CUDA programs there is none, on whatever machine
+NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}  # hides the GPUs of any machine
 
 
 class LauncherCase(unittest.TestCase):
@@ -159,7 +160,7 @@ class BuildCase(LauncherCase):
         self.stand_in("dpkg-query", DPKG_QUERY.replace("PACKAGES", packages))
         for name in ["ctest", "shellcheck"]:
             self.stand_in(name, "#!/bin/sh\n")
-        # What `build`, `test` and `lint` install from PyPI, as installed.
+        # Marks the packages that `build`, `test` and `lint` install from PyPI as installed.
         for folder, variable in [("python-venv", "kPythonTools"), ("lint-venv", "kLintTools")]:
             venv = self.tree / "build" / folder
             venv.mkdir(parents=True)
@@ -168,7 +169,7 @@ class BuildCase(LauncherCase):
         self.cache = self.tree / "build" / "release" / "CMakeCache.txt"
 
     def expect_calls(self, words, calls, **variables):
-        """What ./fairdraw calls of CMake, in order. Returns the launcher's result."""
+        """Expects these calls of CMake by ./fairdraw, in order. Returns the launcher's result."""
         self.called.unlink(missing_ok=True)
         result = self.launch(*words, **variables)
         called = self.called.read_text(encoding="utf-8") if self.called.exists() else ""
@@ -176,7 +177,7 @@ class BuildCase(LauncherCase):
         return result
 
     def settings(self):
-        """The words that CMake was last configured with."""
+        """Returns the words of the last configuration by CMake."""
         return self.called.with_suffix(".settings").read_text(encoding="utf-8").splitlines()
 
 
@@ -221,7 +222,7 @@ class Settings(BuildCase):
         python.symlink_to(PYTHON)
         self.expect_calls(["build"], ["configure release AUTO", "build all"], **NO_GPU)
         self.assertIn(f"-DFAIRDRAW_TEST_PYTHON={python}", self.settings())
-        python.unlink()  # the cache would keep what is not said
+        python.unlink()  # a setting left out would stay in the cache
         self.expect_calls(["build"], ["configure release AUTO", "build all"], **NO_GPU)
         self.assertIn("-DFAIRDRAW_TEST_PYTHON=", self.settings())
 
@@ -302,7 +303,7 @@ class Cuda(BuildCase):
             self.expect_calls(["verify"], ["configure release GPU", "build fairdraw_gate"], **NO_GPU)
             self.expect_calls(words, ["configure release AUTO", *built], **NO_GPU)
             self.expect_calls(words, built, **NO_GPU)
-            # The whole program is kept up to date where it was built.
+            # The whole program is kept up to date if it was built before.
             whole = "build fairdraw_cli" if built else "build fairdraw_gate"
             self.expect_calls(["verify"], [whole], **NO_GPU)
 
@@ -324,7 +325,7 @@ class Cuda(BuildCase):
             self.expect_calls(["verify"], [f"configure release {kept}", "build fairdraw_gate"], **NO_GPU)
             self.assertNotIn("--fresh", self.settings())
             self.expect_calls(["build"], ["build all"], **NO_GPU)
-            # A copy of another tree's is configured from nothing.
+            # A folder copied from another tree is configured from scratch.
             self.cache.write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/elsewhere\n"
                                   f"FAIRDRAW_CUDA:STRING={kept}\n", encoding="utf-8")
             (self.cache.parent / "configured").write_text("/elsewhere\n", encoding="utf-8")
@@ -341,7 +342,7 @@ class Cuda(BuildCase):
 
 
 class Program(BuildCase):
-    """`build program` builds what the verbs of the program build; FAIRDRAW_PROGRAM takes its place."""
+    """`build program` builds the program of the verbs; FAIRDRAW_PROGRAM replaces it."""
 
     def test_the_program_is_built_alone(self):
         self.expect_calls(["build", "program"], ["configure release GPU", "build fairdraw_cli"],
@@ -357,7 +358,7 @@ class Program(BuildCase):
         data = self.tree / "suites" / "data"
         result = self.expect_calls(["list", "profiles"], [], FAIRDRAW_PROGRAM=str(handed_on))
         self.assertEqual(result.stdout, f"{data} list profiles\n", result.stderr)
-        # Of the program alone: what builds everything builds it.
+        # FAIRDRAW_PROGRAM replaces only the program; verbs that build everything still build it.
         self.expect_calls(["build"], ["configure release AUTO", "build all"],
                           FAIRDRAW_PROGRAM=str(handed_on))
 
@@ -371,7 +372,7 @@ class Program(BuildCase):
 
 
 class Docs(LauncherCase):
-    """`docs` calls what is in its own virtual environment, and no compiler."""
+    """`docs` calls programs of its own virtual environment, and no compiler."""
 
     def setUp(self):
         super().setUp()
@@ -421,7 +422,7 @@ class Docs(LauncherCase):
 
 
 class CudaChoice(unittest.TestCase):
-    """FAIRDRAW_CUDA, as cmake/cuda.cmake reads it, with an nvcc that says its version alone."""
+    """FAIRDRAW_CUDA as read by cmake/cuda.cmake, with an nvcc that only prints its version."""
 
     def read(self, choice, nvcc_says, *options, **variables):
         with tempfile.TemporaryDirectory() as folder:

@@ -20,7 +20,7 @@ int bench(const suites::BenchmarkOptions& options, const std::string& json) {
   std::vector<std::string> failures;
   const std::vector<harness::BenchmarkRecord> rows = suites::run_benchmarks(options, failures);
   print("{}", reports::to_text_table(rows));
-  if (!failures.empty()) {  // times of wrong tokens are no baseline: no file
+  if (!failures.empty()) {  // no file, because times of wrong tokens are no baseline
     for (const std::string& failure : failures) print_error("fairdraw: {}\n", safe_text(failure));
     return kExitFailed;
   }

@@ -1,4 +1,4 @@
-// calibrate: the harness's statistics on a sampler that is right.
+// calibrate: tests the harness's statistics on a correct sampler.
 #include <algorithm>
 #include <cmath>
 #include <memory>

@@ -1,4 +1,4 @@
-// compare: what changed between two runs, or two benchmarks.
+// compare: shows the changes between two runs, or two benchmarks.
 #include "reports/compare.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ struct CompareOptions {
   double tolerance = reports::kSpeedTolerance;
 };
 
-// A record is an object, rows of a benchmark are an array.
+// Returns whether a text is a benchmark: its rows are a JSON array, while a record is an object.
 bool is_benchmark(const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   return first != std::string::npos && text[first] == '[';
@@ -68,7 +68,7 @@ int compare(const CompareOptions& options) {
   if (table.wanted()) table.write(markdown);
   if (page.wanted()) page.write(reports::to_html(comparison));
   if (!is_printing()) {
-    // The result in another form has the standard output.
+    // The standard output belongs to the result in another form.
   } else if (isatty(STDOUT_FILENO) != 0) {
     write_safe_out(reports::to_terminal(comparison, has_colours(STDOUT_FILENO)));
   } else {

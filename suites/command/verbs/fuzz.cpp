@@ -1,4 +1,4 @@
-// fuzz: cases that seek trouble, until one breaks a property; it is shrunk and saved as a capsule.
+// fuzz: runs difficult cases until one breaks a property; it is shrunk and saved as a capsule.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -46,7 +46,7 @@ std::string counts_text(const FuzzStatistics& statistics) {
                      statistics.judged, rate(statistics));
 }
 
-// A line a second on a terminal (redrawn), one every ten seconds in a log.
+// Shows progress: a line redrawn every second on a terminal, a new line every ten seconds in a log.
 class ShowProgress {
  public:
   void operator()(const FuzzStatistics& statistics) {

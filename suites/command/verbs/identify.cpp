@@ -1,4 +1,4 @@
-// identify: which definitions a sampler follows, with the evidence.
+// identify: finds the definitions that a sampler follows, with the evidence.
 #include "suites/gate/identify/identify.h"
 
 #include <memory>

@@ -1,4 +1,4 @@
-// list: the names that other verbs take.
+// list: shows the names that other verbs accept.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ Json profile_entry(const std::string& name) {
   return {{"name", name}, {"choices", choices}};
 }
 
-// The choices in which a profile is not fairdraw's.
+// Returns the choices in which a profile differs from profile fairdraw.
 std::string differences(const Json& profile) {
   std::string text;
   const Json usual = profile_entry("fairdraw")["choices"];
@@ -72,7 +72,7 @@ std::string differences(const Json& profile) {
   return text.empty() ? "the definitions of docs/semantics.md" : text;
 }
 
-// An array of objects, each with an "id" or "name" first.
+// Returns an array of objects, each with "id" or "name" as its first field.
 Json entries(const ListOptions& options) {
   Json list = Json::array();
   if (options.what == "cases") {

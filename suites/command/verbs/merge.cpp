@@ -1,4 +1,4 @@
-// merge: the shards of a run, the parts of its cases, or a sequence of runs as one record and one
+// merge: joins the shards of a run, the parts of its cases, or a sequence of runs to one record and
 // report.
 #include <fmt/format.h>
 

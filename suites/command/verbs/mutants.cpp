@@ -1,5 +1,5 @@
-// mutants: the self-test of the gate. Exit code 1 where a mutant that can be found survives, one
-// that cannot is "found", or a right sampler turns red.
+// mutants: the self-test of the gate. Exit code 1 if a detectable mutant survives, an undetectable
+// one is "found", or a right sampler turns red.
 #include <fmt/format.h>
 #include <fnmatch.h>
 
@@ -44,13 +44,13 @@ struct MutantOptions {
   std::string records;
   int jobs = 0;
   int per_class = 0;   ///< 0: all
-  int conditions = 0;  ///< mutants under random conditions; 0: the catalogue as it is
+  int conditions = 0;  ///< number of mutants under random conditions; 0: the plain catalogue
   Verbosity verbosity;
   std::optional<std::string> seed;
 };
 
-/// Chooses at most `count` mutants of each class by a hash of their names, so that every run, of
-/// whatever seed and commit, chooses the same.
+/// Chooses at most `count` mutants of each class by a hash of their names, so that the choice does
+/// not depend on seed and commit.
 std::vector<const Mutant*> some_of_each_class(const std::vector<const Mutant*>& mutants,
                                               int count) {
   std::map<std::string, std::vector<std::pair<std::uint64_t, std::size_t>>> classes;
@@ -138,8 +138,8 @@ void print_first_kills(const KillMatrix& matrix) {
   }
 }
 
-// Mutants in rows, checks in columns; a cell holds the draws that the check made to its kill, '-'
-// where it let the mutant pass, and nothing where it did not judge it.
+// Prints mutants in rows and checks in columns. A cell holds the draws of the check up to its kill,
+// '-' if the mutant passed, and nothing if the check did not judge it.
 void print_matrix(const KillMatrix& matrix) {
   std::set<std::string> checks;
   for (const MutantOutcome& outcome : matrix.mutants) {
@@ -162,7 +162,7 @@ void print_matrix(const KillMatrix& matrix) {
   }
 }
 
-// Causes were tuned on some of the mutants (blind_trial.h): the others say how good they are.
+// Causes were tuned on some of the mutants (blind_trial.h); the others measure their quality.
 const std::pair<const char*, bool (*)(const Mutant&)> kShares[] = {
     {"tuning mutants", [](const Mutant& one) { return !suites::is_held_out(one.name); }},
     {"held-out mutants", [](const Mutant& one) { return suites::is_held_out(one.name); }}};
@@ -270,7 +270,7 @@ void write_records(const std::string& folder, const KillMatrix& matrix) {
   }
 }
 
-// Mutants under conditions, of one half.
+// Runs mutants under conditions, held-out ones or tuning ones.
 int run_conditions(const MutantOptions& options, const suites::KillOptions& kill) {
   const auto count = static_cast<std::size_t>(options.conditions);
   const auto outcomes = suites::run_conditional_trial(options.only_held_out, count, kill, {});

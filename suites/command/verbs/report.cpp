@@ -1,4 +1,4 @@
-// report: render a report.json again. It reads numbers and text, and runs nothing.
+// report: renders a report.json again. It only reads data and runs nothing.
 #include "reports/report.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// verify: run a suite, write the report, end with its exit code.
+// verify: runs a suite, writes the report, and ends with its exit code.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -68,9 +68,9 @@ bool has_failed(const harness::CaseRecord& record) {
   return record.verdict == harness::Verdict::failed || record.verdict == harness::Verdict::error;
 }
 
-// "not run: 31 cases: mask 20, tokens 11": of a run that ended early.
+// Prints the missing cases of a run that ended early: "not run: 31 cases: mask 20, tokens 11".
 void print_not_run(const harness::RunRecord& record, const suites::Plan& plan) {
-  std::map<std::string, std::size_t> left;  // by check
+  std::map<std::string, std::size_t> left;  // cases left, by check
   for (const harness::Job& job : plan.jobs) ++left[job.record.check];
   std::size_t all = plan.jobs.size();
   for (const harness::CaseRecord& one : record.cases) {
@@ -98,7 +98,8 @@ void publish(const VerifyOptions& options, const harness::RunRecord& record,
 int verify(const VerifyOptions& options) {
   expect_one_verbosity(options.verbosity);
   const StopSignals stoppable;
-  // Before anything is wrong with the call, or a plugin is loaded, and can end this process.
+  // Reads and removes earlier files first, before an error in the call or a plugin can end this
+  // process.
   std::optional<harness::RunRecord> before;
   std::vector<std::string> inputs;
   for (const std::string& file : {options.rerun_failed, options.times}) {
@@ -139,7 +140,7 @@ int verify(const VerifyOptions& options) {
           plan.jobs.size(), planned.seed, planned.seed_source);
     flush_out();
   }
-  // Threads that are left over use it too.
+  // Shared, because leftover threads use it, too.
   const double expected_in_all = std::reduce(plan.seconds.begin(), plan.seconds.end());
   const auto progress = std::make_shared<RunProgress>(
       plan.jobs.size(), suites::TimeLeft(expected_in_all, threads), options.verbosity, "failed");
@@ -166,7 +167,7 @@ int verify(const VerifyOptions& options) {
     publish(options, run.record, plan, extras);
     return run.record.exit_code();
   }
-  // Nothing may return or throw from here on: threads use the plan.
+  // From here on nothing may return or throw, because threads use the plan.
   try {
     publish(options, run.record, plan, extras);
   } catch (const std::exception& error) {

@@ -11,10 +11,10 @@
 namespace fairdraw::suites {
 namespace {
 
-constexpr std::uint64_t kChunk = 250;  // runs of a piece of work
+constexpr std::uint64_t kChunk = 250;  // runs per work item
 
-// Fills p_values[statistic][run] on `threads` threads. A run's seed depends on nothing but the
-// calibration's seed, its statistic and its number.
+// Fills p_values[statistic][run] on `threads` threads. The seed of a run depends only on the
+// calibration's seed, the statistic and the number of the run.
 void make_runs(const CalibrationOptions& options, std::vector<std::vector<double>>& p_values) {
   const std::vector<NullRun>& all = null_runs();
   const std::uint64_t chunks = (options.runs + kChunk - 1) / kChunk;
@@ -57,7 +57,7 @@ CalibrationRow calibration_row(const std::string& statistic, Validity validity,
     row.distance = std::max(row.distance, static_cast<double>(i + 1) / runs - sorted[i]);
   }
   row.smallest_p = sorted.empty() ? 1 : sorted.front();
-  // Massart 1990, one side: valid where it is at most 1/2, which every level is.
+  // One-sided bound of Massart 1990, valid up to 1/2; every level used here is smaller.
   row.p_value = std::min(1.0, std::exp(-2 * runs * row.distance * row.distance));
   const auto at_most = [&sorted](double limit) {
     return static_cast<std::uint64_t>(std::upper_bound(sorted.begin(), sorted.end(), limit) -

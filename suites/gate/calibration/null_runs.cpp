@@ -14,13 +14,13 @@
 namespace fairdraw::suites {
 namespace {
 
-// Draws of small distributions, from the generator's top 53 bits: the same on every standard
-// library.
+// Draws from small distributions, made from the generator's top 52 bits so that every standard
+// library gives the same draws.
 class Draws {
  public:
   explicit Draws(std::uint64_t seed) : generator_(seed) {}
 
-  /// In (0, 1).
+  /// Returns a uniform number in (0, 1).
   double uniform() { return (static_cast<double>(generator_() >> 12) + 0.5) * 0x1p-52; }
 
   std::vector<double> uniforms(std::size_t count) {
@@ -65,13 +65,15 @@ double exact_multinomial_run(std::uint64_t seed) {
   return statistics::exact_multinomial_p_value(Draws(seed).counts(distribution, 40), distribution);
 }
 
-// Few cells: the bound grows with them, and with many its p-values say nothing about chance.
+// Few cells, because the bound grows with the number of cells; with many cells the p-values would
+// say nothing about chance.
 double g_run(std::uint64_t seed) {
   static const std::vector<double> distribution = zipf(4);
   return goodness_of_fit(Draws(seed).counts(distribution, 500), distribution).g_p_bound;
 }
 
-// As in check_chi_squared: 10 cells of 400 expected to be believed, 30 to be too good.
+// As in check_chi_squared, which needs 400 expected draws per cell, and 10 cells for Pearson's test
+// but 30 cells for too good a fit.
 double chi_squared_run(std::uint64_t seed) {
   static const std::vector<double> distribution(10, 0.1);
   return goodness_of_fit(Draws(seed).counts(distribution, 4000), distribution).chi_squared_p_value;
@@ -93,7 +95,7 @@ double uniformity_run(std::uint64_t seed) {
   return statistics::uniformity_p_value(Draws(seed).uniforms(300));
 }
 
-// Values whose parameters differ, in bands of these.
+// Tests uniform values against their keys, in bands of the keys.
 double bands_run(std::uint64_t seed) {
   Draws draws(seed);
   const std::vector<double> keys = draws.uniforms(256), values = draws.uniforms(256);
@@ -127,7 +129,7 @@ double pair_table_run(std::uint64_t seed) {
   return goodness_of_fit(statistics::pair_counts(first, second, 2), distribution).g_p_bound;
 }
 
-// Looked at after each of eight batches.
+// Evaluates the mixture after each of eight batches.
 double dirichlet_run(std::uint64_t seed) {
   static const std::vector<double> distribution = zipf(10);
   Draws draws(seed);
@@ -155,7 +157,8 @@ double global_run(std::uint64_t seed) {
   return statistics::global_p_value(p_values);
 }
 
-// A whole check on the integer model: its case's p-value, or 0 where it is red for any reason.
+// Runs a whole check on the integer model. Returns the p-value of the case, or 0 if it is red for
+// any reason.
 double case_run(harness::CheckOutcome (*check)(const harness::CheckInput&), std::uint64_t draws,
                 std::int64_t rows, std::uint64_t seed, std::size_t temperatures = 1) {
   static const auto logits =
@@ -170,7 +173,7 @@ double case_run(harness::CheckOutcome (*check)(const harness::CheckInput&), std:
   }
   input.rows = rows;
   input.draws = draws;
-  input.declared_discrepancy = std::numeric_limits<double>::infinity();  // none is claimed here
+  input.declared_discrepancy = std::numeric_limits<double>::infinity();  // none declared
   input.seed = seed;
   input.false_fail_rate = gate_level();
   const harness::CheckOutcome outcome = check(input);

@@ -1,4 +1,4 @@
-// Null runs: a statistic on draws that are right.
+// Null runs: a statistic applied to draws of a correct sampler.
 #pragma once
 
 #include <cstdint>

@@ -13,8 +13,8 @@ namespace {
 
 using harness::Family;
 
-// Temperatures from 0.05 to 2 from row to row. Eleven: no two rows that lie a power of two apart
-// are asked for the same.
+// Returns operations whose temperatures vary from 0.05 to 2 from row to row. There are eleven, an
+// odd number, so that rows a power of two apart have different operations.
 std::vector<Operation> by_row() {
   return parse_operations({"none/t0.05", "top_k_50+top_p_0.9/t0.7", "greedy", "top_p_0.95/t2",
                            "top_k_5/t2", "min_p_0.05/t1.5", "top_k_1000/t0.5", "none/t2",
@@ -26,7 +26,7 @@ struct Lists {
   bool top_k, top_p, min_p;
 };
 
-// As many of them as a sampler has the filters for, in an odd number.
+// Returns the operations of by_row() that use only the filters of `keep`, padded to an odd number.
 std::vector<Operation> without(const Lists& keep) {
   std::vector<Operation> list = by_row();
   std::erase_if(list, [&keep](const Operation& operation) {
@@ -45,7 +45,7 @@ void add(std::vector<NamedCase>& cases, Case entry, const std::string& name,
   cases.push_back({std::move(entry), name});
 }
 
-// At 1000 ids every sampler meets every number of rows.
+// Up to this vocabulary every sampler is judged, not one per processor (once_a_processor).
 constexpr std::int64_t kVocabOfEach = 1000;
 
 Case batches(Suite suite, const Input& input) {
@@ -89,12 +89,12 @@ void add_sizes(std::vector<NamedCase>& cases) {
     entry.from_probs = true;
     add(cases, entry, "by_row", without_min_p(by_row()));
   }
-  // For samplers that lack a filter, and so skip every list in which it occurs.
+  // For samplers that lack a filter and therefore skip every list that contains it.
   for (const Lists& keep :
        {Lists{"unfiltered", false, false, false}, Lists{"top_k_alone", true, false, false},
         Lists{"top_p_alone", false, true, false}, Lists{"top_k_and_top_p", true, true, false}}) {
     for (const std::int64_t vocab : {1000, 32003}) {
-      const bool alone = keep.top_k != keep.top_p;  // a filter alone: seldom, and at 1000 only
+      const bool alone = keep.top_k != keep.top_p;  // samplers with a single filter are rare
       if (alone && vocab > 1000) continue;
       add(cases,
           batches(vocab == 1000 ? Suite::smoke : Suite::gate,
@@ -104,16 +104,17 @@ void add_sizes(std::vector<NamedCase>& cases) {
   }
 }
 
-// Checks that ask for more of a call than `batches` does, in calls of these sizes: what has a
-// kernel of its own (log-probabilities, drafts, several samples, rows apart) has its own threshold,
-// too. More than 256 ids, and no multiple of 32: no kernel has whole tiles only.
+// Adds checks that use more features of a call than `batches`, at the same batch sizes, because a
+// feature with a kernel of its own (log-probabilities, drafts, several samples, strided rows) has
+// its own threshold, too. The vocabulary exceeds 256 and is no multiple of 32, so that no kernel
+// has whole tiles only.
 void add_other_checks(std::vector<NamedCase>& cases) {
   constexpr std::int64_t kVocab = 301;
   constexpr std::int64_t kRowsOfEach = 65;
   struct Row {
     Check check;
-    std::int64_t calls = 1;     // that share the rows of a case
-    std::int64_t smallest = 1;  // that the check can ask for
+    std::int64_t calls = 1;     // calls among which the rows of a case are divided
+    std::int64_t smallest = 1;  // smallest batch size of the check
   };
   const Row rows[] = {{Check::replay},
                       {Check::metamorphic},
@@ -124,7 +125,7 @@ void add_other_checks(std::vector<NamedCase>& cases) {
                       {Check::chain, harness::kChainCalls}};
   const auto add_size = [&cases](const Row& row, std::int64_t size, const char* name,
                                  std::vector<Operation> operations) {
-    // A row alone has a filter.
+    // The first operation then has a filter, so that a batch of one row has one.
     std::rotate(operations.begin(), operations.begin() + 1, operations.end());
     Case entry{.suite = Suite::gate,
                .check = row.check,
@@ -150,8 +151,8 @@ void add_other_checks(std::vector<NamedCase>& cases) {
   }
 }
 
-// What DKWM finds in 9900 draws of a size, at a twentieth of a case's share, is 0.0567; stated with
-// a little to spare.
+// DKWM finds 0.0567 in 9900 draws per batch size, at a twentieth of a case's share. The declared
+// value is slightly larger.
 void add_distributions(std::vector<NamedCase>& cases) {
   struct Row {
     Suite suite;
@@ -173,7 +174,7 @@ void add_distributions(std::vector<NamedCase>& cases) {
   }
 }
 
-// A share of 4 in 100 is missing from 1024 draws with 7e-19.
+// A token with probability 0.04 is missing from 1024 draws with probability 7e-19.
 void add_boundaries(std::vector<NamedCase>& cases) {
   struct Row {
     Suite suite;

@@ -1,4 +1,4 @@
-// Cases whose axis is the number of rows of a call, and rows whose boundary token is heavy.
+// Cases that vary the number of rows per call, and cases whose boundary token is heavy.
 #pragma once
 
 #include <vector>

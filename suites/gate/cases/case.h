@@ -1,5 +1,5 @@
-// A case: one claim about a sampler, on named inputs. One table of cases feeds tests, verify and
-// the list; its ids are addresses and never depend on the run.
+// A case: one claim about a sampler, on named inputs. Tests, `verify` and `list` use the same table
+// of cases. The ids of cases are stable addresses that never depend on the run.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@
 
 namespace fairdraw::suites {
 
-/// smoke < gate < nightly: a suite runs its own cases and those of the ones before it.
+/// smoke < gate < nightly: a suite includes the cases of all smaller suites.
 enum class Suite { smoke, gate, nightly };
 
 using harness::Check;
 
 const char* to_string(Suite suite);
-/// Throws harness::UsageError with the closest name.
+/// Throws harness::UsageError with the closest name if there is no such suite.
 Suite suite_from_name(std::string_view name);
 std::vector<std::string> suite_names();
 
-/// Rows of a family, or of a captured file.
+/// Source of a case's rows: a family, or a captured file.
 struct Input {
   harness::Family family = harness::Family::gaussian;
   std::shared_ptr<const harness::CapturedLogits> captured;  ///< instead of the family
@@ -41,30 +41,31 @@ struct Case {
   Suite suite = Suite::gate;
   Check check = Check::mask;
   Input input = {};
-  std::vector<Operation> operations = {};  ///< row i is asked operations[i % size]; tie rule and
-                                           ///< filter order are the first one's
-  std::optional<Sampled> sampled = {};  ///< the run's seed chooses vocabulary and operations; until
-                                        ///< then these are the largest one, and empty or the case's
-  bool literal = false;  ///< asks for top_k 0 even where the profile calls it an error; else the
-                         ///< vocabulary size replaces 0 there
+  std::vector<Operation> operations = {};  ///< row i gets operations[i % size]; the first one sets
+                                           ///< tie rule and filter order
+  std::optional<Sampled> sampled = {};     ///< set if the run's seed chooses vocabulary and
+                                        ///< operations; until then `vocab` is the largest one, and
+                                        ///< `operations` is empty or the case's
+  bool literal = false;  ///< keeps top_k 0 even if the profile calls 0 an error; otherwise the
+                         ///< vocabulary size replaces it
   bool banned_tokens = false;  ///< a bitmask bans half of the ids
-  bool processed = false;      ///< each row has logits processing of its own
+  bool processed = false;      ///< each row has its own logits processing
   bool from_probs = false;     ///< the sampler is given probabilities instead of logits
   std::int64_t first_row = 0;
   std::int64_t rows = 1;
   std::uint64_t draws = 0;
-  double declared_discrepancy = 0;  ///< what a statistical check must find
-  bool once = false;  ///< many draws: judged for one of several samplers that are bit-identical
-  bool once_a_processor = false;  ///< many rows: judged for one instruction set of a processor,
-                                  ///< since all share the code that goes from row to row
+  double declared_discrepancy = 0;  ///< the discrepancy that a statistical check must find
+  bool once = false;  ///< many draws: judged for only one of several bit-identical samplers
+  bool once_a_processor = false;  ///< many rows: judged for one instruction set per processor,
+                                  ///< because all share the loop over rows
 };
 
-/// All cases of `suite`, the ones on captured logits last. Ids are unique.
+/// Returns all cases of `suite`; cases on captured logits come last. Ids are unique.
 std::vector<Case> case_table(
     Suite suite, const std::vector<std::shared_ptr<const harness::CapturedLogits>>& captured = {});
 
-/// Statistical cases that the error budget is shared out to. A constant, so that a case has the
-/// same share, and with it the same verdict, in every suite, shard and replay.
+/// Number of statistical cases among which the error budget is divided. It is a constant, so that a
+/// case has the same share, and therefore the same verdict, in every suite, shard and replay.
 inline constexpr std::uint64_t kStatisticalCases = 1024;
 
 }  // namespace fairdraw::suites

@@ -1,5 +1,5 @@
-// The table. What it cannot see: errors smaller than the discrepancies that it states, and rows
-// unlike all of its families.
+// The table of cases. It cannot see errors smaller than its declared discrepancies, nor errors on
+// rows unlike all of its families.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class Table {
  public:
   explicit Table(Suite suite) : suite_(suite) {}
 
-  // Adds a case, unless the suite that was asked for does not hold it.
+  // Adds a case if the requested suite includes it.
   void add(Case entry, const std::string& operations_name) {
     if (entry.suite > suite_) return;
     const std::string input =
@@ -49,10 +49,10 @@ class Table {
 
   void add(NamedCase named) { add(std::move(named.entry), named.operations_name); }
 
-  // One operation for all rows.
+  // Adds a case with one operation for all rows.
   void add(Case entry, const char* operation) { add(named_case(std::move(entry), operation)); }
 
-  // A list of them, row by row; as many rows as it takes to use each once.
+  // Adds a case with one operation per row, and enough rows to use each operation once.
   void add_list(Case entry, const std::string& name, std::vector<Operation> operations) {
     entry.rows = std::max(entry.rows, static_cast<std::int64_t>(operations.size()));
     entry.operations = std::move(operations);
@@ -96,7 +96,7 @@ void add_masks_and_tokens(Table& table) {
   for (const std::int64_t vocab : {1, 2}) {
     add_both(Suite::smoke, family_input(Family::gaussian, vocab), "edges", edge_operations(vocab));
   }
-  // The cuts that requests ask for, which keep all of these tokens or all but one: no edge does.
+  // Everyday filters keep all of these few tokens or all but one, which no edge operation does.
   for (const std::int64_t vocab : {31, 1000}) {
     add_both(Suite::smoke, family_input(Family::few_allowed, vocab), "everyday",
              everyday_operations());
@@ -122,9 +122,9 @@ void add_masks_and_tokens(Table& table) {
                                           parse_operation("none/t1")};
   add_both(Suite::gate, family_input(Family::gaussian, kMaxVocab), "largest", largest);
 
-  // Many calls of one instance, in which a slot changes its parameters from call to call (2^20 /
-  // 250 rows a call are no multiple of 16 operations): what is late by a call shows, even if it
-  // happens once in a thousand rows.
+  // Many calls of one instance, in which the parameters of a slot change from call to call (2^20 /
+  // 250 rows per call are no multiple of 16 operations). A parameter that takes effect one call
+  // late shows, even if it happens once in a thousand rows.
   table.add_list({.suite = Suite::gate,
                   .check = Check::tokens,
                   .input = family_input(Family::gaussian_wide, 250),
@@ -132,7 +132,7 @@ void add_masks_and_tokens(Table& table) {
                   .draws = 40'000},
                  "everyday+many", everyday_operations());
 
-  // Tie rule and filter order hold for a whole call.
+  // Tie rule and filter order apply to a whole call.
   for (const Family family : {Family::ties_at_k, Family::bf16_rounded, Family::gaussian}) {
     for (const char* option : {"lowest_id", "joint", "lowest_id+joint"}) {
       const Operation rules = parse_operation(option);
@@ -145,7 +145,7 @@ void add_masks_and_tokens(Table& table) {
                  operations);
       };
       add_under_rules("edges", edge_operations(1000));
-      add_under_rules("everyday", everyday_operations());  // where the order of filters shows
+      add_under_rules("everyday", everyday_operations());  // the order of filters matters here
     }
   }
 }
@@ -222,7 +222,7 @@ void add_contracts(Table& table) {
   }
 }
 
-// For samplers that lack a filter, and so skip every list in which it occurs.
+// Adds lists for samplers that lack a filter and therefore skip every list that contains it.
 void add_fewer_filters(Table& table) {
   const std::pair<const char*, Filters> lists[] = {
       {"unfiltered", {}},
@@ -267,7 +267,7 @@ void add_streams(Table& table) {
              .check = Check::streams,
              .input = family_input(Family::flat, kMaxVocab)},
             "none/t1");
-  // Long streams: 0.17, 0.076 and 0.017 is what 16 x 16 tables of their pairs find.
+  // Long streams. 16 x 16 tables of pairs find 0.17, 0.076 and 0.017.
   const auto add_long = [&table](Suite suite, std::uint64_t draws, double declared) {
     table.add({.suite = suite,
                .check = Check::streams,
@@ -283,8 +283,8 @@ void add_streams(Table& table) {
 }
 
 void add_goodness_of_fit(Table& table) {
-  // Declared: for chi_squared a total variation, for binomial a difference in a probability. The
-  // design's power decides whether the draws reach it.
+  // The declared discrepancy is a total variation for chi_squared and a difference of one
+  // probability for binomial. The design computes whether the draws have the power to find it.
   const DistributionRow chi_squared[] = {
       {Suite::smoke, Family::gaussian_wide, 1000, "none/t1", 100'000, 0.05},
       {Suite::smoke, Family::gaussian, 1000, "top_k_50+top_p_0.9/t0.7", 100'000, 0.04},
@@ -308,8 +308,8 @@ void add_goodness_of_fit(Table& table) {
       {Suite::nightly, Family::peaked, 32000, "top_p_0.9/t5", 5'000'000, 0.008},
       {Suite::nightly, Family::gaussian_wide, 1000, "top_p_0.9/t0.7", 20'000'000, 0.004},
   };
-  // A total variation over at most 64 cells; losing any of some thousand sets of tokens shows
-  // earlier (measure sets_whose_loss_is_found).
+  // The declared discrepancy is a total variation over at most 64 cells. The loss of any of some
+  // thousand sets of tokens shows with fewer draws (measure sets_whose_loss_is_found).
   const DistributionRow bets[] = {
       {Suite::smoke, Family::gaussian_wide, 1000, "none/t1", 100'000, 0.04},
       {Suite::smoke, Family::ties_at_k, 1000, "top_k_50+top_p_0.9/t0.7", 100'000, 0.04},
@@ -330,7 +330,7 @@ void add_goodness_of_fit(Table& table) {
       {Suite::gate, Family::zipf, 1000, "none/t1", 1'000'000, 0.008},
       {Suite::gate, Family::head_and_tail, kLargeVocab, "none/t1", 200'000, 0.015},
       {Suite::gate, Family::peaked, 32000, "top_p_0.9/t3", 200'000, 0.015},
-      // A leak of 2^-24 or 10^-9 a filtered token comes to 10^-4 of the draws and more.
+      // A leak of 2^-24 or 10^-9 per filtered token adds up to at least 10^-4 of the draws.
       {Suite::gate, Family::peaked, kLargeVocab, "top_k_50/t1", 200'000, 0.015},
       {Suite::gate, Family::ties_at_k, 1000, "top_k_50/t1", 1'000'000, 0.008},
       {Suite::gate, Family::gaussian_wide, 50304, "min_p_0.02/t1", 200'000, 0.015},
@@ -341,8 +341,9 @@ void add_goodness_of_fit(Table& table) {
   for (const DistributionRow& row : binomial) table.add(distribution_case(Check::binomial, row));
 }
 
-// The distance that n draws find is 5.6 / sqrt(n): DKWM in two looks at the root of half of 4.9e-14
-// (a tenth of a case's share), missed by one of them with 5e-7. Stated with a tenth to spare.
+// Returns the declared distance for n draws. DKWM finds 5.6 / sqrt(n) in two looks, each at the
+// root of half of 4.9e-14 (a tenth of a case's share), and one look misses it with probability
+// 5e-7. The declared distance is a tenth larger.
 double pit_discrepancy(std::uint64_t draws) {
   return 1.1 * 5.6 / std::sqrt(static_cast<double>(draws));
 }
@@ -356,8 +357,8 @@ void add_pit(Table& table) {
     std::int64_t rows;
     std::uint64_t draws_a_row = 10;
   };
-  // Where a sampler gives one token a row each draw is a pass over it: the most rows have the
-  // fewest.
+  // A sampler with one token per row needs a pass over the row per draw, so the case with the most
+  // rows of suite gate has the fewest draws per row.
   const Row rows[] = {
       {Suite::smoke, Family::gaussian_wide, 1000, "top_p_0.9/t1", 2560},
       {Suite::gate, Family::gaussian_wide, 32000, "none/t1", 51200, 4},
@@ -400,7 +401,8 @@ void add_differential(Table& table) {
   }
 }
 
-// The row whose largest probability is the median: neither certain of its token nor flat.
+// Returns the row whose largest probability is the median, so that it is neither almost certain nor
+// flat.
 std::int64_t typical_row(const harness::CapturedLogits& captured) {
   std::vector<std::pair<double, std::int64_t>> largest;
   for (std::int64_t row = 0; row < captured.rows; ++row) {
@@ -454,7 +456,7 @@ void add_captured(Table& table, const std::shared_ptr<const harness::CapturedLog
              .declared_discrepancy = 0.03,
              .once = true},
             "none/t1");
-  // One draw a row, and no row twice: what a serving engine sees.
+  // One draw per row and no row twice, as in a serving engine.
   constexpr std::int64_t kRows = 12288;
   table.add({.suite = Suite::gate,
              .check = Check::pit,

@@ -7,7 +7,7 @@
 
 namespace fairdraw::suites {
 
-/// Ids are not filled in; nothing is left out for a suite.
+/// Returns the cases of all suites, without ids.
 std::vector<NamedCase> distribution_cases();
 
 }  // namespace fairdraw::suites

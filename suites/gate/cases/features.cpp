@@ -27,12 +27,12 @@ constexpr Ability kAbilities[] = {
 #include "harness/run/evidence/abilities.inc"
 };
 
-// A request as the case makes them, without the values of its rows: no ability depends on those.
+// Returns a request of the case without row values, because no ability depends on values.
 harness::Request shape_of(const Case& entry) {
   harness::Request shape;
   shape.dtype = entry.input.dtype;
   shape.vocab = entry.input.vocab;
-  if (is_row_operation(entry.check)) return shape;  // its parameters are the operation's own
+  if (is_row_operation(entry.check)) return shape;  // a row operation has its own parameters
   if (entry.from_probs) shape.input = harness::RowInput::probabilities;
   for (const Operation& operation : entry.operations) {
     shape.parameters.push_back(operation.parameters);
@@ -56,8 +56,8 @@ std::set<std::string_view> needs_of(const harness::Request& shape) {
   return needs;
 }
 
-// By Check: what the check itself is about. Of checks that only compare tokens with their row's
-// support, the rows alone say it.
+// Features that each check itself exercises, indexed by Check. Checks that only compare tokens with
+// the support of the row have none; their features follow from the rows.
 const std::vector<Feature> kOfChecks[] = {
 #define FAIRDRAW_CHECK(id, name, function, budget, looks_at, bug, reason, ...) {__VA_ARGS__},
 #include "harness/run/evidence/checks.inc"

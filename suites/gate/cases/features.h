@@ -1,4 +1,4 @@
-// Which features a case exercises: what a report says was judged, or not.
+// Features that a case exercises. A report lists them as judged or not judged.
 #pragma once
 
 #include <string>
@@ -9,13 +9,14 @@
 
 namespace fairdraw::suites {
 
-/// The features that `entry`, with its values filled in, asks a sampler for, in the order of
-/// features.inc. What its rows need (filters, dtypes, rules, masks, processing) is found by asking
-/// harness::lack_for(), the function that skips cases: a sampler that has everything but one
-/// ability lacks that one for this case, or it does not. What is judged of it is the check's.
+/// Returns the features that `entry` exercises, in the order of features.inc. Precondition: its
+/// values are filled in. Features of the rows (filters, dtypes, rules, masks, processing) are found
+/// with harness::lack_for(), the function that skips cases: the case exercises an ability if a
+/// sampler that has every other ability lacks this one for the case. Other features come from the
+/// check.
 std::vector<harness::Feature> features_of(const Case& entry);
 
-/// Throws harness::UsageError naming `option`, with the closest names, where one is no feature.
+/// Throws harness::UsageError that names `option` and the closest features if a name is no feature.
 void expect_features(const char* option, const std::vector<std::string>& names);
 
 }  // namespace fairdraw::suites

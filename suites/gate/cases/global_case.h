@@ -1,5 +1,5 @@
-// One look at all statistical cases of a sampler together: a small bias that is everywhere shows
-// here before it shows in any case.
+// A joint test of all statistical cases of a sampler. It finds a small bias that is present
+// everywhere before any single case does.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,12 @@
 
 namespace fairdraw::suites {
 
-/// Case `global` of `sampler`: Bonferroni and Fisher over the p-values of its cases, which draw
-/// from independent random words, compared with `level`. chi_squared gives Pearson's p-value where
-/// that is valid (10 cells or more; the pooling sees to 400 expected in each), binomial and pit
-/// the smallest of theirs times their number. Nothing where fewer than two cases have one.
-/// p-values that are too large only make it weaker.
+/// Returns case `global` of `sampler`: Bonferroni and Fisher over the p-values of its cases,
+/// compared with `level`. The cases draw from independent random words. chi_squared contributes
+/// Pearson's p-value if valid (at least 10 cells; pooling ensures 400 expected draws per cell);
+/// binomial and pit contribute their smallest p-value times the number of their tests. Returns
+/// nothing if fewer than two cases have a p-value. P-values that are too large only make the test
+/// weaker.
 std::optional<harness::CaseRecord> global_case(std::span<const harness::CaseRecord> cases,
                                                const harness::SamplerRecord& sampler, double level);
 

@@ -1,4 +1,4 @@
-// What the files of the case table share.
+// Helpers that the files of the case table share.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@
 
 namespace fairdraw::suites {
 
-/// A case, its operations filled in, and their name as a part of its id.
+/// A case with its operations, and the name of the operations within the case's id.
 struct NamedCase {
   Case entry;
   std::string operations_name;
 };
 
-/// One operation for all rows of a case.
+/// Returns `entry` with one operation for all rows.
 NamedCase named_case(Case entry, const char* operation);
 
 Input family_input(harness::Family family, std::int64_t vocab, DType dtype = DType::float32);
 
-/// A row of a table of distributions: draws of one operation, and the discrepancy that they are to
-/// find.
+/// A row of a table of distributions: the draws of one operation, and the discrepancy that they
+/// must find.
 struct DistributionRow {
   Suite suite;
   harness::Family family;

@@ -1,4 +1,4 @@
-// Cases of drafts whose probabilities and logits have 16 bits.
+// Cases of drafts with 16-bit probabilities and logits.
 #pragma once
 
 #include <vector>

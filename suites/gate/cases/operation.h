@@ -1,5 +1,5 @@
-// An operation is what a row is asked for: filters, tie rule, filter order, temperature. Its name
-// is an address that cases, benchmarks and reports share: `top_k_50+top_p_0.9`.
+// Operations. An operation is the parameters of a row: filters, tie rule, filter order,
+// temperature. Cases, benchmarks and reports share its name, for example `top_k_50+top_p_0.9`.
 #pragma once
 
 #include <initializer_list>
@@ -18,25 +18,26 @@ struct Operation {
   FilterOrder filter_order = FilterOrder::top_k_first;
 };
 
-/// Parts joined by '+', in this order, each left out at its default: `greedy` (temperature 0),
-/// `min_p_X`, `top_k_N`, `top_p_X`, `lowest_id`, `joint`; `none` when nothing is left. The
-/// temperature has a tag of its own. Numbers are the shortest decimals that give the same float32.
+/// Returns the name of an operation: parts joined by '+' in this order, without parts at their
+/// defaults: `greedy` (temperature 0), `min_p_X`, `top_k_N`, `top_p_X`, `lowest_id`, `joint`;
+/// `none` if no part is left. Any other temperature is a separate tag. Numbers are the shortest
+/// decimals that give the same float32.
 std::string operation_name(const Operation& operation);
 
-/// The filters of it without their numbers: `greedy`, or what is on of `min_p`, `top_k` and
-/// `top_p`, joined by '+'; `none` where all are off.
+/// Returns the filters without their numbers: `greedy`, or the active ones of `min_p`, `top_k` and
+/// `top_p` joined by '+', or `none`.
 std::string filter_name(const Operation& operation);
 
-/// `t1`, `t0.7`, `t1e-04`: the temperature as the last part of a case's id.
+/// Returns the temperature as the last part of a case's id: `t1`, `t0.7`, `t1e-04`.
 std::string temperature_tag(float temperature);
 
 /// Reads a name as written by operation_name, optionally followed by '/' and a temperature tag.
-/// Throws harness::UsageError naming the part that is wrong and what is allowed. Only syntax is
-/// judged: `top_p_1.5` is an operation, and a sampler must refuse its rows.
+/// Throws harness::UsageError that names the wrong part and the allowed ones. Only the syntax is
+/// checked: `top_p_1.5` is an operation whose rows a sampler must refuse.
 Operation parse_operation(std::string_view name);
 std::vector<Operation> parse_operations(std::initializer_list<std::string_view> names);
 
-/// The operations that the case table and the benchmarks use, in the order of the README's table.
+/// Returns the operations of the case table and the benchmarks, in the order of the README's table.
 const std::vector<Operation>& named_operations();
 
 }  // namespace fairdraw::suites

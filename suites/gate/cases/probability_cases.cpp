@@ -24,7 +24,7 @@ void add_list(std::vector<NamedCase>& cases, Case entry, const std::string& name
   cases.push_back({std::move(entry), name});
 }
 
-// A list as the two that the operations on probabilities can do.
+// Splits a list into the two kinds that operations on probabilities support.
 void add_lists(std::vector<NamedCase>& cases, const Case& entry, const std::string& name,
                const std::vector<Operation>& operations) {
   add_list(cases, entry, name, without_min_p(operations));
@@ -111,7 +111,7 @@ void add_statistical(std::vector<NamedCase>& cases) {
     std::uint64_t draws;
     double declared;
   };
-  // Declared as in the table of logits; pit: 6.5 / sqrt(draws) with a tenth to spare.
+  // Declared as in the table of logits; for pit, 6.5 / sqrt(draws) and a tenth more.
   const Row rows[] = {
       {Suite::smoke, Check::chi_squared, Family::gaussian, 1000, "none/t1", 1, 100'000, 0.05},
       {Suite::gate, Check::chi_squared, Family::gaussian_wide, 1000, "top_p_0.9/t1", 1, 1'000'000,
@@ -169,8 +169,9 @@ void add_chains(std::vector<NamedCase>& cases) {
          .rows = row.rows},
         row.family == Family::mass_exactly_p ? "none/t1.442695" : "none/t1");
   }
-  // What G finds at a seventh of the share in tables of up to V^2 cells, over half of the chains,
-  // is 0.0516, 0.0252 and 0.0312; stated with a little to spare, because rows depend on the id.
+  // At a seventh of the share, in tables of up to V^2 cells and over half of the chains, G finds
+  // 0.0516, 0.0252 and 0.0312. The declared values are slightly larger, because rows depend on the
+  // id.
   const DistributionRow distributions[] = {
       {Suite::smoke, Family::gaussian, 5, "none/t1", 50'000, 0.055},
       {Suite::gate, Family::gaussian_wide, 8, "none/t1", 300'000, 0.026},
@@ -180,7 +181,7 @@ void add_chains(std::vector<NamedCase>& cases) {
     cases.push_back(distribution_case(Check::chain_distribution, row));
 }
 
-// Words at the ends of intervals: of logits and of probabilities.
+// Adds random words at the ends of the tokens' intervals, for logits and for probabilities.
 void add_scripted(std::vector<NamedCase>& cases) {
   struct Row {
     Suite suite;
@@ -207,8 +208,9 @@ void add_scripted(std::vector<NamedCase>& cases) {
     entry.from_probs = true;
     add_lists(cases, entry, "everyday", everyday_operations());
   }
-  // A logit of 1 is 48 octaves: largest tokens of tiles lie at every distance below the row's, the
-  // one from which they count nothing too, and tokens at every distance below their tile's.
+  // A logit of 1 is 48 octaves, so the maxima of tiles lie at all distances below the row's
+  // maximum, including the one from which they count as nothing, and tokens lie at all distances
+  // below the maximum of their tile.
   for (const bool banned : {false, true}) {
     Case entry{.suite = Suite::gate,
                .check = Check::scripted,

@@ -1,4 +1,4 @@
-// The part of the table on probabilities, drafted chains and given random words.
+// Cases of probabilities, drafted chains and given random words.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,7 @@
 
 namespace fairdraw::suites {
 
-/// Draws from probabilities, chains, given random words. Ids are not filled in; nothing is left out
-/// for a suite.
+/// Returns the cases of all suites, without ids.
 std::vector<NamedCase> probability_cases();
 
 }  // namespace fairdraw::suites

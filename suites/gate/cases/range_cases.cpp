@@ -9,11 +9,11 @@ namespace {
 
 using harness::Family;
 
-constexpr std::int64_t kOddVocab = 50257;  // GPT-2's: no power of two divides it
+constexpr std::int64_t kOddVocab = 50257;  // GPT-2's vocabulary, an odd number
 
 class Cases {
  public:
-  // One case of a list of operations, one a row.
+  // Adds one case with one operation per row.
   void add(Case entry, const std::string& name, std::vector<Operation> operations) {
     entry.rows = std::max(entry.rows, static_cast<std::int64_t>(operations.size()));
     if (entry.check == Check::tokens) entry.draws = static_cast<std::uint64_t>(2 * entry.rows);
@@ -23,7 +23,7 @@ class Cases {
     cases_.push_back({std::move(entry), name});
   }
 
-  // Masks, and tokens of samplers that claim the exact arithmetic.
+  // Adds a case of masks, and one of tokens for samplers that claim the exact arithmetic.
   void add_both(Case entry, const std::string& name, const std::vector<Operation>& operations) {
     entry.check = Check::mask;
     add(entry, name, operations);
@@ -31,7 +31,7 @@ class Cases {
     add(entry, name, operations);
   }
 
-  // A case of draws from one row.
+  // Adds a case of draws from one row.
   void add_draws(Check check, const Input& input, const char* operation, std::uint64_t draws,
                  double declared, bool banned = false) {
     Case entry{.suite = Suite::gate, .check = check, .input = input, .banned_tokens = banned};
@@ -51,7 +51,8 @@ Case gate(const Input& input, Check check = Check::mask) {
   return {.suite = Suite::gate, .check = check, .input = input};
 }
 
-// One id more and one less than vectors, warps, blocks, tiles and 16 bits hold.
+// Adds vocabularies of one id more and one id less than vectors, warps, blocks, tiles and 16 bits
+// hold.
 void add_widths(Cases& cases) {
   for (const std::int64_t vocab :
        {3,    4,    5,    7,    8,    9,    15,    16,    17,    32,    33,    63,    64,   65,
@@ -59,7 +60,7 @@ void add_widths(Cases& cases) {
         2049, 4095, 4096, 4097, 8191, 8193, 16383, 16385, 32767, 32769, 65535, 65536, 65537}) {
     cases.add_both(gate(family_input(Family::tile_ends, vocab)), "everyday", everyday_operations());
   }
-  // 64 rows, so that the maximum of greedy ones comes to each kind of end.
+  // 64 rows, so that greedy rows have their maximum at each kind of tile end.
   Case many = gate(family_input(Family::tile_ends, kOddVocab));
   many.rows = 64;
   const std::vector<Operation> short_list = {
@@ -76,7 +77,7 @@ void add_widths(Cases& cases) {
   Case probs = gate(family_input(Family::tile_ends, kOddVocab), Check::tokens);
   probs.from_probs = true;
   cases.add(probs, "everyday", without_min_p(everyday_operations()));
-  // What bets and binomial tests find of a lost last token, where samplers report no masks.
+  // A lost last token of samplers that report no masks is found by bets and binomial tests.
   cases.add_draws(Check::binomial, family_input(Family::tile_ends, 4097), "none/t1", 200'000,
                   0.015);
   cases.add_draws(Check::bets, family_input(Family::tile_ends, kOddVocab), "none/t1", 200'000,
@@ -106,7 +107,7 @@ void add_parameters(Cases& cases) {
                  rules);
 }
 
-// Bans and ties in rows of many tiles, and in every dtype.
+// Adds bans and ties in rows of many tiles, and in every dtype.
 void add_bans_and_ties(Cases& cases) {
   for (const std::int64_t vocab : {kOddVocab, kLargeVocab}) {
     Case banned = gate(family_input(Family::gaussian_wide, vocab));
@@ -127,7 +128,7 @@ void add_bans_and_ties(Cases& cases) {
   for (const Family family : {Family::ties_at_k, Family::bf16_rounded}) {
     cases.add_both(gate(family_input(family, kOddVocab)), "everyday+lowest_id", lowest);
   }
-  // A rule for ties that comes from another call shows where there are ties.
+  // A tie rule left over from another call shows only in rows with ties.
   cases.add(gate(family_input(Family::ties_at_k, 1000), Check::replay), "everyday",
             everyday_operations());
   cases.add(gate(family_input(Family::ties_at_k, 1000), Check::replay), "everyday+lowest_id",
@@ -137,7 +138,7 @@ void add_bans_and_ties(Cases& cases) {
   for (const DType dtype : {DType::bfloat16, DType::float16}) {
     for (const Family family : {Family::subnormal, Family::signed_zeros, Family::masked,
                                 Family::ties_at_k, Family::all_negative, Family::huge_range}) {
-      // Most of its values are beyond float16.
+      // Most values of huge_range overflow float16.
       if (family == Family::huge_range && dtype == DType::float16) continue;
       cases.add_both(gate(family_input(family, 1000, dtype)), "edges", edge_operations(1000));
     }

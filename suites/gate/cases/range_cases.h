@@ -1,5 +1,5 @@
-// Cases where sizes and parameters leave the usual: vocabularies next to what vectors, tiles,
-// blocks and 16 bits hold, large top_k, parameters from all over their ranges, bans everywhere.
+// Cases of unusual sizes and parameters: vocabularies next to the capacity of vectors, tiles,
+// blocks and 16 bits, large top_k, parameters from their whole ranges, and bans.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,9 @@ namespace fairdraw::suites {
 
 std::vector<NamedCase> range_cases();
 
-/// The values that users of engines type, top_k next to the size of the vocabulary, and uniform
-/// numbers that cannot reach a tail: for samplers that report tokens alone, too (value_cases.cpp).
+/// Returns cases of values that users of engines type, top_k next to the vocabulary size, and
+/// uniform numbers that cannot reach a tail. They also suit samplers that report only tokens
+/// (value_cases.cpp).
 std::vector<NamedCase> value_cases();
 
 }  // namespace fairdraw::suites

@@ -17,13 +17,13 @@ constexpr Check kRowOperations[] = {
 
 Operation with(const reference::RowParameters& parameters) { return {.parameters = parameters}; }
 
-// Every end of the parameter's range and its neighbours, and what is usual.
+// Returns both ends of the parameter's range, their neighbours, and usual values.
 std::vector<Operation> parameters_of(Check check, std::int64_t vocab) {
   const auto of_vocab = [vocab](std::int64_t k) {
     return static_cast<std::int32_t>(k < 1 ? 1 : k > 4 * vocab ? 4 * vocab : k);
   };
-  // Of integer logits these are powers of two, whose partial sums are exact: a boundary that lies
-  // at equality is decided there.
+  // At this temperature the weights of integer logits are powers of two with exact partial sums, so
+  // that boundaries at equality are decided.
   constexpr float kExact = kDyadicTemperature;
   std::vector<Operation> list;
   switch (check) {
@@ -43,14 +43,14 @@ std::vector<Operation> parameters_of(Check check, std::int64_t vocab) {
       }
       break;
     case Check::min_p_mask_logits:
-      // None so small that exponentials are subnormal there.
+      // No value is so small that exponentials at the threshold are subnormal.
       for (const float p : {0.05F, 0.0F, 1e-30F, 0.001F, 0.1F, 0.5F, 1 - 0x1p-24F, 1.0F}) {
         list.push_back(with({.min_p = p}));
       }
       break;
     case Check::top_p_renorm_probs:
-      // Two lie just above a partial sum of mass_exactly_p, by more than float32 is off by in a
-      // vocabulary of 31.
+      // Two values lie just above a partial sum of mass_exactly_p, by more than the float32 error
+      // in a vocabulary of 31.
       for (const float p : {0.9F, 0.0F, 0x1p-149F, 0.1F, 0.5F, 0.75F, 0.750006F, 0.875F, 0.500006F,
                             0.95F, 0.999F, 1 - 0x1p-24F, 1.0F}) {
         list.push_back(with({.temperature = kExact, .top_p = p}));
@@ -81,7 +81,7 @@ std::vector<NamedCase> row_operation_cases() {
                .literal = true};
     entry.operations = parameters_of(check, vocab);
     const auto size = static_cast<std::int64_t>(entry.operations.size());
-    // Several rows of each parameter, for calls with one parameter; fewer where rows are dear.
+    // Several rows per parameter, for calls with one parameter; fewer if rows are expensive.
     entry.rows = std::max<std::int64_t>(vocab > 1000 ? size : rows_of_each * size, 4);
     cases.push_back({std::move(entry), "edges"});
   };
@@ -92,14 +92,14 @@ std::vector<NamedCase> row_operation_cases() {
                                 Family::few_allowed, Family::single_support, Family::all_equal}) {
       add(Suite::smoke, check, family, 1000);
     }
-    // Probabilities have no zeros with a sign, no subnormals and no range to speak of.
+    // Probabilities have no signed zeros, no subnormals and hardly any range.
     const std::vector<Family> own =
         renorm ? std::vector{Family::peaked}
                : std::vector{Family::huge_range, Family::subnormal, Family::signed_zeros};
     for (const Family family : own) add(Suite::smoke, check, family, 1000);
-    // Few tokens: sums are nearly exact, and small errors of a boundary or a scale show; an error
-    // of the last bit of scaled logits in one row of 30, so that 2 rows of each parameter miss it
-    // with every second seed, and 32 with one in 2^16.
+    // With few tokens sums are nearly exact, so small errors of a boundary or a scale show. An
+    // error in the last bit of scaled logits shows in one row of 30: 2 rows per parameter miss it
+    // with every second seed, 32 rows with one seed in 2^16.
     const Family few = renorm ? Family::mass_exactly_p : Family::all_negative;
     add(Suite::smoke, check, few, 31, DType::float32, 32);
     for (const DType dtype : {DType::float16, DType::bfloat16}) {

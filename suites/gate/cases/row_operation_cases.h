@@ -1,4 +1,4 @@
-// The part of the table on operations on rows: softmax, masks, renormalised probabilities.
+// Cases of operations on rows: softmax, masks, renormalised probabilities.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,10 @@
 
 namespace fairdraw::suites {
 
-/// Ids are not filled in.
+/// Returns the cases, without ids.
 std::vector<NamedCase> row_operation_cases();
 
-/// True for checks of one operation on rows, which draws no tokens.
+/// Returns true for checks of one operation on rows, which draw no tokens.
 bool is_row_operation(Check check);
 
 }  // namespace fairdraw::suites

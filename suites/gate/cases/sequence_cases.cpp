@@ -16,11 +16,11 @@ std::vector<NamedCase> sequence_cases() {
                .check = Check::sequences,
                .input = std::move(input),
                .banned_tokens = banned,
-               .rows = 64};  // different rows of logits, which requests go through
+               .rows = 64};  // different rows of logits that requests go through
     entry.operations = std::move(operations);
     cases.push_back({std::move(entry), name});
   };
-  // Few ids: penalties, bans and words meet what was drawn before. Of requests without filters
+  // With few ids, penalties, bans and words affect tokens drawn before. In requests without filters
   // every change of a logit moves tokens.
   add(Suite::smoke, family_input(Family::gaussian, 31), "everyday", everyday_operations());
   add(Suite::smoke, family_input(Family::gaussian, 7), "unfiltered", operations_with({}, 7));

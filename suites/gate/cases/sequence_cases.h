@@ -1,4 +1,4 @@
-// The part of the table on requests that come and go.
+// Cases of running batches, whose requests come and go.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace fairdraw::suites {
 
-/// Running batches of samplers that keep their requests. Ids are not filled in.
+/// Returns the cases of samplers that keep their requests, without ids.
 std::vector<NamedCase> sequence_cases();
 
 }  // namespace fairdraw::suites

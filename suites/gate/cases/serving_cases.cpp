@@ -19,7 +19,7 @@ void add(std::vector<NamedCase>& cases, Case entry, const char* name,
   cases.push_back({std::move(entry), name});
 }
 
-// Penalties, bias and bans, in front of all filters and of none.
+// Adds penalties, bias and bans, before all filters and before none.
 void add_processing(std::vector<NamedCase>& cases) {
   const auto everyday = [&cases](Suite suite, const Input& input, std::int64_t rows,
                                  bool banned = false) {
@@ -35,7 +35,7 @@ void add_processing(std::vector<NamedCase>& cases) {
     everyday(Suite::smoke, input_of(family, 31), 512);
     everyday(Suite::gate, input_of(family, 1000), 512);
   }
-  // Where -inf is penalised and biased, and most that is left is banned.
+  // In these rows -inf is penalised and biased, and most other tokens are banned.
   everyday(Suite::smoke, input_of(Family::few_allowed, 31), 128);
   everyday(Suite::gate, input_of(Family::masked, 1000), 128);
   everyday(Suite::smoke, input_of(Family::gaussian_wide, 1000), 128);
@@ -47,15 +47,15 @@ void add_processing(std::vector<NamedCase>& cases) {
   }
   everyday(Suite::gate, input_of(Family::gaussian, 32000), 32);
   everyday(Suite::gate, input_of(Family::peaked, kLargeVocab), 16);
-  // Where nothing is filtered every probability is compared: a product that is rounded once too few
-  // shows in one row of some 300.
+  // Without filters every probability is compared. A missing rounding of a product shows in one row
+  // of some 300.
   add(cases,
       {.suite = Suite::smoke,
        .check = Check::processing,
        .input = input_of(Family::gaussian, 33),
        .rows = 6144},
       "unfiltered", operations_with({}, 33));
-  // The caller's flushing and rounding must not reach the steps either.
+  // The caller's flushing and rounding modes must not affect the processing steps either.
   for (const Family family : {Family::subnormal, Family::gaussian_wide}) {
     add(cases,
         {.suite = family == Family::subnormal ? Suite::smoke : Suite::gate,
@@ -66,14 +66,14 @@ void add_processing(std::vector<NamedCase>& cases) {
   }
 }
 
-// Log-probabilities as engines report them.
+// Adds log-probabilities as engines report them.
 void add_logprobs(std::vector<NamedCase>& cases) {
   const auto report = [&cases](Suite suite, const Input& input, const char* name,
                                const std::vector<Operation>& operations, bool banned = false) {
     add(cases, {.suite = suite, .check = Check::logprobs, .input = input, .banned_tokens = banned},
         name, operations);
   };
-  // Few ids and many: a top n beyond the vocabulary, beyond what is allowed, beyond what is kept.
+  // Few and many ids, so that top n exceeds the vocabulary, the allowed tokens and the kept tokens.
   for (const std::int64_t vocab : {1, 2, 31}) {
     report(Suite::smoke, input_of(Family::gaussian, vocab), "edges", edge_operations(vocab));
   }
@@ -104,9 +104,9 @@ void add_logprobs(std::vector<NamedCase>& cases) {
   }
 }
 
-// Both in one call: raw modes are those of the row as it came, processed ones those of the row that
-// is drawn from. Of few ids most are seen, biased or banned; ties of the input fall apart, and
-// others form.
+// Adds logits processing and log-probabilities in one call. Raw modes report the input row,
+// processed modes the row that is drawn from. With few ids most are seen, biased or banned, so that
+// ties of the input break and others form.
 void add_processed_logprobs(std::vector<NamedCase>& cases) {
   const auto report = [&cases](Suite suite, const Input& input, const char* name,
                                const std::vector<Operation>& operations, bool banned = false) {

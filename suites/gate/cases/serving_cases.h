@@ -1,4 +1,4 @@
-// The part of the table on what lies around a draw: logits processing and log-probabilities.
+// Cases of logits processing and log-probabilities.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace fairdraw::suites {
 
-/// Lists of operations, row by row. Ids are not filled in; nothing is left out for a suite.
+/// Returns the cases of all suites, with one operation per row and without ids.
 std::vector<NamedCase> serving_cases();
 
 }  // namespace fairdraw::suites

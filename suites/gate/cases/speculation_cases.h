@@ -1,4 +1,4 @@
-// The part of the table on requests with drafted tokens.
+// Cases of requests with drafted tokens.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace fairdraw::suites {
 
-/// Whether a check is of drafts that are verified: of rows of probabilities, or of logits.
+/// Return whether a check verifies drafts, from rows of probabilities or from logits.
 bool is_of_chains(Check check);
 bool is_of_speculation(Check check);
 
-/// Ids are not filled in; nothing is left out for a suite.
+/// Returns the cases of all suites, without ids.
 std::vector<NamedCase> speculation_cases();
 
 }  // namespace fairdraw::suites

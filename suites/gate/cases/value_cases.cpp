@@ -1,4 +1,4 @@
-// Values that users of engines type, and top_k next to the size of the vocabulary.
+// Cases of values that users of engines type, and of top_k next to the vocabulary size.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -13,7 +13,8 @@ namespace {
 
 using harness::Family;
 
-// Around and above the 1024 that a block of threads holds, and that kernels have clamped it to.
+// Returns top_k around and above 1024, the size of a block of threads; kernels have clamped top_k
+// to that.
 std::vector<Operation> large_top_k() {
   return parse_operations({"top_k_1000/t1", "top_k_1200/t1", "top_k_2048/t0.7", "top_k_3000/t1",
                            "top_k_4096/t1", "top_k_5000+top_p_0.95/t0.8", "top_k_8192/t1",
@@ -30,7 +31,7 @@ class Cases {
 
   void add(NamedCase named) { cases_.push_back(std::move(named)); }
 
-  // Draws of directed rows, for each operation some. What n draws show is in boundary_rows.cpp.
+  // Adds draws of directed rows for each operation. boundary_rows.cpp says what n draws show.
   void add_rows(Suite suite, const Input& input, const std::string& name,
                 const std::vector<Operation>& operations, std::uint64_t draws,
                 bool banned = false) {
@@ -42,8 +43,9 @@ class Cases {
         name, operations);
   }
 
-  // Draws of `turns` rows for each operation. What they find of the whole is stated as in the other
-  // tables of pit; of one operation that is wrong it is the root of their number more.
+  // Adds draws of `turns` rows per operation. The declared distance is for all operations together,
+  // as in the other tables of pit. For one wrong operation it is larger by the root of their
+  // number.
   void add_pit(Suite suite, const Input& input, const std::string& name,
                const std::vector<Operation>& operations, std::int64_t turns,
                std::uint64_t draws_a_row) {
@@ -66,11 +68,11 @@ std::vector<Operation> joined(std::vector<Operation> list, const std::vector<Ope
 }
 
 void add_typed(Cases& cases) {
-  constexpr std::uint64_t kDraws = 1024;  // show a share of 0.04
+  constexpr std::uint64_t kDraws = 1024;  // these show a probability of 0.04
   const std::vector<Operation> typed = typed_operations();
   cases.add_rows(Suite::smoke, family_input(Family::gaussian, 1000), "typed", typed, kDraws);
   cases.add_rows(Suite::smoke, family_input(Family::gaussian, 1000), "typed", typed, kDraws, true);
-  // Sums of many equal shares are what a narrow type cannot hold.
+  // A narrow type cannot hold sums of many equal shares.
   std::vector<Operation> with_top_p = typed;
   std::erase_if(with_top_p,
                 [](const Operation& operation) { return operation.parameters.top_p == 1; });
@@ -91,7 +93,7 @@ void add_next_to_vocab(Cases& cases) {
     cases.add_rows(suite, family_input(Family::gaussian, vocab), "next_to_vocab",
                    top_k_next_to_vocab(vocab), static_cast<std::uint64_t>(draws));
   }
-  // Nine: an odd number, as batch_cases.cpp says.
+  // Nine operations, an odd number, for the reason given in batch_cases.cpp.
   for (const std::int64_t vocab : {1000, 32'003}) {
     std::vector<Operation> nine = top_k_next_to_vocab(vocab);
     nine.pop_back();
@@ -108,13 +110,14 @@ void add_next_to_vocab(Cases& cases) {
   }
 }
 
-// Uniform numbers of few bits, and such as do not reach 0 or 1.
+// Adds rows that show uniform numbers of few bits, and uniform numbers that do not reach 0 or 1.
 void add_uniforms(Cases& cases) {
   const std::vector<Operation> unfiltered = {parse_operation("none/t0.7")};
   cases.add_rows(Suite::smoke, family_input(Family::gaussian, (1 << 16) + 31), "uniforms",
                  unfiltered, 2800);
-  // A share of 0.99e-4 is missing from these, and one of 0.99e-5 from ten times as many samples; of
-  // samplers that have no samples suite gate asks for that many draws.
+  // These samples show a missing probability of 0.99e-4, and ten times as many show 0.99e-5.
+  // Samplers of several samples per output draw ten times as many; for others suite gate has that
+  // many draws.
   cases.add_rows(Suite::smoke, family_input(Family::gaussian, 40), "uniforms", unfiltered, 490'000);
   cases.add_rows(Suite::gate, family_input(Family::gaussian, 48), "uniforms", unfiltered,
                  4'900'000);

@@ -13,8 +13,8 @@ using Spread = Sampled::Spread;
 
 constexpr std::size_t kModels = harness::kModelVocabularies.size();
 
-// Between two models' vocabularies that lie far apart, and below them all: the first two are bands
-// that no model is in.
+// Ranges of vocabulary sizes between distant models, and below all models. The first two contain no
+// model.
 struct Range {
   std::int64_t smallest, largest;
 };
@@ -22,26 +22,26 @@ constexpr Range kRanges[] = {{7000, 16'000},    {33'000, 49'000},   {1500, 6999}
                              {50'305, 100'351}, {100'353, 151'935}, {152'065, 262'143},
                              {16'001, 31'999}};
 
-// One claim at many sizes.
+// One claim that is tested at many vocabulary sizes.
 struct Kind {
   Check check;
-  std::vector<Family> families;  // one after the other
+  std::vector<Family> families;  // used in turn
   Filters filters = {};
   std::int64_t rows = 1;
   std::size_t operations = 1;
   std::uint64_t draws = 0;
   double declared = 0;
-  const char* fixed = nullptr;   // the operation of all rows, in the place of sampled ones
-  std::size_t turns = kModels;   // the first ones; as many as there are models: each of these
-  std::size_t ranges = 0;        // the first ones
-  std::size_t smoke_ranges = 0;  // of these, in suite smoke
-  bool smoke_turn = false;       // the first turn too
+  const char* fixed = nullptr;   // operation of all rows, instead of sampled ones
+  std::size_t turns = kModels;   // number of turns; with kModels every model occurs
+  std::size_t ranges = 0;        // number of the first ranges
+  std::size_t smoke_ranges = 0;  // number of these in suite smoke
+  bool smoke_turn = false;       // whether the first turn is in suite smoke
 };
 
 NamedCase case_of(const Kind& kind, std::size_t place, Sampled sampled, bool smoke) {
   sampled.filters = kind.filters;
   sampled.operations = kind.operations;
-  // A row of few tokens says little of how it was drawn.
+  // A row that keeps few tokens says little about how it was drawn.
   const bool of_draws =
       is_statistical(kind.check) || kind.check == Check::replay || kind.check == Check::batches;
   if (of_draws) sampled.spread = Spread::moderate;
@@ -84,8 +84,8 @@ void add(const Kind& kind, std::vector<NamedCase>& cases) {
 
 }  // namespace
 
-// Few rows and draws each, because there are many sizes: these find what is wrong at a size, and
-// other cases what is wrong in a few rows. Filters are those that nearly every sampler has.
+// Each case has few rows and draws, because there are many sizes. These cases find errors of a
+// size; other cases find errors in a few rows. Only filters that nearly every sampler has are used.
 std::vector<NamedCase> vocabulary_cases() {
   const std::vector<Family> all = {Family::gaussian_wide, Family::peaked, Family::ties_at_k,
                                    Family::tile_ends, Family::bf16_rounded};
@@ -112,8 +112,8 @@ std::vector<NamedCase> vocabulary_cases() {
        .fixed = "none/t1",
        .ranges = 4,
        .smoke_turn = true},
-      // 20000 draws find 0.0362 where a probability is 1/2, and less elsewhere; two samplers that
-      // are compared at 17 cells, 0.0844, which has to be at most twice what a case states.
+      // 20000 draws find 0.0362 at a probability of 1/2, and less elsewhere. A comparison of two
+      // samplers at 17 cells finds 0.0844, which must be at most twice the declared value.
       {.check = Check::binomial,
        .families = smooth,
        .draws = 20'000,

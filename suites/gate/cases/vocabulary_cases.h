@@ -7,9 +7,9 @@
 
 namespace fairdraw::suites {
 
-/// Makes as many cases of each kind as there are models: together they have every model's
-/// vocabulary once, whatever the run's seed (of the dearest kinds a few, which come to all as seeds
-/// go on); and some whose size the seed draws between those. Suite smoke has three sizes of them.
+/// Returns one case per model for each kind, so that every run covers all models' vocabularies. The
+/// most expensive kinds have only a few cases, which cover all models over successive seeds. Other
+/// cases have a size between models that the seed draws. Suite smoke has three sizes.
 std::vector<NamedCase> vocabulary_cases();
 
 }  // namespace fairdraw::suites

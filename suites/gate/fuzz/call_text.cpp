@@ -20,9 +20,9 @@ bool can_be_shown(const FuzzCase& fuzz_case) {
   return is_batch && request.processing.empty() && request.logits.size() <= kMostShownValues;
 }
 
-/// How a language writes numbers.
+/// The spelling of numbers in a language.
 struct Language {
-  const char *infinity, *nan, *of_float, *of_unsigned;  ///< the last two: behind a number
+  const char *infinity, *nan, *of_float, *of_unsigned;  ///< the last two are suffixes
 };
 constexpr Language kPython{"inf", "nan", "", ""};
 constexpr Language kC{"INFINITY", "NAN", "f", "u"};
@@ -78,7 +78,8 @@ std::int64_t samples_of(const FuzzCase& fuzz_case) {
   return 1;
 }
 
-// A distribution has no seeds of its own: what was drawn many times is drawn once.
+// Returns the seeds of the call. A distribution has no seeds, so the shown call draws once, seeded
+// with the salt.
 std::vector<std::uint64_t> seeds_of(const FuzzCase& fuzz_case) {
   if (fuzz_case.kind == CaseKind::distribution) return {fuzz_case.salt};
   return fuzz_case.request.seed;
@@ -103,7 +104,7 @@ std::string python_call(const FuzzCase& fuzz_case, const std::string& sampler) {
   const auto optional = [](bool given, const std::string& text) { return given ? text : "None"; };
   const std::int64_t rows = request.rows, vocab = request.vocab, outputs = request.outputs(),
                      samples = samples_of(fuzz_case);
-  // bfloat16 is bits in NumPy.
+  // NumPy has no bfloat16, so the rows are given as bits.
   const std::string logits = request.dtype == DType::bfloat16
                                  ? matrix(narrow(request), "uint16", rows, vocab)
                                  : matrix(request.logits, to_string(request.dtype), rows, vocab);
@@ -152,7 +153,7 @@ std::string c_call(const FuzzCase& fuzz_case) {
   const auto set = [&fields](const char* name, const std::string& value) {
     fields += fmt::format("  batch.{} = {};\n", name, value);
   };
-  // C has no array of nothing: one value stands for it, which nobody reads.
+  // C has no empty arrays, so an unused value stands for an empty one.
   const auto array = [&](const char* type, const char* name, const auto& values) {
     arrays += fmt::format("  static const {} {}[] = {{{}}};\n", type, name,
                           values.empty() ? "0" : listed(kC, values));

@@ -1,4 +1,4 @@
-// A case as source text: what a finding shows of its rows, to be run without fairdraw.
+// A case as source text: a finding shows its rows as a program that runs without fairdraw.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace fairdraw::suites::fuzz {
 
-/// The rows, and a call of `sampler` with them, as Python that needs NumPy alone: `sampler` takes a
-/// batch, as fairdraw.verify calls it. Empty where the case is no batch of rows (drafts), has
-/// logits processing, or has more than kMostShownValues logits: the capsule has these.
+/// Returns Python that calls `sampler` with the rows and needs only NumPy. `sampler` takes a batch,
+/// as fairdraw.verify calls it. Returns an empty string if the case has drafts, logits processing,
+/// or more than kMostShownValues logits; the capsule still holds such cases.
 std::string python_call(const FuzzCase& fuzz_case, const std::string& sampler = "sampler");
 
-/// The same as a C11 program, to be compiled with the source of a plugin: it calls
-/// fairdraw_plugin_run and prints the tokens.
+/// Returns a C11 program that calls fairdraw_plugin_run and prints the tokens. It is compiled with
+/// the source of a plugin. Empty for the same cases.
 std::string c_call(const FuzzCase& fuzz_case);
 
 inline constexpr std::size_t kMostShownValues = 4096;

@@ -44,8 +44,8 @@ Judgement replay(const Capsule& capsule, harness::Sampler& sampler,
       distance +=
           std::fabs(distribution->probability[id] - capsule.distribution->probability[id]) / 2;
     }
-    // The distribution of the integers and that of the reals are as close as the oracle's bound
-    // says; on another machine libm may round exp otherwise, by some 2^-52 of each weight.
+    // The integer and the real distribution differ by at most the oracle's bound. On another
+    // machine libm may round exp differently, by some 2^-52 of each weight.
     const double allowed =
         harness::distribution_of(subject.bare_input(), capsule.fuzz_case.request, 0)
             .total_variation_bound +

@@ -1,7 +1,7 @@
 // Replay capsules: a failing case as a small JSON file that means the same on any machine.
 //
-// A capsule is data. It names a property and a case; a sampler's name in it is for people to read.
-// Who replays it says which sampler is judged.
+// A capsule is data. It names a property and a case. The sampler's name in it is only for readers:
+// the replay chooses the sampler to judge.
 #pragma once
 
 #include <cstdint>
@@ -20,36 +20,37 @@ inline constexpr std::size_t kMaxCapsuleBytes = std::size_t{1} << 16;
 struct Capsule {
   std::string tool_version;
   std::string sampler;    ///< information only
-  std::string semantics;  ///< profile that the case was judged by
+  std::string semantics;  ///< profile by which the case was judged
   std::string property;
-  std::string message;  ///< what was wrong; information only
+  std::string message;  ///< describes the failure; information only
   FuzzCase fuzz_case;
-  /// Of a distribution: the probabilities that the draws were judged by, and what was drawn.
+  /// For a distribution: the probabilities by which the draws were judged, and the counts of the
+  /// draws.
   std::optional<DrawDistribution> distribution;
   std::vector<std::uint64_t> counts;
   std::uint64_t counted_draws = 0;
 };
 
-/// Where the capsule's case is a distribution: adds the distribution that the sampler is judged by,
-/// and what it draws with the case's seed.
+/// Adds the distribution by which the sampler is judged and its draws with the case's seed, if the
+/// capsule's case is a distribution.
 void add_drawn_distribution(Capsule& capsule, harness::Sampler& sampler,
                             const reference::Semantics& semantics);
 
-/// The capsule as JSON. Floats are written as the eight hexadecimal digits of their bits, runs of
-/// one value as "digits*count"; numbers of 64 bits as decimal strings. Throws std::length_error
-/// where it would be longer than kMaxCapsuleBytes.
+/// Returns the capsule as JSON. Floats are the eight hexadecimal digits of their bits, runs of
+/// equal values are "digits*count", 64-bit numbers are decimal strings. Throws std::length_error if
+/// the text would exceed kMaxCapsuleBytes.
 std::string to_json(const Capsule& capsule);
 
 /// Reads a capsule. Throws harness::UsageError with the place (a JSON pointer, or the byte where
-/// the text stops being JSON): truncated, another schema version, unknown or missing or repeated
-/// fields, sizes that do not fit each other or exceed the limits of a case, an unknown property or
-/// profile, values that are not of the dtype, a recorded distribution that does not sum to 1. What
-/// it allocates is bounded by the limits in fuzz_case.h.
+/// the text stops being JSON) if the text is truncated, has another schema version, has unknown,
+/// missing or repeated fields, has sizes that do not fit each other or exceed the limits of a case,
+/// names an unknown property or profile, has values that are not of the dtype, or records a
+/// distribution that does not sum to 1. The limits in fuzz_case.h bound the memory that it
+/// allocates.
 Capsule from_json(std::string_view text);
 
-/// Judges the capsule's case. `semantics`: the profile to judge by; where it is not the capsule's,
-/// or a recorded distribution is not the one of these semantics, that is bad input:
-/// harness::UsageError.
+/// Judges the capsule's case under profile `semantics`. Throws harness::UsageError if the capsule
+/// has another profile, or a recorded distribution differs from that of `semantics`.
 Judgement replay(const Capsule& capsule, harness::Sampler& sampler,
                  const reference::Semantics& semantics);
 

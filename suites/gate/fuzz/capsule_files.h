@@ -1,4 +1,4 @@
-// Capsules as files.
+// Reading and writing of capsule files.
 #pragma once
 
 #include <filesystem>
@@ -8,15 +8,16 @@
 
 namespace fairdraw::suites::fuzz {
 
-/// Whether a replay's argument means a file: its name ends with ".json". (No case id does.)
+/// Returns whether an argument of `replay` is a file: it ends with ".json", as no case id does.
 bool is_capsule(const std::string& argument);
 
-/// Reads no more than a capsule may have. Throws harness::UsageError with the path and the place.
+/// Reads a capsule, at most kMaxCapsuleBytes. Throws harness::UsageError with the path and the
+/// place.
 Capsule load_capsule(const std::filesystem::path& path);
 
-/// Writes FOLDER/PROPERTY-HASH.json, whole or not at all, and returns its path; the hash is that of
-/// the content. Throws harness::UsageError where the folder cannot be written, std::length_error
-/// where the case is too large for a capsule.
+/// Writes FOLDER/PROPERTY-HASH.json atomically and returns its path; the hash is of the content.
+/// Throws harness::UsageError if the folder cannot be written, and std::length_error if the case is
+/// too large for a capsule.
 std::filesystem::path save_capsule(const std::filesystem::path& folder, const Capsule& capsule);
 
 }  // namespace fairdraw::suites::fuzz

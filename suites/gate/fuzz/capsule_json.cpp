@@ -1,5 +1,5 @@
-// The fields of a capsule. What a file makes this program allocate is bounded by the limits of
-// fuzz_case.h: every size is known, and checked, before its values are read.
+// The fields of a capsule. The limits of fuzz_case.h bound the memory that a file can make this
+// program allocate, because every size is checked before its values are read.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ bool parse_digits(std::string_view text, T& value) {
   return digits(value) == text;
 }
 
-// A float32, as the digits of its bits.
+// A float32, written as the hexadecimal digits of its bits.
 struct Bits {
   float& value;
 };
@@ -70,7 +70,7 @@ void read(const Value& value, const Bits& to) {
   value.refuse("expected a string with the 8 hexadecimal digits of a float32");
 }
 
-// Values with their runs: ["00000000*40", "3f800000"].
+// Values with runs of equal ones: ["00000000*40", "3f800000"].
 template <class T>
 struct Runs {
   std::vector<T>& values;
@@ -84,7 +84,7 @@ Json written(const Runs<T>& runs) {
   for (std::size_t i = 0; i < values.size();) {
     const std::string text = digits(values[i]);
     std::size_t end = i + 1;
-    // Bits, not values: -0 is not 0, and a NaN is equal to itself.
+    // Compares bits, so that -0 differs from 0 and a NaN equals itself.
     const auto bits = [&values](std::size_t at) { return std::bit_cast<BitsOf<T>>(values[at]); };
     while (end < values.size() && bits(end) == bits(i)) ++end;
     list.push_back(end - i == 1 ? text : fmt::format("{}*{}", text, end - i));
@@ -113,7 +113,7 @@ void read(const Value& value, const Runs<T>& to) {
       here.refuse(
           fmt::format("expected {} hexadecimal digits, and *COUNT for a run", 2 * sizeof(T)));
     }
-    if (count > wanted - to.values.size()) {  // before anything is allocated by it
+    if (count > wanted - to.values.size()) {  // checked before any allocation
       here.fail(here.path(),
                 fmt::format("makes {} + {} values; expected {}", to.values.size(), count, to.size));
     }
@@ -142,7 +142,7 @@ void read(const Value& value, const Decimals& to) {
   }
 }
 
-// Values that a dtype has.
+// Values that are representable in a dtype.
 struct OfDtype {
   DType dtype;
   std::int64_t vocab;
@@ -158,7 +158,8 @@ struct OfDtype {
   }
 };
 
-// a * b, both at most 2^22 by the limits of their own fields.
+// Returns a * b, which fails the reader above `limit`. Both are at most 2^22 by the limits of their
+// fields.
 std::int64_t bounded_product(const JsonObject& json, const char* key, std::int64_t a,
                              std::int64_t b, std::int64_t limit) {
   if (json.reading() && a * b > limit) {
@@ -198,7 +199,7 @@ void processing_row_fields(JsonObject& json, reference::RowProcessing& row) {
   json("allowed_ids", row.allowed_ids, kAnyList);
 }
 
-// Fields that calls and verifications share.
+// Reads or writes the fields that calls and verifications share.
 
 template <class Request>
 void rule_fields(JsonObject& json, Request& request) {
@@ -284,7 +285,8 @@ void chain_fields(JsonObject& json, harness::ChainRequest& chain) {
   json("bonus_words", Decimals{chain.bonus_words, batch});
 }
 
-// Where the rows of requests begin: 0, growing, the end of all.
+// Reads or writes the first row of each request: starting at 0, increasing, ending with the number
+// of rows.
 void row_begin_fields(JsonObject& json, harness::SpeculationRequest& request, std::int64_t rows) {
   std::vector<std::int64_t>& begins = request.row_begins;
   json.optional("row_begins", begins, Length::exactly(request.batch + 1), Whole{0, rows});
@@ -344,8 +346,8 @@ void case_fields(JsonObject& json, FuzzCase& fuzz_case) {
 
 // --- The capsule ---------------------------------------------------------------------------------
 
-// Probabilities, each finite and not negative, of sum 1. A sum of V float64 that were rounded once
-// each is off by at most 2^-53 of 1, and by the sum's own rounding.
+// Checks that the probabilities are finite, not negative, and sum to 1. A sum of V float64 that
+// were each rounded once is off by at most 2^-53 of 1, plus the rounding of the sum itself.
 void is_distribution(const Value& value, const Runs<double>& runs) {
   statistics::CompensatedSum sum;
   for (std::size_t i = 0; i < runs.values.size(); ++i) {

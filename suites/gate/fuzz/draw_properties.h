@@ -1,4 +1,4 @@
-// Draws of a distribution case, and the evidence that they are against the distribution.
+// Draws of a distribution case, and their evidence against the distribution.
 #pragma once
 
 #include <optional>
@@ -9,29 +9,30 @@
 
 namespace fairdraw::suites::fuzz {
 
-/// ln 10^6: what a statistical failure needs. A finding needs it twice, on fresh draws the second
-/// time: a correct sampler gives one with probability at most 1e-12 a case.
+/// ln 10^6, the evidence that a statistical failure needs. A finding needs it twice, the second
+/// time on fresh draws, so that a correct sampler gives one with probability at most 1e-12 per
+/// case.
 inline constexpr double kLogEvidence = 13.815510557964274;
 
-/// The distribution that a row's draws are judged by.
+/// The distribution by which the draws of a row are judged.
 struct DrawDistribution {
   std::vector<double> probability;  ///< [vocab], sum 1
-  double slack = 0;                 ///< how far a correct sampler may be from it, at any token
+  double slack = 0;                 ///< largest error of a correct sampler, per token
 };
 
-/// Nothing where the row has no distribution under these semantics (bad parameters, nothing
+/// Returns nothing if the row has no distribution under these semantics (bad parameters, nothing
 /// allowed).
 std::optional<DrawDistribution> distribution_of_case(Subject& subject);
 
 struct DrawEvidence {
-  std::vector<std::uint64_t> counts;  ///< [vocab], of all draws until the evidence sufficed
+  std::vector<std::uint64_t> counts;  ///< [vocab] counts of all draws until the evidence sufficed
   std::uint64_t draws = 0, no_token = 0;
   double log_evidence = 0;
   std::string trouble;  ///< why drawing stopped; empty: it did not
 };
 
-/// Draws from the sampler, in stages that double, with seeds made from the case's salt; stops at
-/// kLogEvidence or at the case's number of draws.
+/// Draws from the sampler in stages of doubling size, with seeds made from the case's salt. Stops
+/// at kLogEvidence or at the case's number of draws.
 DrawEvidence draw_evidence(Subject& subject, const DrawDistribution& distribution);
 
 }  // namespace fairdraw::suites::fuzz

@@ -1,15 +1,16 @@
-// A bet that puts the prior Beta(kappa p, kappa (1 - p)) on the probability of a group of cells is,
-// after x draws of n in the group,
+// A bet with the prior Beta(kappa p, kappa (1 - p)) on the probability of a group of cells is,
+// after x of n draws in the group,
 //
 //     E = B(kappa p + x, kappa (1 - p) + n - x) / (B(kappa p, kappa (1 - p)) p^x (1 - p)^(n - x)),
 //
-// whose expectation under p is 1 for every n, and which is a martingale in n. So is every mean of
-// such bets with weights fixed beforehand. Small kappa finds large discrepancies early, large kappa
-// small ones late; four of them, a factor 32 apart, lose at most ln 4 to the best.
+// Its expectation under p is 1 for every n, and it is a martingale in n. The same holds for every
+// mean of such bets with weights fixed beforehand. Small kappa finds large discrepancies early;
+// large kappa finds small ones later. The mean over four values, a factor 32 apart, loses at most
+// ln 4 to the best of them.
 //
-// Slack: where the group's true probability p' is within `slack` of p, each draw is at most
-// 1 + slack / min(p, 1 - p) times as likely under p' as under p; the bet pays that factor for every
-// draw, and its expectation under p' stays below 1.
+// Slack: if the group's true probability p' is within `slack` of p, each draw is at most 1 + slack
+// / min(p, 1 - p) times as likely under p' as under p. The bet is divided by this factor for every
+// draw, so that its expectation under p' stays below 1.
 #include "suites/gate/fuzz/evidence.h"
 
 #include <algorithm>
@@ -25,14 +26,14 @@ namespace fairdraw::suites::fuzz {
 namespace {
 
 constexpr double kConcentrations[] = {32, 1024, 32768, 1048576};
-constexpr std::size_t kMaxCells = 4096;  // bet on one by one
+constexpr std::size_t kMaxCells = 4096;  // with at most so many cells each has its own bet
 
 double log_gamma(double x) {
   int sign = 0;
   return ::lgamma_r(x, &sign);  // std::lgamma writes a global
 }
 
-// ln of the mean of e^terms, given with weights that sum to 1.
+// The logarithm of a weighted mean of e^terms, with weights that sum to 1.
 class LogMean {
  public:
   void add(double weight, double log_value) { terms_.push_back(std::log(weight) + log_value); }
@@ -53,7 +54,8 @@ struct Group {
   std::uint64_t count = 0;
 };
 
-// Mean over the concentrations. A group of probability 0 or 1 has no bet: its draws are certain.
+// Returns ln of the mean bet over the concentrations. A group of probability 0 or 1 has no bet,
+// because its draws are certain.
 double log_bet(const Group& group, std::uint64_t draws, double slack) {
   const double p = group.probability, q = 1 - p;
   if (!(p > 0) || !(q > 0)) return 0;
@@ -70,7 +72,8 @@ double log_bet(const Group& group, std::uint64_t draws, double slack) {
   return mean.value() - n * std::log1p(slack / std::min(p, q));
 }
 
-// The whole distribution: Dirichlet(kappa p) in place of the beta prior.
+// Returns ln of the bet on the whole distribution, with prior Dirichlet(kappa p) instead of the
+// beta prior.
 double log_dirichlet_bet(const DistributionCells& distribution,
                          std::span<const std::uint64_t> counts, std::uint64_t draws) {
   const auto n = static_cast<double>(draws);
@@ -106,7 +109,7 @@ Group group_of(const DistributionCells& distribution, std::span<const std::uint6
   return group;
 }
 
-// Groups that bugs are known to meet.
+// Returns groups of cells that are typical of bugs.
 std::vector<Group> structural_groups(const DistributionCells& distribution,
                                      std::span<const std::uint64_t> counts) {
   std::vector<Group> groups;
@@ -143,7 +146,7 @@ double log_evidence(const DistributionCells& distribution, std::span<const std::
       return std::numeric_limits<double>::infinity();
     }
   }
-  // A third of the stake each: the whole distribution, the groups, the single cells.
+  // The whole distribution, the groups and the single cells get a third of the stake each.
   LogMean mean;
   mean.add(1.0 / 3, log_dirichlet_bet(distribution, counts, draws));
   const std::vector<Group> groups = structural_groups(distribution, counts);

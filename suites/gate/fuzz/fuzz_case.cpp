@@ -68,7 +68,7 @@ std::string missing_ability(const harness::SamplerDescription& sampler,
   if (!request.processing.empty() && !sampler.speculation_processing) {
     return "verifies without logits processing";
   }
-  Request common;  // what it has of a call
+  Request common;  // the fields that it shares with a call
   common.dtype = request.dtype;
   common.allowed = request.allowed;
   common.active = request.active;
@@ -163,14 +163,14 @@ reference::RowProcessing with_tokens(const reference::RowProcessing& row,
   const auto kept = [&](std::int32_t id) { return !is_token(id) || moved.contains(id); };
   const auto place = [&](std::int32_t id) {
     if (is_token(id)) return moved.at(id);
-    return id < 0 ? id : static_cast<std::int32_t>(ids.size());  // outside still
+    return id < 0 ? id : static_cast<std::int32_t>(ids.size());  // stays outside
   };
   reference::RowProcessing copy = row;
   for (auto* const list : {&copy.prompt, &copy.output, &copy.stop_ids, &copy.allowed_ids}) {
     const bool had_some = !list->empty();
     std::erase_if(*list, [&](std::int32_t id) { return !kept(id); });
     std::ranges::transform(*list, list->begin(), place);
-    // None allowed at all would mean that all are.
+    // An empty list would allow all ids.
     if (list == &copy.allowed_ids && had_some && list->empty()) list->push_back(0);
   }
   std::erase_if(copy.biases, [&](const auto& bias) { return !kept(bias.id); });

@@ -65,8 +65,8 @@ void choose_outputs(Dice& dice, const SamplerDescription& sampler, Request& requ
   }
 }
 
-// Operations on probabilities have min_p alone, or top_k and top_p: all three at once is for
-// samplers that say so.
+// Leaves most calls on probabilities either min_p alone, or top_k and top_p, because many samplers
+// do not support all three at once.
 void choose_filters(Dice& dice, Request& request) {
   if (request.input == RowInput::logits || dice.once_in(6)) return;
   const bool only_min_p = dice.once_in(3);
@@ -97,7 +97,7 @@ FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const Generat
   while (request.rows < rows) append_row(dice, sampler, request);
   choose_filters(dice, request);
   choose_outputs(dice, sampler, request);
-  // Last, so that the rest of a case is the same for samplers that take none.
+  // Processing comes last, so that the rest of a case is the same for samplers without processing.
   if (sampler.processing && logits && rows > 0 && dice.once_in(3)) {
     for (std::int64_t row = 0; row < rows; ++row) {
       const auto vocab = static_cast<std::size_t>(request.vocab);
@@ -106,7 +106,8 @@ FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const Generat
       request.processing.push_back(generate_processing(dice, values, request.dtype));
     }
     request.history_form.grown = dice.once_in(2);
-    // Another sampler's sigma is rounded, and a token at its threshold may go either way.
+    // A sampler without exact arithmetic rounds sigma, so a token at the threshold may go either
+    // way.
     if (sampler.top_n_sigma && sampler.exact_integer && dice.once_in(3)) {
       request.processing.back().top_n_sigma = dice.pick({0.5F, 1.0F, 3.0F, -1.0F});
     }
@@ -114,7 +115,8 @@ FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const Generat
   return result;
 }
 
-// A draft's row relative to the target's: the same, a neighbour, or one of its own.
+// Returns a draft's row: equal to the target's, reversed, one float32 apart at some tokens, or
+// unrelated.
 std::vector<float> draft_row(Dice& dice, std::vector<float> target) {
   switch (dice.below(4)) {
     case 0:
@@ -166,7 +168,7 @@ FuzzCase chain_case(Dice& dice, const SamplerDescription& sampler, const Generat
   return result;
 }
 
-// Half of them as users type them, or next to the size of the vocabulary.
+// Returns a top_k: in half of the cases one that users type, or one next to the vocabulary size.
 std::int32_t top_k_to_draw_by(Dice& dice, std::int64_t vocab) {
   const auto v = static_cast<std::int32_t>(vocab);
   if (dice.once_in(2)) return static_cast<std::int32_t>(dice.between(2, vocab));
@@ -174,7 +176,8 @@ std::int32_t top_k_to_draw_by(Dice& dice, std::int64_t vocab) {
                     std::numeric_limits<std::int32_t>::max()});
 }
 
-// Rows whose tokens can all be met within the draws: what is never drawn cannot be judged.
+// Makes a row whose tokens are all likely enough to occur within the draws, because a token that is
+// never drawn cannot be judged.
 FuzzCase distribution_case(Dice& dice, const SamplerDescription& sampler,
                            const GenerateOptions& options) {
   FuzzCase result;

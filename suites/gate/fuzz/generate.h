@@ -1,5 +1,5 @@
-// Generators of cases that seek trouble: whole requests of what a sampler declares, of the rows,
-// parameters and lists that harness/inputs makes for every test.
+// Generators of difficult cases: whole requests within the abilities that a sampler declares, made
+// of the rows, parameters and lists of harness/inputs.
 #pragma once
 
 #include <rapidcheck/Gen.h>
@@ -15,12 +15,12 @@ namespace fairdraw::suites::fuzz {
 
 struct GenerateOptions {
   std::int64_t max_vocab = 4097;
-  /// Of distribution cases: draws at most.
+  /// Maximum number of draws of distribution cases.
   std::uint64_t max_draws = std::uint64_t{1} << 16;
 };
 
-/// A case of each kind, with its shrinks (shrink.h); cases use what the sampler declares and no
-/// more. The same rc::Random gives the same case on every machine.
+/// Return generators of cases of each kind, with shrinks (shrink.h). Cases use only abilities that
+/// the sampler declares. The same rc::Random gives the same case on every machine.
 rc::Gen<FuzzCase> batch_cases(const harness::SamplerDescription& sampler,
                               const GenerateOptions& options);
 rc::Gen<FuzzCase> chain_cases(const harness::SamplerDescription& sampler,
@@ -30,8 +30,8 @@ rc::Gen<FuzzCase> speculation_cases(const harness::SamplerDescription& sampler,
 rc::Gen<FuzzCase> distribution_cases(const harness::SamplerDescription& sampler,
                                      const GenerateOptions& options);
 
-/// Processing of a row, for cases of every kind; one in sixteen is bad. `row` may get a value that
-/// a penalty makes infinite.
+/// Returns processing of a row, for cases of every kind; one in sixteen is bad. May change a value
+/// of `row` to one that a penalty makes infinite.
 reference::RowProcessing generate_processing(harness::Dice& dice, std::span<float> row,
                                              DType dtype);
 

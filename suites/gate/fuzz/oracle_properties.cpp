@@ -1,4 +1,4 @@
-// A sampler against the oracles.
+// Properties that compare a sampler with the oracles.
 #include <fmt/format.h>
 
 #include <bit>
@@ -17,8 +17,8 @@ using harness::Request;
 using harness::Response;
 using reference::Membership;
 
-// The one property that a refused call, or one that writes where it must not, breaks: the others
-// have no answer to judge then.
+// Judges whether the call runs. Only this property fails if a call is refused or writes where it
+// must not, because the other properties then have no answer to judge.
 Judgement call_runs(Subject& subject) {
   const Response& response = subject.response();
   return response.ran() ? holds() : fails(response.trouble());
@@ -86,7 +86,7 @@ Judgement rows_of_the_model(Subject& subject) {
   return holds();
 }
 
-// Bits at or beyond the vocabulary are zero: who counts bits of words must not be misled.
+// Requires zero bits beyond the vocabulary, so that bits of whole words can be counted.
 Judgement bits_behind_the_vocabulary(Subject& subject) {
   const Request& request = subject.request();
   const Response& response = subject.response();
@@ -102,7 +102,8 @@ Judgement bits_behind_the_vocabulary(Subject& subject) {
   return holds();
 }
 
-// The interval oracle: what is in or out in real arithmetic with an error bound is in or out.
+// Compares with the interval oracle: tokens that are certainly in or out, given the error bound,
+// must be in or out.
 Judgement oracle_intervals(Subject& subject) {
   const Request& request = subject.request();
   const Response& response = subject.response();
@@ -155,8 +156,8 @@ Judgement oracle_intervals(Subject& subject) {
   return judged ? holds() : not_applicable("no row has a distribution under these semantics");
 }
 
-// What an answer says of itself: token in mask, mask as large as it says, probabilities 0 outside
-// of it and of sum 1.
+// Requires a consistent answer: the token is in the mask, the mask has the reported size, and
+// probabilities are 0 outside of the mask and sum to 1.
 Judgement answers_agree(Subject& subject) {
   const Request& request = subject.request();
   const Response& response = subject.response();
@@ -198,8 +199,8 @@ Judgement answers_agree(Subject& subject) {
       }
     }
     if (!ok || response.probs.empty()) continue;
-    // Each probability is rounded once from float64: off by 2^-24 of itself, or 2^-150. Samplers in
-    // float32 may also have summed in float32, one rounding a token.
+    // Each probability is rounded once from float64, with a relative error of 2^-24 or an absolute
+    // one of 2^-150. Samplers in float32 may also sum in float32, with one rounding per token.
     const double vocab = static_cast<double>(request.vocab);
     const double bound =
         0x1p-24 + vocab * (0x1p-150 + 0x1p-52) + (subject.exact() ? 0.0 : vocab * 0x1p-24);
@@ -210,8 +211,9 @@ Judgement answers_agree(Subject& subject) {
   return holds();
 }
 
-// What a row keeps comes, whatever reports of it there are: of its last half, quarter, ... some
-// token, in as many draws as show half of a flat row.
+// Requires that kept tokens are drawn, also of samplers that report only tokens: some token of the
+// last half, quarter, ... of the row, if 128 draws must show one. 128 draws show half of a flat
+// row.
 Judgement kept_tokens_are_drawn(Subject& subject) {
   constexpr std::uint64_t kDraws = 128;
   const Request& given = subject.request();

@@ -1,4 +1,4 @@
-// Rows of probabilities, compared with the same distribution from logits.
+// Properties of rows of probabilities, mostly by comparison with the same distribution from logits.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -15,8 +15,8 @@ using harness::Request;
 using harness::Response;
 using harness::RowInput;
 
-// Probabilities mean the same in any scale; a power of two keeps every bit of them, and of their
-// weights where none is subnormal.
+// Scales probabilities by a power of two, which must change nothing: every bit of them is kept, and
+// every bit of their weights if none is subnormal.
 Judgement scaled(Subject& subject) {
   const Request& request = subject.request();
   if (!subject.exact()) return not_applicable("float32 may round differently");
@@ -37,9 +37,9 @@ Judgement scaled(Subject& subject) {
   return fails(fmt::format("all probabilities times 2^{}: {}", shift, wrong));
 }
 
-// Octaves: logits -d at the temperature at which a unit is an octave, and probabilities 2^-d, are
-// both the significand 1 and the exponent -d, and nothing of them is lost: thresholds, prefix sums
-// and shares are the same, to the last bit.
+// Compares logits -d, at the temperature at which a unit is an octave, with probabilities 2^-d.
+// Both are exactly the significand 1 with exponent -d, so thresholds, prefix sums and shares must
+// agree to the last bit.
 Judgement dyadic(Subject& subject) {
   if (!subject.exact()) return not_applicable("float32 may round differently");
   const Request& base = subject.request();
@@ -60,7 +60,7 @@ Judgement dyadic(Subject& subject) {
     for (Request* const request : {&logits, &probs}) {
       reference::RowParameters& p = request->parameters[row];
       p.temperature = 0x1.715476p0F;
-      // The threshold of min_p is a float32 logarithm: exact where it is a whole octave.
+      // The threshold of min_p is a float32 logarithm, which is exact for whole octaves.
       if (p.min_p > 0 && p.min_p < 1) p.min_p = std::exp2(std::floor(std::log2(p.min_p)));
     }
   }

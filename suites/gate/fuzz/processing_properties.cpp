@@ -1,5 +1,5 @@
-// Logits processing: a call with it against calls that must give the same without it, or with it in
-// another form. (That the steps are right is judged by the properties of the oracles.)
+// Properties of logits processing: a call with processing is compared with equivalent calls without
+// it, or with it in another form. (The properties of the oracles judge the steps themselves.)
 #include <algorithm>
 
 #include "harness/run/calls/random_words.h"
@@ -12,7 +12,8 @@ namespace {
 using harness::Request;
 using reference::RowProcessing;
 
-// Penalties of 1 and 0, and lists that nothing follows from: a history, and stop ids of no minimum.
+// Adds processing that must change nothing: penalties of 1 and 0, a history, and stop ids without a
+// minimum length.
 Judgement neutral(Subject& subject) {
   const Request& request = subject.request();
   if (!subject.description().processing || !request.processing.empty() ||
@@ -34,7 +35,7 @@ Judgement neutral(Subject& subject) {
   return expect_same(subject, "neutral processing", changed);
 }
 
-// The reference takes the steps, and the sampler what is left.
+// Lets the reference process the row, and gives the sampler the processed logits.
 Judgement beforehand(Subject& subject) {
   const Request& request = subject.request();
   if (request.processing.empty()) return not_applicable("has no processing");
@@ -63,7 +64,7 @@ Judgement forms(Subject& subject) {
   return expect_same(subject, "histories as masks and counts", changed);
 }
 
-// What has no order, in another one: prompt, stop ids, allowed ids; and each of them twice.
+// Reorders and repeats lists whose order means nothing: prompt, stop ids, allowed ids.
 Judgement lists(Subject& subject) {
   const Request& request = subject.request();
   if (request.processing.empty()) return not_applicable("has no processing");

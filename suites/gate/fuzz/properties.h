@@ -1,4 +1,4 @@
-// What must hold of every call of a sampler, whatever its rows and parameters are.
+// Properties that must hold for every call of a sampler, whatever its rows and parameters.
 //
 // A property knows no case table and no seeds: a case that breaks it breaks it on any machine.
 #pragma once
@@ -10,12 +10,13 @@
 
 namespace fairdraw::suites::fuzz {
 
-/// holds, fails, or says nothing about such a case (an ability or a condition is missing).
+/// Outcome of a property on a case; not_applicable if the case lacks a condition, or the sampler an
+/// ability.
 enum class Outcome { holds, fails, not_applicable };
 
 struct Judgement {
   Outcome outcome = Outcome::holds;
-  std::string message;  ///< what was observed and what was expected; why it does not apply
+  std::string message;  ///< observation and expectation, or why the property does not apply
 
   bool failed() const { return outcome == Outcome::fails; }
 };
@@ -28,19 +29,20 @@ struct Property {
   std::string name;
   std::string what;  ///< one sentence, without a full stop
   CaseKind kind = CaseKind::batch;
-  /// The fuzzer judges it on one case in so many: 1, or more where it is expensive.
+  /// The fuzzer judges the property on one case in `period`; expensive properties have more than 1.
   unsigned period = 1;
   Judgement (*judge)(Subject&) = nullptr;
 };
 
-/// All of them, in the order in which a case is judged: the first that fails is reported.
+/// Returns all properties, in the order in which a case is judged. The first failure is reported.
 const std::vector<Property>& properties();
 
-/// The property of that name; throws harness::UsageError with the closest name.
+/// Returns the property of that name. Throws harness::UsageError with the closest name if there is
+/// none.
 const Property& find_property(const std::string& name);
 
-/// Judges a case: not_applicable where the sampler lacks an ability that the case needs, or the
-/// case's own call does not run (which call.runs judges); fails where something throws.
+/// Judges a case. Not applicable if the sampler lacks an ability that the case needs, or if the
+/// case's own call does not run (call.runs judges that). Fails if something throws.
 Judgement judge(const Property& property, Subject& subject);
 
 }  // namespace fairdraw::suites::fuzz

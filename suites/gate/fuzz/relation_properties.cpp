@@ -1,4 +1,5 @@
-// A sampler against itself: calls whose answers must be related, whatever the right answer is.
+// Properties that compare a sampler with itself: the answers of two calls must be related, whatever
+// the right answer is.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +23,7 @@ using reference::RowParameters;
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-// Choice `index` of a relation, below `bound`: a function of the case's salt.
+// Returns choice `index` of a relation, below `bound`, as a function of the case's salt.
 std::uint64_t choice(const Subject& subject, std::uint64_t index, std::uint64_t bound) {
   return harness::mixed(subject.fuzz_case().salt, index) % bound;
 }
@@ -47,7 +48,7 @@ Judgement layout(Subject& subject) {
   return expect_same(subject, "another stride and alignment", changed);
 }
 
-// Every output as a call of its own; four of them where there are more.
+// Repeats each output, at most four of them, as a separate call.
 Judgement alone(Subject& subject) {
   const Request& request = subject.request();
   if (!subject.outputs_stand_alone()) return not_applicable("outputs share random bits");
@@ -76,7 +77,7 @@ Judgement alone(Subject& subject) {
   return judged ? holds() : not_applicable("no output has a row");
 }
 
-// The rows in another order, and each output through `indices`.
+// Permutes the rows, and selects the row of each output through `indices`.
 Judgement through_indices(Subject& subject) {
   const Request& request = subject.request();
   const harness::SamplerDescription& sampler = subject.description();
@@ -94,19 +95,20 @@ Judgement through_indices(Subject& subject) {
   for (std::size_t place = 0; place < order.size(); ++place) {
     changed.indices[static_cast<std::size_t>(order[place])] = static_cast<std::int32_t>(place);
   }
-  changed.seed = request.seed;  // outputs are in the order in which they were
+  changed.seed = request.seed;  // the order of outputs is unchanged
   changed.offset = request.offset;
   changed.words = request.words;
   const Response moved = subject.run(changed);
   if (!moved.ran()) return fails(fmt::format("rows in another order: {}", moved.trouble()));
-  Response expected = subject.response();  // row by row
+  Response expected = subject.response();  // has one result per row
   expected.mask.clear();
   expected.probs.clear();
   const std::string wrong = difference(request, moved, expected);
   return wrong.empty() ? holds() : fails("rows in another order, through indices: " + wrong);
 }
 
-// A batch-mate with other parameters, seeds and a bad row changes no other output.
+// Gives one row of the batch other parameters and seeds and a bad value, which must not change
+// other outputs.
 Judgement neighbours(Subject& subject) {
   const Request& request = subject.request();
   if (!subject.outputs_stand_alone()) return not_applicable("outputs share random bits");
@@ -130,7 +132,7 @@ Judgement neighbours(Subject& subject) {
   return holds();
 }
 
-// Masks grow with k, with p, and with a smaller min_p.
+// Requires that masks grow with larger k, larger p, and smaller min_p.
 Judgement nested(Subject& subject) {
   const Request& request = subject.request();
   if (!subject.exact()) return not_applicable("float32 sums may round differently");
@@ -178,8 +180,8 @@ Judgement nested(Subject& subject) {
   return holds();
 }
 
-// Filters that keep ties depend on values alone, so masks move with the ids, where no weight
-// depends on the tile.
+// Permutes the ids. Filters that keep ties depend only on values, so masks must move with the ids,
+// if no weight depends on the tile.
 Judgement permuted(Subject& subject) {
   const Request& request = subject.request();
   if (!subject.exact()) return not_applicable("float32 sums may round differently");
@@ -218,7 +220,8 @@ Judgement shifted(Subject& subject) {
   Request changed = request;
   for (float& logit : changed.logits) {
     if (!std::isfinite(logit)) continue;
-    // Two float32 values may be further apart than 53 bits: then float64 rounds their sum too.
+    // The exponents of two float32 values may differ by more than 53 bits; then float64 rounds
+    // their sum, too.
     const double sum = static_cast<double>(logit) + static_cast<double>(shift);
     const bool exact_sum = sum - static_cast<double>(shift) == static_cast<double>(logit);
     if (!exact_sum ||
@@ -279,7 +282,8 @@ Judgement padded(Subject& subject) {
   return holds();
 }
 
-// Spellings that mean the same: filters that are off, and the sign of zeros.
+// Replaces parameters by equivalent ones: other values that switch a filter off, and zeros of the
+// other sign.
 Judgement spelled(Subject& subject) {
   if (subject.semantics().name != "fairdraw") return not_applicable("is of semantics fairdraw");
   Request changed = subject.request();

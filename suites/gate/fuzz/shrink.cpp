@@ -24,7 +24,7 @@ using harness::Request;
 using harness::SpeculationRequest;
 using reference::RowParameters;
 using reference::RowProcessing;
-using Base = std::shared_ptr<const FuzzCase>;  // a Seq is copied: what does not change is shared
+using Base = std::shared_ptr<const FuzzCase>;  // shared, because a Seq is copied
 using Cases = rc::Seq<FuzzCase>;
 using Ids = std::vector<std::int64_t>;
 
@@ -35,9 +35,9 @@ rc::Seq<T> joined(std::vector<rc::Seq<T>> parts) {
 
 // --- Simpler values ------------------------------------------------------------------------------
 
-// Stretches of `count` things, first and length: lengths are powers of two, from the largest below
-// `count` down, as the lanes that a failure may depend on are. Single ones only of few things.
-// (RapidCheck's removeChunks has every length at every place: too many for rows.)
+// Returns stretches (first, length) of `count` things. Lengths are powers of two in falling order,
+// because a failure may depend on lanes. Stretches of length 1 are only for few things.
+// (RapidCheck's removeChunks tries every length at every place, which is too many for rows.)
 std::vector<Ids> stretches(std::int64_t count) {
   constexpr std::int64_t kFew = 96;
   std::vector<Ids> all;
@@ -52,7 +52,7 @@ std::vector<Ids> stretches(std::int64_t count) {
   return all;
 }
 
-// [0, count) without a stretch.
+// Returns the sequences of [0, count) without one stretch.
 rc::Seq<Ids> shorter(std::int64_t count) {
   return rc::seq::map(rc::seq::fromContainer(stretches(count)), [count](const Ids& stretch) {
     Ids kept;
@@ -63,7 +63,7 @@ rc::Seq<Ids> shorter(std::int64_t count) {
   });
 }
 
-// Its default, or with less of a fraction.
+// Returns simpler values: the default, or the value with a shorter fraction.
 rc::Seq<float> simpler(float value, float usual) {
   std::vector<float> all = {usual, std::nearbyint(value), std::nearbyint(value * 2) / 2};
   std::erase_if(all, [=](float one) { return value == usual || one == value || std::isnan(one); });
@@ -86,7 +86,7 @@ rc::Seq<std::vector<T>> simpler(const std::vector<T>& values, const std::vector<
       });
 }
 
-// The struct with one member simpler, one after the other.
+// Returns the variants of the struct with one simpler member.
 template <class T, class... Members>
 rc::Seq<T> simpler_members(const T& from, Members T::*... members) {
   const auto with = [&from](auto member) {
@@ -120,7 +120,7 @@ rc::Seq<RowProcessing> simpler_processing(const RowProcessing& from) {
 
 // --- Cases with a simpler part -------------------------------------------------------------------
 
-// A part of the case as one of `values`. `part`: from a case to a reference.
+// Returns the case with a part replaced by each of `values`. `part` maps a case to a reference.
 template <class T, class Part>
 Cases with(const Base& base, const Part& part, rc::Seq<T> values) {
   return rc::seq::map(std::move(values), [base, part](const T& value) {
@@ -130,7 +130,7 @@ Cases with(const Base& base, const Part& part, rc::Seq<T> values) {
   });
 }
 
-// A change that says false where it cannot be made.
+// Returns the changed cases. `change` returns false if it cannot be made.
 template <class T, class Change>
 Cases changed_by(const Base& base, rc::Seq<T> values, const Change& change) {
   return rc::seq::mapMaybe(std::move(values),
@@ -145,7 +145,7 @@ Cases changed_by(const Base& base, bool (*change)(FuzzCase&)) {
   return changed_by(base, rc::seq::just(change), [](FuzzCase& c, auto* made) { return made(c); });
 }
 
-// Members of a request at their defaults, one after the other.
+// Returns the cases in which one member of the request has its default.
 template <class R, class... Members>
 Cases reset(const Base& base, R FuzzCase::*request, Members R::*... members) {
   const auto one = [&](auto member) {
@@ -165,7 +165,7 @@ Cases reset(const Base& base, R FuzzCase::*request, Members R::*... members) {
   return joined<FuzzCase>({one(members)...});
 }
 
-// Each element of a list simpler, by itself.
+// Returns the cases in which one element of a list is simpler.
 template <class R, class T, class Simpler>
 Cases elements(const Base& base, R FuzzCase::*request, std::vector<T> R::*list,
                const Simpler& simpler_element) {
@@ -174,14 +174,14 @@ Cases elements(const Base& base, R FuzzCase::*request, std::vector<T> R::*list,
       rc::shrink::eachElement((*base).*request.*list, simpler_element));
 }
 
-// 64-bit numbers: seeds, offsets, words.
+// Returns the cases in which one 64-bit number (seed, offset, word) is simpler.
 template <class R, class... Members>
 Cases numbers(const Base& base, R FuzzCase::*request, Members R::*... lists) {
   return joined<FuzzCase>({elements(
       base, request, lists, [](std::uint64_t number) { return rc::shrink::integral(number); })...});
 }
 
-// Values to 0, or to integers, or to fewer fraction bits: never back.
+// Changes values to 0, to integers, or to fewer fraction bits, and never back.
 template <class R>
 Cases values(const Base& base, R FuzzCase::*request, std::vector<float> R::*list) {
   std::vector<Cases> all;
@@ -207,7 +207,7 @@ Cases values(const Base& base, R FuzzCase::*request, std::vector<float> R::*list
   return joined(std::move(all));
 }
 
-// What calls of both kinds have.
+// Simplifies the options that calls of both kinds have.
 template <class R>
 Cases simpler_options(const Base& base, R FuzzCase::*request) {
   const bool grown = ((*base).*request).history_form.grown;
@@ -222,7 +222,7 @@ Cases simpler_options(const Base& base, R FuzzCase::*request) {
   });
 }
 
-// Fewer of `count` things. `keep`: from a case and the ids that stay.
+// Returns the cases with fewer of `count` things. `keep` keeps the given ids of a case.
 template <class Keep>
 Cases fewer(const Base& base, std::int64_t count, const Keep& keep) {
   return count < 2 ? Cases() : changed_by(base, shorter(count), keep);
@@ -240,7 +240,7 @@ bool keep_outputs(FuzzCase& c, const Ids& outputs) {
   return true;
 }
 
-// Each row is an output, with the first one's bits.
+// Makes each row an output, all with the random bits of the first output.
 bool drop_indices(FuzzCase& c) {
   Request& request = c.request;
   if (!request.with_indices || request.outputs() == 0) return false;
@@ -289,7 +289,8 @@ Cases simpler_requests(const Base& base) {
 
 // --- Chains --------------------------------------------------------------------------------------
 
-// Drafted tokens among those that stay: one that goes becomes 0, one that is outside stays so.
+// Renumbers drafted tokens. A dropped token becomes 0; a token outside of the vocabulary stays
+// outside.
 void move_tokens(std::vector<std::int32_t>& tokens, const Ids& ids, std::int64_t vocab) {
   for (std::int32_t& token : tokens) {
     const auto found = std::ranges::find(ids, token);
@@ -344,7 +345,7 @@ Cases simpler_chains(const Base& base) {
 
 // --- Requests with drafts ------------------------------------------------------------------------
 
-// The one request of the call with its first drafts, less `less` of them, packed.
+// Packs the only request of the call and drops its last `less` drafts.
 bool drop_drafts(FuzzCase& c, int less) {
   SpeculationRequest& request = c.speculation;
   if (request.batch != 1) return false;
@@ -371,8 +372,8 @@ bool drop_drafts(FuzzCase& c, int less) {
   return true;
 }
 
-// Of the first rows of requests: those after them follow from these and the drafts, and are no
-// step's to change, or it would have something to do for ever.
+// Simplifies the histories of the first row of each request. Those of later rows follow from these
+// and the drafts; changing them would never end.
 Cases simpler_histories(const Base& base) {
   const SpeculationRequest& request = base->speculation;
   std::vector<Cases> all;
@@ -422,7 +423,7 @@ bool drop_draft_distribution(FuzzCase& c) {
 Cases simpler_speculations(const Base& base) {
   using Call = SpeculationRequest;
   constexpr auto kCall = &FuzzCase::speculation;
-  const std::vector<int> drafts = {4, 3, 2, 1, 0};  // 0: without the padding alone
+  const std::vector<int> drafts = {4, 3, 2, 1, 0};  // 0 only drops the padding
   return joined<FuzzCase>({
       fewer(base, base->speculation.batch, keep_requests),
       changed_by(base, rc::seq::fromContainer(drafts), drop_drafts),

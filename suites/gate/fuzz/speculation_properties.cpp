@@ -1,4 +1,4 @@
-// Requests with drafts: what the gate's check of speculation compares, call by call.
+// Properties of requests with drafts: the comparisons of the gate's check of speculation, per call.
 #include "harness/run/checks/speculation/speculation_checks.h"
 #include "harness/run/checks/speculation/speculation_rows.h"
 #include "suites/gate/fuzz/property_lists.h"

@@ -33,7 +33,7 @@ std::unique_ptr<harness::LogitsSource> rows_of(const Request& request) {
 Subject::Subject(harness::Sampler& sampler, const reference::Semantics& semantics,
                  const FuzzCase& fuzz_case)
     : sampler_(sampler), semantics_(semantics), case_(fuzz_case) {
-  sampler_.recover();  // what another case did to it is that case's
+  sampler_.recover();  // damage by another case must not count here
   models_.resize(static_cast<std::size_t>(fuzz_case.request.rows));
 }
 
@@ -55,11 +55,11 @@ harness::Response Subject::run(const Request& request) {
   }
   harness::WantedResults wanted = {
       .statuses = true, .support_size = true, .mask = true, .probs = true, .logprobs = true};
-  // Draws from probabilities give tokens and statuses, as those of every library do.
+  // Draws from probabilities return only tokens and statuses, as in every library.
   if (request.input == harness::RowInput::probabilities) wanted = {.statuses = true};
   harness::Response response =
       harness::run_request(sampler_, request, harness::reported(description(), wanted));
-  // Without statuses a refusal is the answer to a row that has no token, as for `verify`.
+  // A sampler without statuses may refuse a call with a row that has no token, as in `verify`.
   const bool refused = !response.refused.empty() && response.damage.empty();
   if (refused && harness::may_refuse(bare_input(), request)) {
     throw MissingAbility("refuses a call with a row that has no token: " + response.refused);

@@ -1,4 +1,4 @@
-// A case before a sampler. What several properties ask for is worked out once.
+// A case and the sampler to judge. Results that several properties need are computed once.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace fairdraw::suites::fuzz {
 
-/// A relation would ask for what the sampler does not offer: it says nothing about this case.
+/// Thrown if a relation needs an ability that the sampler lacks; the relation then does not apply.
 class MissingAbility : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -30,26 +30,28 @@ class Subject {
   const harness::SamplerDescription& description() const { return sampler_.description(); }
   const reference::Semantics& semantics() const { return semantics_; }
 
-  /// Tokens and masks are compared with the integer model.
+  /// Returns whether tokens and masks are compared with the integer model.
   bool exact() const;
-  /// A token is a function of its row, parameters, seed and offset alone: the sampler says so, and
-  /// the case gives each output a seed, or words, of its own.
+  /// Returns whether a token is a function of only its row, parameters, seed and offset: the
+  /// sampler declares this, and the case gives each output its own seed or words.
   bool outputs_stand_alone() const;
 
-  /// The answer to the case's request, with everything that the sampler reports.
+  /// Returns the answer to the case's request, with all results that the sampler reports.
   const harness::Response& response();
-  /// The same call for another request. Throws MissingAbility.
+  /// Returns the answer to another request. Throws MissingAbility.
   harness::Response run(const harness::Request& request);
   harness::ChainResponse run_chain(const harness::ChainRequest& chain);
   harness::Sampler& sampler() { return sampler_; }
 
-  /// What the integer model says of a row of the request.
+  /// Returns the integer model of a row of the request.
   const reference::IntegerRow& model(std::int64_t row);
 
-  /// The case as an input of the harness's checks: rows and parameters are those of the request,
-  /// seeds come from the salt. Nothing where it has what inputs have not (masks of allowed ids).
+  /// Returns the case as an input of the harness's checks, with the rows and parameters of the
+  /// request and seeds from the salt. Returns nothing if the case has masks of allowed ids, which
+  /// inputs cannot express.
   std::optional<harness::CheckInput> check_input();
-  /// Semantics, sampler, tie rule and filter order alone: what distribution_of() asks for.
+  /// Returns an input with only semantics, sampler, tie rule and filter order, as distribution_of()
+  /// needs.
   harness::CheckInput bare_input() const;
 
  private:
@@ -61,7 +63,8 @@ class Subject {
   std::unique_ptr<harness::LogitsSource> rows_;
 };
 
-/// The rows of a request, which must outlive them, as the checks of the harness take them.
+/// Returns the rows of a request as a source for the checks of the harness. The request must
+/// outlive it.
 std::unique_ptr<harness::LogitsSource> rows_of(const harness::Request& request);
 
 }  // namespace fairdraw::suites::fuzz

@@ -24,11 +24,11 @@ using harness::Job;
 using harness::MixedSampler;
 using harness::Verdict;
 
-// What one case says of a condition.
+// The verdict of one case on a condition.
 enum class Said {
-  nothing,      ///< all of its rows have it
-  contradicts,  ///< it fails in other rows
-  agrees,       ///< it fails in rows that have it alone, and has others
+  nothing,      ///< all of its rows have the condition
+  contradicts,  ///< it fails in rows without the condition
+  agrees,       ///< it fails only in rows with the condition, and has others
 };
 
 std::unique_ptr<harness::Sampler> right_sampler_for(const std::string& semantics) {
@@ -36,12 +36,13 @@ std::unique_ptr<harness::Sampler> right_sampler_for(const std::string& semantics
   return std::make_unique<ProfileSampler>(harness::semantics_from_text(semantics));
 }
 
-// A failed case, which can be asked again.
+// A failed case that can be judged again with some rows answered by a correct sampler.
 class Question {
  public:
   Question(const Job& job, std::string semantics) : job_(job), semantics_(std::move(semantics)) {}
 
-  // Whether a right sampler passes it, described as the judged one: else it says nothing.
+  // Returns whether a correct sampler with the description of the judged one passes the case;
+  // otherwise the case says nothing.
   bool is_fair() const {
     return passes([](const auto&) { return false; }, nullptr);
   }
@@ -73,7 +74,7 @@ bool failed(const CaseRecord& one) {
   return one.verdict == Verdict::failed && one.check != harness::kGlobalCheck;
 }
 
-// A crash would have to be waited for again and again.
+// Returns whether the sampler crashed in a case. Each repetition would have to wait for the crash.
 bool breaks(const CaseRecord& one) {
   return std::ranges::any_of(one.evidence.suspects, [](const harness::Suspect& hint) {
     return hint.bug.starts_with("the sampler itself stops");
@@ -85,7 +86,8 @@ double cost_of(const CaseRecord& one) {
          static_cast<double>(one.draws);
 }
 
-// The cheapest failed cases of a cause, exact checks first, each of another check.
+// Returns the cheapest failed cases of a cause, exact checks first, of different checks if
+// possible.
 std::vector<Question> questions(const std::vector<Job>& jobs, const harness::RunRecord& record,
                                 const harness::SamplerRecord& sampler,
                                 const std::vector<std::size_t>& places) {
@@ -114,7 +116,7 @@ std::vector<Question> questions(const std::vector<Job>& jobs, const harness::Run
   return list;
 }
 
-// What the id and the filter of a case say: true where none of its rows has the condition.
+// Returns whether no row of a case has the condition, according to its id and filter.
 bool lacks(const CaseRecord& one, const Condition& condition) {
   const auto says = [&one](const char* text) { return one.id.find(text) != std::string::npos; };
   if (condition.text == "rows of float16") return !says("/float16");
@@ -137,7 +139,7 @@ bool lacks(const CaseRecord& one, const Condition& condition) {
                                        : !says(("top_k_" + std::to_string(one.vocab)).c_str());
 }
 
-// Where all rows that were asked have the condition: whether other cases tell it.
+// Returns whether other cases confirm a condition that all rows of the failed cases have.
 bool told_by_others(const Condition& condition, const harness::RunRecord& record,
                     const std::string& sampler) {
   std::set<std::string> checks;
@@ -172,7 +174,7 @@ class Conditions {
   }
 
  private:
-  // A sampler that is slow keeps no run waiting.
+  // Limits the time that a slow sampler can keep a run waiting.
   bool is_over() const { return Clock::now() - start_ > std::chrono::minutes(5); }
 
   bool holds(const Condition& condition) const {
@@ -192,8 +194,8 @@ class Conditions {
     return true;
   }
 
-  // The widest: a narrower one may agree by chance. So may any where few rows are wrong: all cases
-  // that are asked have to agree, and more than one.
+  // Takes the widest class of rows, because a narrower one may agree by chance. If few rows are
+  // wrong, any class may agree by chance, so all cases must agree, and there must be at least two.
   bool find_rows() {
     if (asked_.size() < 2) return false;
     for (const std::int64_t modulus : {2, 3, 4}) {
@@ -220,9 +222,10 @@ class Conditions {
     if (widest) sampler_.conditions.push_back({std::string(widest->subject), widest->text});
   }
 
-  // A row cannot be asked again with fewer tokens: cases of other sizes tell, of the failed checks.
+  // Finds a condition on the vocabulary size from cases of other sizes of the failed checks,
+  // because a row cannot be repeated with fewer tokens.
   void find_vocab() {
-    constexpr std::uint64_t kEnough = 31;  // tokens, for most mistakes to show
+    constexpr std::uint64_t kEnough = 31;  // tokens; most mistakes show from this size on
     constexpr std::ptrdiff_t kCases = 3;
     std::set<std::string> checks;
     std::uint64_t smallest = UINT64_MAX, largest = 0;

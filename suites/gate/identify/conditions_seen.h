@@ -1,6 +1,7 @@
-// What a red run asks its samplers again, so that whoever tells of it names the same first cause:
-// which definitions they follow, and under which condition a mistake shows. For the second, failed
-// cases are asked of a sampler whose rows with the condition are answered by a right one.
+// Questions that a red run asks its samplers afterwards: the definitions that they follow, and the
+// condition under which a mistake shows. The answers are recorded, so that every report names the
+// same first cause. To test a condition, failed cases are judged again with rows with the condition
+// answered by a correct sampler.
 #pragma once
 
 #include <vector>
@@ -11,15 +12,15 @@
 
 namespace fairdraw::suites {
 
-/// Fills in the conditions of each sampler of the record that failed cases. A failed case that
-/// passes once the rows with a condition are right fails in no other rows; one that still fails
-/// refutes the condition, for all cases. A condition that all rows of a case have is taken where
-/// cases of the same check without it pass, and none fails. `jobs` are those of the run; a few of
-/// the failed ones, cheap and of different checks, are asked: some seconds. Where that takes
-/// five minutes there are no conditions.
+/// Fills in the conditions of each sampler of the record that failed cases. If a failed case passes
+/// once rows with a condition are correct, it fails in no other rows; if it still fails, the
+/// condition is refuted for all cases. A condition that all rows of a case have is accepted if
+/// cases of the same check without the condition pass and none fails. `jobs` are those of the run;
+/// a few cheap failed ones of different checks are repeated, which takes some seconds. After five
+/// minutes the search ends without conditions.
 void note_conditions(const std::vector<harness::Job>& jobs, harness::RunRecord& record);
 
-/// Fills in the definitions (seen_definitions.h) and then the conditions.
+/// Fills in the definitions (seen_definitions.h), then the conditions.
 void ask_failed_samplers(const std::vector<harness::Job>& jobs, const SamplerMaker& make,
                          harness::RunRecord& record);
 

@@ -33,7 +33,7 @@ harness::Request request_of(const Probe& probe, std::uint64_t seed) {
   return request;
 }
 
-// What each profile says of each probe: [probe][profile].
+// Returns the distribution of each probe under each profile: [probe][profile].
 const std::vector<std::vector<RealDistribution>>& profile_distributions() {
   static const std::vector<std::vector<RealDistribution>> all = [] {
     std::vector<std::vector<RealDistribution>> distributions;
@@ -49,8 +49,8 @@ const std::vector<std::vector<RealDistribution>>& profile_distributions() {
   return all;
 }
 
-// Draws that show every token of a distribution that has a probability worth looking for, and the
-// rest of the tokens together, if they have one.
+// Returns a number of draws that shows every token with a probability worth looking for, and the
+// other tokens together if their sum is worth looking for.
 std::uint64_t draws_to_see(const RealDistribution& distribution) {
   double least = 1, rest = 0;
   std::size_t tokens = 0;
@@ -62,12 +62,14 @@ std::uint64_t draws_to_see(const RealDistribution& distribution) {
   }
   const MatchLevels levels = match_levels();
   const std::uint64_t draws = draws_to_see(least, tokens, levels);
-  // Where none of them is drawn their frequency is too low at level miss / 2: of two tails.
+  // If no other token is drawn, their frequency is too low at level miss / 2, because the test has
+  // two tails.
   constexpr std::size_t kOfTwoTails = 4;
   return rest > kWorthLookingFor ? std::max(draws, draws_to_see(rest, kOfTwoTails, levels)) : draws;
 }
 
-// A large row costs a pass an output: no more is drawn there than shows every token.
+// Returns the draws of a probe. A large row costs a pass per output, so it gets only the draws that
+// show every token.
 std::uint64_t draws_of(std::size_t probe) {
   constexpr std::size_t kLarge = 4096;
   std::uint64_t draws = probes()[probe].values.size() > kLarge ? 1 : kIdentifyDraws;
@@ -87,10 +89,10 @@ Observation observe(harness::Sampler& sampler, std::size_t number, std::uint64_t
     seen.not_made = "has neither indices nor num_samples";
   }
   if (!seen.not_made.empty()) return seen;
-  sampler.recover();  // what another probe did to it is that probe's
+  sampler.recover();  // damage by another probe must not count here
   harness::Counts counts =
       harness::count_draws(sampler, request, draws_of(number), harness::mixed(seed, 1));
-  // A crash is no refusal: it says nothing of what the sampler would have done.
+  // A crash is no refusal, because it does not tell what the sampler would have done.
   seen.broke = sampler.broken();
   if (!seen.broke.empty()) return seen;
   seen.refused = counts.trouble;
@@ -106,7 +108,7 @@ Observation observe(harness::Sampler& sampler, std::size_t number, std::uint64_t
   return seen;
 }
 
-// One distribution, or one semantics, against what was seen.
+// The comparison of one semantics with the observations.
 struct Fit {
   std::vector<std::string> contradictions;
   std::size_t unsaid = 0, open = 0;
@@ -139,13 +141,13 @@ std::vector<const Observation*> observations_about(const std::vector<Observation
   return about;
 }
 
-// The value of a choice under which the other choices of `semantics` explain what was seen.
+// A value of a choice that explains the observations, given the other choices of `semantics`.
 struct FittingValue {
   const ChoiceValue* value;
   std::size_t unsaid, open;
 };
 
-// Values that fit, the one that says most first.
+// Returns the values that fit; the one that determines most comes first.
 std::vector<FittingValue> fitting_values(const Choice& choice,
                                          const std::vector<const Observation*>& observations,
                                          const Semantics& semantics) {
@@ -163,17 +165,17 @@ std::vector<FittingValue> fitting_values(const Choice& choice,
   return fitting;
 }
 
-// What speaks against an explanation: contradictions, then what it says nothing of, then what it
-// leaves open.
+// Returns a sort key of explanations (smaller is better): contradictions, then probes that the
+// explanation leaves undefined, then probes that it leaves open.
 std::tuple<std::size_t, std::size_t, std::size_t> against(
     const std::vector<const Observation*>& observations, const Semantics& semantics) {
   const Fit fit = fit_of(observations, semantics);
   return {fit.contradictions.size(), fit.unsaid, fit.open};
 }
 
-// Two choices that lean on each other (what top_p keeps of a tie shows in where its mass ends): the
-// values of both that explain the rows about either better than what `semantics` has. Returns false
-// where there are none.
+// Changes two dependent choices to the pair of values that best explains the rows about either.
+// (For example, the ties that top_p keeps determine the mass at which it ends.) Returns false if no
+// pair is better than `semantics`.
 bool change_both(const Choice& one, const Choice& other,
                  const std::vector<Observation>& observations, Semantics& semantics) {
   std::vector<const Observation*> about = observations_about(observations, one.name);
@@ -197,8 +199,8 @@ bool change_both(const Choice& one, const Choice& other,
   return better.has_value();
 }
 
-// From the closest profile, choice by choice, to what explains most; then two choices at a time,
-// one of them a choice that a row is about which contradicts what has been found.
+// Improves the closest profile choice by choice, then two choices at a time. One of the two belongs
+// to a row that contradicts the explanation found so far.
 Semantics best_explanation(const std::vector<Observation>& observations, Semantics semantics) {
   const auto choices = reference::semantic_choices();
   const auto one_by_one = [&] {
@@ -254,7 +256,7 @@ ChoiceFinding judge(const Choice& choice, const std::vector<Observation>& observ
     finding.verdict = ChoiceVerdict::mixed;
     return finding;
   }
-  // What says something of every row beats what does not: "undefined" fits whatever comes.
+  // A value that determines every row beats one that does not, because "undefined" fits everything.
   const FittingValue& best = fitting.front();
   std::size_t alike = 0;
   for (const FittingValue& one : fitting) {
@@ -272,7 +274,7 @@ ChoiceFinding judge(const Choice& choice, const std::vector<Observation>& observ
   return finding;
 }
 
-// Why nothing can be said; empty where a probe was answered.
+// Returns why nothing can be said, or an empty string if a probe was answered.
 std::string why_unanswered(const std::vector<Observation>& observations) {
   std::string first;
   std::size_t asked = 0;

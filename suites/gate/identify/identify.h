@@ -1,5 +1,6 @@
-// Which definitions an unknown sampler follows: it draws from rows on which they differ, and the
-// real-number oracle says which values of each choice could have given what came back.
+// Identification of the definitions that an unknown sampler follows. The sampler draws from rows on
+// which definitions differ, and the real-number oracle tells which values of each choice could have
+// produced the draws.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +12,21 @@
 
 namespace fairdraw::suites {
 
-/// What came back for one probe.
+/// The result of one probe.
 struct Observation {
   const Probe* probe = nullptr;
-  std::string not_made;  ///< the ability that the sampler lacks; empty: it was made
-  std::string refused;   ///< why the call did not run; empty: it ran
-  std::string broke;     ///< how the sampler broke over it (it crashed, it hung); empty: it did not
+  std::string not_made;  ///< the ability that the sampler lacks; empty: the call was made
+  std::string refused;   ///< why the call was refused; empty: it ran
+  std::string broke;     ///< how the sampler broke (crashed, hung); empty: it did not
   std::uint64_t draws = 0, no_token = 0;
   std::vector<std::uint64_t> of_token;  ///< [vocab]
-  std::vector<std::uint32_t> mask;      ///< packed bits, where the sampler reports masks; or empty
+  std::vector<std::uint32_t> mask;      ///< packed bits; empty if the sampler reports no masks
 };
 
 enum class ChoiceVerdict {
   follows,         ///< `value` alone fits
-  one_of,          ///< `value` and `also_fit` fit; `value` says most
-  mixed,           ///< no value fits what was seen
+  one_of,          ///< `value` and `also_fit` fit; `value` determines most
+  mixed,           ///< no value fits the observations
   not_observable,  ///< every value fits
 };
 const char* to_string(ChoiceVerdict verdict);
@@ -34,50 +35,50 @@ struct ChoiceFinding {
   std::string choice, meaning;
   ChoiceVerdict verdict = ChoiceVerdict::not_observable;
   std::string value;                  ///< empty: mixed, or not observable
-  std::vector<std::string> also_fit;  ///< of one_of, and of not_observable
-  std::vector<std::string> evidence;  ///< one sentence a probe: what was asked and what came back
+  std::vector<std::string> also_fit;  ///< set for one_of and not_observable
+  std::vector<std::string> evidence;  ///< one sentence per probe: the question and the answer
   std::vector<const Observation*> observations;
 };
 
 struct ProfileFinding {
   std::string profile;
-  std::vector<std::string> contradictions;  ///< "probe: why", one a probe that the profile excludes
+  std::vector<std::string> contradictions;  ///< "probe: why", one per probe that excludes the
+                                            ///< profile
   std::vector<std::string> differences;     ///< choices whose value does not fit
-  std::size_t unsaid = 0;                   ///< probes of which the profile says nothing
-  std::size_t open = 0;                     ///< probes of which it leaves something open
+  std::size_t unsaid = 0;                   ///< probes whose result the profile leaves undefined
+  std::size_t open = 0;                     ///< probes whose result the profile leaves partly open
 };
 
-/// Where it cannot be said (`unanswered`) there are no choices and no profiles.
+/// The result of identify(). If `unanswered` is set, there are no choices and no profiles.
 struct Identification {
   std::vector<Observation> observations;  ///< in the order of probes()
   std::vector<ChoiceFinding> choices;     ///< in the order of semantic_choices()
   /// Closest first: fewest contradictions, then least unsaid, then least open.
   std::vector<ProfileFinding> profiles;
   std::uint64_t draws = 0;
-  std::string unanswered;  ///< why nothing can be said: no probe was answered; empty: it can
+  std::string unanswered;  ///< why no probe was answered; empty: one was
   std::size_t broke = 0;   ///< probes over which the sampler broke
 };
 
-/// A sampler that broke over so many probes, and answered none, is asked no further: each may cost
-/// the time that a hanging call is given.
+/// Number of probes after which a sampler that broke over each of them is not asked further,
+/// because each may cost the timeout of a hanging call.
 inline constexpr std::size_t kIdentifyPatience = 3;
 
-/// Largest probability that a sampler which follows a value of a choice to the letter is said to
-/// contradict it, over all probes: half for tokens that are kept and were not drawn, half for
-/// frequencies.
+/// Largest probability, over all probes, that a sampler which follows a value exactly is found to
+/// contradict it. Half is for kept tokens that were not drawn, half for frequencies.
 inline constexpr double kIdentifyErrorRate = 1e-9;
 
-/// Draws of a probe, at least: shares of .586 and .667, the closest that two values give, lie 15
-/// standard deviations apart.
+/// Minimum draws of a probe. The closest shares of two values, .586 and .667, are 15 standard
+/// deviations apart.
 inline constexpr std::uint64_t kIdentifyDraws = 8192;
 
 /// Probes `sampler`; seeds come from `seed`.
 Identification identify(harness::Sampler& sampler, std::uint64_t seed);
 
-/// Whether the sampler may follow this value of a choice.
+/// Returns whether the sampler may follow this value of a choice.
 bool allows(const ChoiceFinding& finding, const std::string& value);
 
-/// "tokens 0, 2 and 3 (2041, 4090, 2061 of 8192 draws)": what was seen, for readers.
+/// Describes an observation for readers: "tokens 0, 2 and 3 (2041, 4090, 2061 of 8192 draws)".
 std::string describe(const Observation& observation);
 
 }  // namespace fairdraw::suites

@@ -20,7 +20,8 @@ std::size_t kept_tokens(const RealDistribution& distribution) {
                                                 [](Membership m) { return m != Membership::out; }));
 }
 
-// A distribution that gives every masked token a little: a floor, which is no part of a mask.
+// Returns whether a distribution gives every masked token a small probability, a floor that is not
+// part of the mask.
 bool has_floor(const RealDistribution& distribution) {
   constexpr double kFloorAtMost = 0x1p-20;
   const double least =
@@ -44,12 +45,13 @@ std::string against_mask(const Observation& seen, const RealDistribution& distri
                      distribution.support_high);
 }
 
-// Tokens outside, tokens missing, and how many there are.
+// Returns a contradiction between the drawn tokens and the support: a token outside, a missing
+// token, or a wrong number of tokens.
 std::string against_support(const Observation& seen, const RealDistribution& distribution) {
   const std::size_t tokens = kept_tokens(distribution);
   const MatchLevels levels = match_levels();
   std::int32_t drawn = 0;
-  bool all_likely = true;  // every token that may stay would have been seen
+  bool all_likely = true;  // every possible token would have been drawn
   for (std::size_t id = 0; id < seen.of_token.size(); ++id) {
     const std::uint64_t count = seen.of_token[id];
     if (count > 0) ++drawn;
@@ -70,11 +72,12 @@ std::string against_support(const Observation& seen, const RealDistribution& dis
   return {};
 }
 
-// Where nothing is open the distribution has the frequencies too. A float32 sampler's probabilities
-// are off by a relative 10^-5 at most on these rows of few tokens, which changes the tail of 8192
-// draws by a factor of e^0.08 and is no matter.
+// Returns a contradiction with the frequencies, which a distribution has if it leaves nothing open.
+// On these rows of few tokens the probabilities of a float32 sampler have a relative error of at
+// most 10^-5. That changes the tail of 8192 draws by a factor of at most e^0.08, which does not
+// matter.
 std::string against_frequencies(const Observation& seen, const RealDistribution& distribution) {
-  // A token that is hardly ever drawn has no frequency to speak of.
+  // A token that is hardly ever drawn has no useful frequency.
   const auto has_frequency = [](double p) { return p > kWorthLookingFor && p < 1; };
   const auto compared = std::count_if(distribution.probability.begin(),
                                       distribution.probability.end(), has_frequency);

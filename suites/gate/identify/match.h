@@ -1,4 +1,4 @@
-// Whether a distribution can have given an observation.
+// Comparison of an observation with a distribution.
 #pragma once
 
 #include <string>
@@ -9,26 +9,26 @@ namespace fairdraw::suites {
 
 struct Match {
   std::string contradiction;  ///< empty: none
-  bool unsaid = false;        ///< the distribution says nothing of this row
-  bool open = false;          ///< the distribution leaves open what stays
+  bool unsaid = false;        ///< the distribution is undefined for this row
+  bool open = false;          ///< the distribution leaves open which tokens stay
 
   bool fits() const { return contradiction.empty(); }
 };
 
-/// Levels of one probe: `miss` bounds the probability that a token of the distribution was not
-/// drawn, `tail` that a frequency is as far off.
+/// Levels of one probe: `miss` bounds the probability that some token of the distribution was not
+/// drawn, `tail` the probability of such a deviation of a frequency.
 struct MatchLevels {
   double miss = 0, tail = 0;
 };
 
-/// Probability below which a token is not looked for on its own.
+/// Probability below which a single token is not looked for.
 inline constexpr double kWorthLookingFor = 0x1p-14;
 
-/// The levels of each of the probes, by kIdentifyErrorRate.
+/// Returns the levels of each probe, from kIdentifyErrorRate.
 MatchLevels match_levels();
 
-/// Draws after which every token of probability `least` or more was seen, but with probability
-/// `levels.miss`: (1 - least)^n <= miss / tokens, for `tokens` tokens.
+/// Returns the draws after which every token of probability at least `least` was drawn, except with
+/// probability `levels.miss`: (1 - least)^n <= miss / tokens, for `tokens` tokens.
 std::uint64_t draws_to_see(double least, std::size_t tokens, const MatchLevels& levels);
 
 Match match(const Observation& observation, const reference::RealDistribution& distribution);

@@ -14,15 +14,16 @@ using reference::RowParameters;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLn2 = 0x1.62e43p-1F;  // ln 2, rounded to float32
 
-// Weights 2^-e. e is 0 or a power of two: then exp(-e ln 2) is 2^-e within (e + 1) 2^-29, a small
-// part of an ulp.
+// Returns logits of weights 2^-e. Precondition: e is 0 or a power of two, so that exp(-e ln 2) is
+// 2^-e within a relative (e + 1) 2^-29, a small fraction of an ulp.
 std::vector<float> octaves(const std::vector<int>& exponents) {
   std::vector<float> logits;
   for (const int e : exponents) logits.push_back(-static_cast<float>(e) * kLn2);
   return logits;
 }
 
-// The same in a large vocabulary: every `step`-th id has one of them, all others -inf.
+// Returns the same logits in a large vocabulary: every `step`-th id has one of them, all others
+// -inf.
 std::vector<float> spread(const std::vector<int>& exponents, std::size_t vocab, std::size_t step) {
   std::vector<float> logits(vocab, -kInfinity);
   const std::vector<float> few = octaves(exponents);
@@ -32,7 +33,7 @@ std::vector<float> spread(const std::vector<int>& exponents, std::size_t vocab, 
 
 class Table {
  public:
-  // A top_k of kOff is the vocabulary.
+  // Stands for a top_k of the vocabulary size.
   static constexpr std::int32_t kOff = std::numeric_limits<std::int32_t>::min();
 
   Probe& add(std::string name, std::string row, std::vector<std::string> choices,
@@ -56,7 +57,7 @@ constexpr std::int32_t kOff = Table::kOff;
 // Weights 1/2, 1/4, 1, 1/4: shares 1/4, 1/8, 1/2, 1/8.
 const std::vector<int> kHalves = {1, 2, 0, 2};
 constexpr const char* kHalvesText = "shares 1/4, 1/8, 1/2, 1/8";
-// Two maxima.
+// Exponents of a row with two maxima.
 const std::vector<int> kMaxima = {2, 0, 1, 0};
 constexpr const char* kMaximaText = "two equal maxima, ids 1 and 3, and two smaller tokens";
 const std::vector<int> kEqual = {0, 0, 0, 0};
@@ -126,11 +127,11 @@ void add_min_p(Table& table) {
             {.top_k = kOff, .top_p = -0.5F});
 }
 
-// The second token has half of the first one's weight at this temperature.
+// Returns two logits; at this temperature the first token has half of the second one's weight.
 std::vector<float> half_at(float temperature) { return {-temperature * kLn2, 0}; }
 
 void add_temperature(Table& table) {
-  // At T = 1 the first two hold 3/4, at T = 2 0.631.
+  // The two largest hold 3/4 at T = 1, and 0.631 at T = 2.
   table.add("top_p at T = 2", kHalvesText, {"temperature_place"}, octaves(kHalves),
             {.temperature = 2, .top_k = kOff, .top_p = 0.6875F});
   table.add("min_p at T = 2", kHalvesText, {"temperature_place", "min_p_place"}, octaves(kHalves),

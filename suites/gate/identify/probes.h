@@ -1,5 +1,5 @@
-// Rows on which definitions differ, each of them decisive: what a sampler keeps of one, or whether
-// it fails, rules out some values of a choice and fits others.
+// Rows on which definitions differ. The tokens that a sampler keeps of a row, or its failure, rule
+// out some values of a choice and fit others.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace fairdraw::suites {
 
 struct Probe {
   std::string name;
-  std::string row;                   ///< what the row is, for readers
-  std::vector<std::string> choices;  ///< what it is about (reference/semantic_choices.h)
+  std::string row;                   ///< description of the row, for readers
+  std::vector<std::string> choices;  ///< choices that it tests (reference/semantic_choices.h)
   harness::RowInput input = harness::RowInput::logits;
   std::vector<float> values;  ///< [vocab] logits, or probabilities
   reference::RowParameters parameters;
@@ -22,14 +22,14 @@ struct Probe {
   bool many_draws = false;                  ///< needs a sampler that draws often from one row
 };
 
-/// All probes. top_k is the vocabulary where a probe is not about it, which is off in every
-/// profile. Logits are multiples of ln 2 by powers of two where the mass matters: exp gives powers
-/// of two, in float32, in any sampler that subtracts the maximum, and 2^y with a whole y in
-/// fairdraw's integers.
+/// Returns all probes. A probe that does not test top_k sets it to the vocabulary size, which is
+/// off in every profile. If the mass matters, logits are ln 2 times 0 or a power of two: exp then
+/// gives powers of two in float32 in any sampler that subtracts the maximum, and 2^y with a whole y
+/// in fairdraw's integers.
 const std::vector<Probe>& probes();
 
-/// What `semantics` says of a probe in real arithmetic. The floor under masked probabilities is
-/// left out but where the probe is about it: elsewhere it is one draw in 10^8.
+/// Returns the distribution of a probe under `semantics` in real arithmetic. The floor under masked
+/// probabilities is omitted unless the probe tests it; elsewhere it is one draw in 10^8.
 reference::RealDistribution distribution_of_probe(const Probe& probe,
                                                   const reference::Semantics& semantics);
 

@@ -18,7 +18,7 @@ namespace {
 
 using reference::Membership;
 
-// Of tokens with one value some stay, and which is open: the highest ids do.
+// Keeps the highest ids among equal tokens of which an unspecified subset stays.
 void open_ties_to_the_highest(const std::vector<float>& values,
                               reference::RealDistribution& distribution) {
   std::map<float, std::vector<std::size_t>> ties;
@@ -38,7 +38,7 @@ bool all_equal(const std::vector<float>& values) {
   return std::all_of(values.begin(), values.end(), [&](float x) { return x == values.front(); });
 }
 
-// A row of one value that may stay as it is.
+// Keeps all tokens of a row of equal values, if the profile may keep them.
 void keep_everything(reference::RealDistribution& distribution) {
   const auto kept = std::count_if(distribution.membership.begin(), distribution.membership.end(),
                                   [](Membership m) { return m != Membership::out; });
@@ -56,9 +56,9 @@ bool ordinary(const std::vector<float>& logits) {
          std::any_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); });
 }
 
-// Logits over the temperature as float32 samplers have them: times its inverse, both rounded. Empty
-// where the temperature is no divisor, or a weight would be no normal number: nothing is rounded in
-// such rows, and an engine may do anything.
+// Returns logits over the temperature as float32 samplers compute them: times its rounded inverse,
+// and rounded. Returns an empty list if the temperature is no divisor or a weight would not be a
+// normal number. In such rows nothing is rounded, because an engine may do anything.
 std::vector<float> scaled_logits(const std::vector<float>& logits, float temperature,
                                  const reference::Semantics& semantics) {
   const bool divides =
@@ -76,7 +76,7 @@ std::vector<float> scaled_logits(const std::vector<float>& logits, float tempera
   for (const float logit : logits) {
     scaled.push_back(logit * inverse);
     const bool normal = std::isinf(logit) || largest - scaled.back() < kNormal;
-    // Greedy rows go by logits: the maximum has no new ties.
+    // Greedy rows use the logits, so rounding must not create new ties with the maximum.
     const bool apart = logit == largest_logit || std::exp(scaled.back() - largest) < 1;
     if (!normal || !apart) return {};
   }
@@ -114,7 +114,8 @@ ProfileSampler::ProfileSampler(const reference::Semantics& semantics, Failing fa
   description_.per_request_seeds = description_.num_samples = description_.indices = true;
   description_.allowed_mask = description_.active_rows = true;
   description_.from_probs = description_.from_probs_all_filters = true;
-  // A floor under filtered probabilities: every token can be drawn, and no mask says what is kept.
+  // With a floor under filtered probabilities every token can be drawn, so no mask tells which
+  // tokens are kept.
   description_.reports_mask = semantics_.masked_probability_floor == 0;
 }
 
@@ -122,7 +123,7 @@ reference::RealDistribution ProfileSampler::distribution(
     const fairdraw_batch& batch, std::int64_t row, const std::vector<float>& values,
     const reference::RowParameters& parameters) const {
   reference::Semantics filters = semantics_;
-  filters.masked_probability_floor = 0;  // it comes after the ties
+  filters.masked_probability_floor = 0;  // the floor is applied after the ties
   if (batch.input != 0) {
     return reference::real_oracle_from_probs(values, parameters, filters, false);
   }

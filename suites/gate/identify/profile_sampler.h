@@ -1,5 +1,5 @@
-// A sampler that draws from what the real-number oracle says under a profile: each engine's
-// distribution without the engine. `fairdraw identify --sampler profile:NAME`.
+// A sampler that draws from the real-number oracle's distribution under a profile. It has each
+// engine's distribution without the engine: `fairdraw identify --sampler profile:NAME`.
 #pragma once
 
 #include <cstdint>
@@ -22,29 +22,31 @@ struct Words {
   }
 };
 
-/// Probabilities [vocab] of a row without its filters, and with them: of what stays, in proportion.
+/// Probabilities [vocab] of a row without its filters (`whole`), and with them (`kept`,
+/// renormalised).
 struct RowToDraw {
   const std::vector<double>& whole;
   const std::vector<double>& kept;
 };
 using DrawToken = std::function<std::size_t(const Words&)>;
-/// Makes what draws from a row.
+/// A function that makes a drawing function for a row.
 using WayToDraw = std::function<DrawToken(const RowToDraw&)>;
 
-/// How a sampler draws, where not by a search in the order of ids with the specification's words.
+/// The way in which a sampler draws. The default is a search in the order of ids with the
+/// specification's words.
 struct Manner {
   enum class Order { forward, backward, two_threads };
   WayToDraw way = nullptr;
-  bool other_words = false;      ///< of a hash of seed, offset and number
-  Order order = Order::forward;  ///< of outputs
+  bool other_words = false;      ///< random words from a hash of seed, offset and number
+  Order order = Order::forward;  ///< order of outputs
 };
 
-/// Where the profile leaves open which of equal tokens stay, those with the highest ids do, so that
-/// it is told from one that takes the lowest; where it leaves open whether anything goes, nothing
-/// does. A row that the profile calls undefined gives token 0, one that must fail -1; or the whole
-/// call is refused for it, as engines do that raise an error. Logits are divided by the temperature
-/// and exponentiated in float32 where the profile has slack for that, and summed exactly. float32
-/// only.
+/// A sampler of a profile, for float32 only. If the profile leaves open which of equal tokens stay,
+/// those with the highest ids stay, so that it differs from a profile that keeps the lowest ids. If
+/// the profile leaves open whether any token is removed, none is. An undefined row gives token 0. A
+/// row that must fail gives -1, or the whole call is refused, as by engines that raise an error.
+/// Logits are divided by the temperature and exponentiated in float32 if the profile has slack for
+/// that, and summed exactly.
 class ProfileSampler final : public harness::Sampler {
  public:
   enum class Failing { rows, calls };
@@ -58,7 +60,7 @@ class ProfileSampler final : public harness::Sampler {
     bool active = true, fails = false;
     std::vector<bool> kept;      // [vocab]
     std::vector<double> prefix;  // [vocab] of the distribution
-    DrawToken draw;              // in the place of a search there
+    DrawToken draw;              // replaces a search in `prefix`
   };
   Row prepare(const fairdraw_batch& batch, std::int64_t row) const;
   reference::RealDistribution distribution(const fairdraw_batch& batch, std::int64_t row,
@@ -67,21 +69,22 @@ class ProfileSampler final : public harness::Sampler {
   void answer(const fairdraw_batch& batch, const std::vector<Row>& rows, std::int64_t output) const;
 
   reference::Semantics semantics_;
-  bool rounds_;  // logits over the temperature and weights to float32, as the engine does
+  bool rounds_;  // rounds scaled logits and weights to float32, as the engine does
   Failing failing_;
   Manner manner_;
   harness::SamplerDescription description_;
 };
 
-/// "profile:NAME" or a built-in sampler. Throws harness::UsageError, with the closest name.
+/// Makes a sampler from "profile:NAME" or the name of a built-in one. Throws harness::UsageError
+/// with the closest name.
 std::unique_ptr<harness::Sampler> make_named_sampler(const std::string& name);
 
-/// `semantics` in real arithmetic: without weight and sum errors and what else bounds an engine's
-/// rounding.
+/// Returns `semantics` in real arithmetic, without the bounds of weight errors, sum errors and
+/// other rounding.
 reference::Semantics without_slack(reference::Semantics semantics);
 
-/// Weights of a row at temperature 1 as a float32 sampler has them, exp(x - max) rounded to
-/// float32: exact for logits that are multiples of ln 2 by a power of two.
+/// Returns the weights of a row at temperature 1 in a float32 sampler: exp(x - max) rounded to
+/// float32. They are exact for logits that are ln 2 times 0 or a power of two.
 std::vector<float> float32_weights(const std::vector<float>& logits);
 
 }  // namespace fairdraw::suites

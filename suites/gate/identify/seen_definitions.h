@@ -1,5 +1,5 @@
-// `identify` in the service of a red run: where a sampler does otherwise than the profile that it
-// is judged by, so that a run and `identify` name the same cause.
+// `identify` for a red run: it finds where a sampler deviates from the profile by which it is
+// judged, so that a run and `identify` name the same cause.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,14 @@
 
 namespace fairdraw::suites {
 
-/// What was found, beside a profile. Nothing where no probe was answered.
+/// Returns the identified definitions next to those of a profile, or nothing if no probe was
+/// answered.
 std::optional<harness::SeenDefinitions> seen_beside(const Identification& found,
                                                     const reference::Semantics& profile);
 
-/// Asks each sampler of the record that failed a case whose causes lie in its filters, under seeds
-/// made from the record's. A sampler that cannot be made, or breaks, is as if it had not been
-/// asked: its cases have said so.
+/// Identifies each sampler of the record that failed a case whose causes lie in the filters, with
+/// seeds made from the record's seed. Skips a sampler that cannot be made or breaks, because its
+/// cases already say so.
 void note_seen_definitions(const SamplerMaker& make, harness::RunRecord& record);
 
 }  // namespace fairdraw::suites

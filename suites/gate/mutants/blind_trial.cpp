@@ -10,7 +10,7 @@ static_assert(crc32("123456789") == 0xcbf43926);  // the check value of CRC-32
 
 using Causes = std::vector<std::string_view>;
 
-// Where a reader of the cause's sentence, and of what to change, finds the mistake.
+// Returns the causes whose sentence and advice lead a reader to the mistake.
 const std::map<std::string_view, Causes>& declared() {
   static const std::map<std::string_view, Causes> all = {
       {"operation-log-of-softmax", {"row operations", "numeric precision"}},

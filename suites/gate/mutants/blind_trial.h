@@ -1,8 +1,8 @@
-// A trial of the causes that reports name, by mutants that the rules behind them were never tuned
-// on: every third of the catalogue, by a hash of its name, so that nobody chooses which.
+// A blind trial of the causes that reports name. It uses mutants on which the rules for causes were
+// never tuned: every third of the catalogue, by a hash of its name, so that nobody chooses which.
 //
-// Who works on the causes looks at the other two thirds only, with `fairdraw mutants --only-tuning`
-// and its JSON, and at the held-out ones once, when all is done.
+// People who work on the causes look only at the other two thirds, with `fairdraw mutants
+// --only-tuning` and its JSON, and at the held-out mutants once, at the end.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace fairdraw::suites {
 
-/// CRC-32 of the bytes, as zlib, PNG and Python's binascii.crc32 have it.
+/// Returns the CRC-32 of the bytes, as in zlib, PNG and Python's binascii.crc32.
 constexpr std::uint32_t crc32(std::string_view text) {
   constexpr std::uint32_t kPolynomial = 0xedb88320;  // of ISO 3309, bits reversed
   std::uint32_t rest = 0xffffffff;
@@ -26,23 +26,23 @@ constexpr std::uint32_t crc32(std::string_view text) {
   return ~rest;
 }
 
-/// True of every third name.
+/// Returns whether a mutant is held out, which holds for one name in three.
 constexpr bool is_held_out(std::string_view mutant) { return crc32(mutant) % 3 == 0; }
 
 inline constexpr std::size_t kTrialMutants = 30, kTrialNamed = 24;
 
-/// Trials that are over: who has looked at one knows its mutants, so that the next one takes the
-/// next thirty. The first named 22 of 30 and the second 23, by causes declared for single mutants;
-/// the third 27, by their classes alone. One of the third, topp-drops-crossing, had been looked at.
+/// Number of past trials whose mutants are known, so that the next trial takes the next thirty. The
+/// first trial named 22 of 30 and the second 23, by causes declared for single mutants; the third
+/// named 27, by classes alone. One mutant of the third, topp-drops-crossing, had been looked at.
 inline constexpr std::size_t kTrialsBefore = 2;
 
-/// The next kTrialMutants of the held-out mutants that can be told from outside, by their CRC-32:
-/// of kTrialNamed of them at least the first cause must be right.
+/// Returns the next kTrialMutants held-out mutants that can be detected from outside, ordered by
+/// CRC-32. The first cause must be right for at least kTrialNamed of them.
 std::vector<const Mutant*> trial_mutants();
 
-/// The causes that are right for a mutant of the trial whose class is too coarse to say, or does
-/// not hold what its sentence says: read from that sentence, before any of them was run. Empty for
-/// all others, whose class says it.
+/// Returns the right causes of a mutant of the trial whose class is too coarse or does not match
+/// its sentence. They were read from the sentence before any trial mutant was run. Empty for all
+/// other mutants; their class gives the causes.
 std::span<const std::string_view> declared_causes(std::string_view mutant);
 
 }  // namespace fairdraw::suites

@@ -11,8 +11,8 @@
 namespace fairdraw::suites {
 namespace {
 
-// What a mutant is made of calls itself "model" or "float", which would send its findings to a
-// right sampler.
+// A mutant under its own name. The samplers inside call themselves "model" or "float", which would
+// attribute the findings to a right sampler.
 class NamedMutant : public harness::ForwardingSampler {
  public:
   NamedMutant(std::unique_ptr<harness::Sampler> mutant, std::string name)

@@ -1,5 +1,5 @@
-// Bugs that samplers have had, as small wrong samplers: the harness on trial. The gate must turn
-// each of them red, and none of the right samplers that they were made from.
+// The catalogue of mutants: real bugs of samplers as small wrong samplers, which test the harness.
+// The gate must turn each mutant red, and none of the right samplers from which they are made.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace fairdraw::suites {
 
 using Maker = std::function<std::unique_ptr<harness::Sampler>()>;
 
-/// A right sampler that mutants are made from.
+/// A right sampler from which mutants are made.
 struct Twin {
   std::string name;
   Maker make;
@@ -25,33 +25,33 @@ struct Mutant {
   std::string name;
   std::string source;  ///< project and issue, pull request or file; "systematic" for the others
   std::string kind;    ///< class of the bug: mask, distribution, rng, ...
-  std::string wrong;   ///< in one sentence
+  std::string wrong;   ///< the bug in one sentence
   /// Cases that are expected to find it, likeliest first; '*' and '?' match any characters.
   std::vector<std::string> expected;
   std::string twin;  ///< name of the right sampler
   Maker make;
-  std::string unreachable_reason = {};  ///< why it cannot be told from outside; empty: it can
+  std::string unreachable_reason = {};  ///< why it cannot be detected from outside; empty: it can
 };
 
 const std::vector<Twin>& twins();
 
-/// All mutants, class by class. Names are unique.
+/// Returns all mutants, class by class. Names are unique.
 const std::vector<Mutant>& catalogue();
 
-/// The logit of a token that is out.
+/// Logit of a filtered token.
 inline constexpr float kOut = -std::numeric_limits<float>::infinity();
 
-/// Before a mutant's name, where a sampler is named.
+/// Prefix of a mutant's name where a sampler is named.
 inline constexpr std::string_view kMutantPrefix = "mutant:";
 
-/// The wrong sampler of that name (without the prefix), to look at what the gate says of it. It
-/// describes itself by its own name, and not as the sampler that it was made of. Throws
-/// harness::UsageError.
+/// Makes the mutant of that name (without the prefix), so that its report can be inspected. Its
+/// description has the mutant's name, not that of the sampler inside. Throws harness::UsageError
+/// for an unknown name.
 std::unique_ptr<harness::Sampler> make_mutant(const std::string& name);
 
-/// What became of a documented bug.
+/// The state of a documented bug.
 enum class EntryState {
-  mutant,       ///< `name` stands in the catalogue, and must be killed
+  mutant,       ///< `name` is in the catalogue and must be killed
   unreachable,  ///< no test from outside can find it
   later,        ///< concerns an operation that does not exist here
 };
@@ -60,18 +60,18 @@ const char* to_string(EntryState state);
 struct KnownBug {
   std::string name;
   EntryState state;
-  std::string reason;  ///< for the last two
+  std::string reason;  ///< for the last two states
 };
 
-/// The documented bugs that the catalogue was made from, all of them.
+/// Returns all documented bugs from which the catalogue was made.
 const std::vector<KnownBug>& known_bugs();
 
 // --- For the files of the catalogue --------------------------------------------------------------
 
-/// The tables of a class as one.
+/// Joins the tables of a class.
 std::vector<Mutant> joined(std::vector<std::vector<Mutant>> parts);
 
-/// Names, of cases or bugs, that `text` has with a blank between two.
+/// Splits names of cases or bugs at blanks.
 std::vector<std::string> names_of(std::string_view text);
 
 std::vector<Mutant> mask_mutants();

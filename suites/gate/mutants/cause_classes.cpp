@@ -13,7 +13,7 @@
 namespace fairdraw::suites {
 namespace {
 
-// "definition of ..." is written without its end, and stands for all of them.
+// Returns the right causes of each class. "definition of" stands for all causes that begin so.
 const std::map<std::string_view, std::vector<std::string_view>>& causes() {
   static const std::vector<std::string_view> random = {
       "shared random bits", "seeds", "counters", "numbers of a draw", "batch dependence or state"};
@@ -106,7 +106,8 @@ const std::map<std::string_view, std::vector<std::string_view>>& causes() {
   return all;
 }
 
-// A known name is a whole one, or a cause without details; "definition of" stands for all of them.
+// Returns whether `name` is among `causes`. A cause matches as a whole name or without the details
+// after the colon; "definition of" matches every definition.
 bool is_one_of(std::string_view name, std::span<const std::string_view> causes) {
   const std::string_view cause = name.substr(0, name.find(':'));
   return std::ranges::any_of(causes, [name, cause](std::string_view known) {

@@ -1,5 +1,5 @@
-// Which causes are the right ones for a class of mutants: the catalogue as a set of bugs whose
-// answer is known.
+// The right causes of each class of mutants. They make the catalogue a set of bugs with known
+// answers.
 #pragma once
 
 #include <functional>
@@ -11,18 +11,18 @@
 
 namespace fairdraw::suites {
 
-/// Causes (their names up to a colon, or whole) that name a class: who looks there finds the bug.
-/// Throws std::invalid_argument for a class without any.
+/// Returns the causes (whole names, or names up to a colon) that lead to the bugs of a class.
+/// Throws std::invalid_argument for a class without causes.
 std::span<const std::string_view> causes_of_class(std::string_view kind);
 
-/// Whether a cause is one of the class.
+/// Returns whether a cause belongs to the class.
 bool names_class(std::string_view cause, std::string_view kind);
 
-/// Whether a cause is right for a mutant: one of those that are declared for it (blind_trial.h), or
-/// of its class where none are.
+/// Returns whether a cause is right for a mutant: it is declared for the mutant (blind_trial.h),
+/// or, without declared causes, it belongs to the mutant's class.
 bool is_right(std::string_view cause, const Mutant& mutant);
 
-/// Of the killed mutants that count: how many have a cause, and how many a first one that is right.
+/// Numbers of killed mutants: all, those with a cause, and those whose first cause is right.
 struct NamedShare {
   std::size_t killed = 0, with_cause = 0, named = 0;
 };

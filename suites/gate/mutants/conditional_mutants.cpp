@@ -13,7 +13,7 @@ namespace {
 
 using harness::Condition;
 
-// Words of a mutant's name and sentence that say what a condition would say again.
+// Words in a mutant's name or sentence that make a condition on `subject` redundant.
 struct Moot {
   std::string_view subject;
   std::vector<std::string_view> words;
@@ -48,10 +48,10 @@ std::vector<Condition> planted() {
   return all;
 }
 
-// About nothing but the batch a row stands in: what says so has found the condition.
+// Returns whether a cause is batch dependence, which amounts to finding the condition.
 bool is_of_batches(const std::string& cause) { return names_class(cause, "batch-dependence"); }
 
-// A cause by what wrong rows share.
+// Returns whether a cause names a condition that wrong rows share.
 bool is_shared_condition(const std::string& cause) {
   return cause.find(": rows ") != std::string::npos;
 }

@@ -1,5 +1,6 @@
-// A trial of what a red run says of mistakes that show only under a condition: mutants that are
-// wrong in some rows and right in all others, mutant and condition chosen by a hash of the name.
+// A trial of the causes that a red run names for mistakes that show only under a condition. The
+// mutants are wrong in some rows and right in all others; a hash of the name chooses mutant and
+// condition.
 #pragma once
 
 #include <array>
@@ -14,18 +15,20 @@ namespace fairdraw::suites {
 /// A mutant whose mistake shows only in rows for which a condition holds.
 struct ConditionalMutant {
   const Mutant* of = nullptr;
-  Mutant mutant;              ///< `of`, in these rows alone
-  std::string subject, text;  ///< of the condition (harness/run/calls/conditions.h)
+  Mutant mutant;              ///< `of`, only in these rows
+  std::string subject, text;  ///< subject and text of the condition
+                              ///< (harness/run/calls/conditions.h)
 };
 
-/// The conditions that go with a mutant, in the order of a hash: without those that its sentence is
-/// about, which would change nothing.
+/// Returns a mutant under its conditions, in the order of a hash. Omits conditions that its
+/// sentence is about, because they would change nothing.
 std::vector<ConditionalMutant> under_conditions(const Mutant& mutant);
 
-/// How the first sentence of a red run is judged.
+/// The verdict on the first sentence of a red run.
 enum class FirstSentence {
   right,       ///< the defect and the condition
-  place,       ///< one of them, and nothing wrong of the other; or what the wrong rows share
+  place,       ///< one of them and nothing wrong about the other, or a property that the wrong rows
+               ///< share
   misleading,  ///< another defect, or another condition
   none,        ///< no cause
 };
@@ -39,9 +42,9 @@ struct ConditionalOutcome {
   MutantOutcome outcome;
 };
 
-/// The first `count` of the held-out mutants, or of the others, by a hash of their names, each
-/// under the first of its conditions under which suite smoke finds it. Those that it finds under
-/// none of the first three are left out, and say nothing of causes.
+/// Runs the first `count` of the held-out mutants, or of the others, by a hash of their names, each
+/// under its first condition under which suite smoke finds it. Mutants that suite smoke finds under
+/// none of their first three conditions are left out, because they say nothing about causes.
 std::vector<ConditionalOutcome> run_conditional_trial(bool held_out, std::size_t count,
                                                       const KillOptions& options,
                                                       const KillProgress& progress);

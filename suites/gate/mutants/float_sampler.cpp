@@ -50,7 +50,7 @@ std::vector<std::size_t> falling_order(const std::vector<float>& probs) {
   return order;
 }
 
-// From the large end: what has inclusive mass above p goes, the first one stays.
+// Removes tokens, from the large end, whose inclusive mass exceeds p. The first token stays.
 void apply_inclusive_top_p(Scores& scores, float top_p) {
   if (top_p <= 0 || top_p >= 1) return;
   const std::vector<float> probs = float_softmax(scores);
@@ -63,30 +63,31 @@ void apply_inclusive_top_p(Scores& scores, float top_p) {
   }
 }
 
-// What the engine makes of a row before it looks at its values. anything: the profile promises
-// nothing, and the row gives token 0, as engines do where a softmax is NaN and no comparison holds.
+// The outcome of a row in the engine before its values are used. anything: the profile promises
+// nothing, and the row gives token 0, as in engines whose softmax is NaN so that no comparison
+// holds.
 enum class Fate { drawn, fails, anything };
 
 bool in_unit_interval(float value) { return value >= 0 && value <= 1; }
 
 bool is_divisor(float temperature) { return temperature >= 0x1p-126F && temperature <= 0x1p64F; }
 
-// No engine says what these do: the twins divide by any temperature above 0 but go on to nothing,
-// as engines do whose weights are all 0 or NaN.
+// Returns whether parameters are so extreme that no engine defines their result. The twins then
+// behave like engines whose weights are all 0 or NaN.
 bool is_extreme(const reference::RowParameters& row) {
   return (row.temperature > 0 && !is_divisor(row.temperature)) || std::isnan(row.temperature) ||
          std::isnan(row.top_p) || std::isnan(row.min_p);
 }
 
-// Whether the row takes the largest logit, whatever its filters.
+// Returns whether the row takes the largest logit, whatever its filters.
 bool is_greedy(FloatSampler::Order order, float temperature) {
   if (order == FloatSampler::Order::rosellm) return temperature <= 0;
   return temperature == 0 ||
          (order == FloatSampler::Order::vllm_torch && temperature > 0 && temperature < 1e-5F);
 }
 
-// The engines' ranges, written down a second time (reference/profiles.h has them for the oracle):
-// the twin shares nothing with what judges it.
+// Returns the fate of a row by its parameters. The engines' ranges are written a second time
+// (reference/profiles.h has them for the oracle), so that the twin shares nothing with its judge.
 Fate fate_of_parameters(FloatSampler::Order order, const reference::RowParameters& row,
                         std::size_t vocab) {
   if (is_extreme(row)) return Fate::anything;
@@ -105,8 +106,8 @@ Fate fate_of_parameters(FloatSampler::Order order, const reference::RowParameter
   return known ? Fate::drawn : Fate::fails;
 }
 
-// `logits` with their bans, which engines apply first: what they hide is not there. Only
-// transformers look for NaN and +inf.
+// Returns the fate of a row by its logits after bans, which engines apply first, so banned values
+// do not count. Only transformers checks for NaN and +inf.
 Fate fate_of_logits(FloatSampler::Order order, const Logits& logits) {
   const bool ordinary = std::ranges::none_of(logits, [](float logit) {
     return std::isnan(logit) || logit == std::numeric_limits<float>::infinity();
@@ -119,9 +120,9 @@ double uniform_of(std::uint64_t word) { return (static_cast<double>(word >> 11) 
 
 }  // namespace
 
-// Tokens of one probability race together: the best of n independent uniforms is one uniform to
-// the power 1 / n, and which of them it belongs to is open. The distribution is that of one uniform
-// a token at a cost of one a group.
+// A row prepared for drawing. Tokens of equal probability race as a group: the maximum of n
+// independent uniforms is one uniform to the power 1 / n, and it belongs to each token equally
+// likely. This costs one uniform per group and has the distribution of one per token.
 struct FloatSampler::Row {
   struct Group {
     float probability;
@@ -163,7 +164,7 @@ std::vector<float> float_softmax(const Scores& scores) {
   return probs;
 }
 
-// From the small end: what has cumulative mass of at most 1 - p goes, the last one stays.
+// Removes tokens, from the small end, with cumulative mass of at most 1 - p. The last token stays.
 void float_top_p(Scores& scores, float top_p) {
   if (top_p >= 1) return;
   const std::vector<float> probs = float_softmax(scores);
@@ -242,7 +243,7 @@ FloatSampler::Row FloatSampler::prepare(const fairdraw_batch& batch, std::int64_
   if (fate == Fate::drawn) score(result.scores, logits, parameters);
   result.support = static_cast<std::int32_t>(
       std::count_if(result.scores.begin(), result.scores.end(), [](double s) { return s > kOut; }));
-  if (result.support == 0) {  // nothing is left, or the row may give anything: token 0
+  if (result.support == 0) {  // no token is left, or the row may give anything: token 0
     result.support = 1;
     result.scores[0] = 0;
   }

@@ -1,6 +1,6 @@
-// A sampler as engines have them: float32, sort-based, with its own idea of random numbers. Judged
-// by the real-number oracle under a profile of its own. The base of mutants whose bug is one of
-// numbers: narrow sums, coarse uniforms, noise that is cut off.
+// A sampler like those of engines: float32, sort-based, with its own use of random numbers. The
+// real-number oracle judges it under its profile. It is the base of mutants with numeric bugs:
+// narrow sums, coarse uniforms, truncated noise.
 #pragma once
 
 #include <cstdint>
@@ -18,36 +18,37 @@ class FloatSampler final : public harness::Sampler {
  public:
   /// vllm_torch: min_p, top_k, top_p. hf: min_p last, temperature 0 and top_k 0 are errors.
   /// rosellm: no min_p, and the nucleus without the token that crosses p. Bad rows and parameters
-  /// are what the profile of the same name says: an error, something else, or anything.
+  /// follow the profile of the same name: an error, another result, or anything.
   enum class Order { vllm_torch, hf, rosellm };
-  /// inverse_cdf: one uniform against prefix sums. race: Gumbel-max, the largest log-probability
-  /// plus noise; or what is the same, the largest probability over an exponential.
+  /// inverse_cdf: one uniform is compared with prefix sums. race: Gumbel-max, the largest
+  /// log-probability plus noise, which is equivalent to the largest probability over an
+  /// exponential.
   enum class Draw { inverse_cdf, race };
 
   using Logits = std::vector<float>;   ///< [vocab], -inf where banned
-  using Scores = std::vector<double>;  ///< [vocab] logit / T; -inf: filtered out. float64, so that
-                                       ///< no quotient overflows; probabilities are float32
+  using Scores = std::vector<double>;  ///< [vocab] logit / T, -inf if filtered; float64, so that no
+                                       ///< quotient overflows (probabilities are float32)
 
-  /// The steps that may be wrong. Empty: right.
+  /// The steps that a mutant may replace. An empty step is right.
   struct Mutation {
-    /// Changes what the call asks for.
     std::function<void(fairdraw_batch&, Storage&)> call;
     /// Changes the scores before the filters.
     std::function<void(Scores&, const Logits& logits, const reference::RowParameters&)> scores;
-    /// Instead of min_p: sets the scores to -inf that go.
+    /// Replaces min_p: sets the scores of removed tokens to -inf.
     std::function<void(Scores&, const Logits& logits, const reference::RowParameters&)> min_p;
-    /// Instead of top_p: the same.
+    /// Replaces top_p in the same way.
     std::function<void(Scores&, float top_p)> top_p;
     /// Changes the scores after the filters.
     std::function<void(Scores&, const Logits& logits, const reference::RowParameters&)> filtered;
-    /// Changes the probabilities [vocab] that are drawn from, not what is reported.
+    /// Changes the probabilities [vocab] for drawing, but not the reported ones.
     std::function<void(std::vector<float>&)> probabilities;
-    /// The noise that belongs to a uniform in (0, 1) and does not fall with it. Right is Gumbel's
-    /// distribution: minus the logarithm of an exponential.
+    /// Returns the noise of a uniform in (0, 1), as a non-decreasing function. The right noise has
+    /// Gumbel's distribution: minus the logarithm of an exponential.
     std::function<double(double uniform)> noise;
-    /// Whether a token of probability 0 wins, from the largest uniform of all of these.
+    /// Returns whether a token of probability 0 wins, given the largest uniform of all such tokens.
     std::function<bool(double largest_uniform)> zero_wins;
-    /// Of inverse_cdf, from the probabilities: the token of `word`. Called with each row once.
+    /// Replaces inverse_cdf: returns a function from a word to a token, given the probabilities.
+    /// Called once per row.
     std::function<std::function<std::int32_t(std::uint64_t word)>(const std::vector<float>&)> pick;
   };
 
@@ -73,13 +74,13 @@ class FloatSampler final : public harness::Sampler {
 
 using FloatMutation = FloatSampler::Mutation;
 
-/// softmax to float32; the sum is made in float64, as PyTorch does on a CPU.
+/// Returns the softmax in float32; the sum is float64, as in PyTorch on a CPU.
 std::vector<float> float_softmax(const FloatSampler::Scores& scores);
 
-/// The right top_p of vllm_torch and hf: sets the scores to -inf that go.
+/// Applies the right top_p of vllm_torch and hf: sets the scores of removed tokens to -inf.
 void float_top_p(FloatSampler::Scores& scores, float top_p);
 
-/// `value` rounded to bfloat16 and widened again.
+/// Returns `value` rounded to bfloat16.
 float to_bf16(float value);
 
 }  // namespace fairdraw::suites

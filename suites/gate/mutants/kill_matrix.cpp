@@ -25,8 +25,8 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Rough cost of a case in nanoseconds: a row is sorted in each of its calls (100 ns a token), a
-// draw looked up. Only the order of cases depends on it.
+// Returns the rough cost of a case in nanoseconds: each call sorts a row (100 ns per token), each
+// draw is a search. Only the order of cases depends on it.
 double cost(const Case& entry) {
   const std::map<Check, double> calls_a_row = {
       {Check::status, 70},           {Check::replay, 60},   {Check::processing, 4},
@@ -39,7 +39,8 @@ double cost(const Case& entry) {
          200 * static_cast<double>(entry.draws);
 }
 
-// What is judged further, where causes are wanted: together some seconds a mutant.
+// Limits of the further cases that are judged for causes; together they take some seconds per
+// mutant.
 constexpr int kCasesOfCheck = 4;
 constexpr double kMaxCost = 1.2e7;  // nanoseconds
 
@@ -77,13 +78,13 @@ class Judge {
     harness::keep_evidence_within_bounds(outcome.record.cases);
     outcome.causes = harness::ranked_causes(outcome.record);
     std::erase_if(outcome.checks, [](const auto& entry) {
-      return entry.second.by.empty() && entry.second.draws == 0;  // skipped throughout
+      return entry.second.by.empty() && entry.second.draws == 0;  // only skipped cases
     });
     outcome.seconds = seconds_since(start);
     return outcome;
   }
 
-  // `cases`: ids, judged by all of which the twin must stay green.
+  // Judges a twin by the cases with the ids `cases`; it must be green in all of them.
   TwinOutcome judge(const Twin& twin, const std::set<std::string>& cases) const {
     const auto start = Clock::now();
     TwinOutcome outcome;
@@ -108,7 +109,7 @@ class Judge {
     PlanOptions plan;
     plan.suite = Suite::gate;
     plan.samplers = {name};
-    // A copy, which outlives this call: jobs make their samplers later.
+    // Copies `make`, because jobs make their samplers after this call.
     plan.make_sampler = [make](const std::string&) { return make(); };
     plan.captured = options_.captured;
     plan.seed = options_.seed;
@@ -137,8 +138,8 @@ class Judge {
     return jobs;
   }
 
-  // Cases of suite smoke that a killed mutant was not judged by, the cheapest of each check. What
-  // they find is no kill.
+  // Judges a killed mutant by more cases of suite smoke, the cheapest of each check. Their findings
+  // do not count as kills.
   void judge_further(const Mutant& mutant, MutantOutcome& outcome) const {
     std::set<std::string> known(outcome.cases.begin(), outcome.cases.end());
     std::map<std::string, int> judged;  // by check
@@ -148,7 +149,7 @@ class Judge {
       if (of_check == kCasesOfCheck || !known.insert(job.record.id).second) continue;
       CaseRecord record = run(job);
       of_check += record.verdict == Verdict::skipped ? 0 : 1;
-      // Some right samplers of floats leave the slack of their profile on some rows.
+      // On some rows even a right float sampler exceeds the slack of its profile.
       if (record.verdict == Verdict::failed && !twin_passes(mutant.twin, record.id)) continue;
       outcome.record.cases.push_back(std::move(record));
     }

@@ -5,9 +5,9 @@
 namespace fairdraw::suites {
 namespace {
 
-// In the order of their classes: mask, distribution, rng, seed determinism, independence, ties,
-// edge parameters, NaN and infinity, numeric precision, speculative, penalties, logprobs, batch
-// dependence, out of bounds.
+// Names of the bugs that have mutants, in the order of their classes: mask, distribution, rng, seed
+// determinism, independence, ties, edge parameters, NaN and infinity, numeric precision,
+// speculative, penalties, logprobs, batch dependence, out of bounds.
 constexpr const char* kNames =
     "topp-drops-crossing topp-extra-at-equality topp-nonprefix-heap topp-cumsum-of-logprobs "
     "mask-fill-1e-10 topk-then-topp-unnormalised topk-before-topp-renorm minp-in-logit-space "

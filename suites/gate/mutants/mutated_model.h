@@ -1,5 +1,5 @@
-// The integer model with a step mutated: the base of mutants whose bug is one of logic. Steps that
-// are not named in a Mutation are right.
+// The integer model with one step mutated, the base of mutants with logic bugs. Steps that a
+// Mutation does not set are right.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace fairdraw::suites {
 
-/// Arrays that a mutated call points to, alive until the next call.
+/// Storage of arrays to which a mutated call points, alive until the next call.
 class Storage {
  public:
   template <class T>
@@ -27,13 +27,13 @@ class Storage {
   std::vector<std::shared_ptr<void>> owners_;
 };
 
-/// Where in which call a row stands.
+/// The call and the index of a row.
 struct Place {
   const fairdraw_batch* call = nullptr;
   std::int64_t row = 0;
 };
 
-/// Which random word a draw takes.
+/// The key of a draw's random word.
 struct WordKey {
   std::uint64_t seed, offset;
   std::uint32_t index, attempt;
@@ -44,7 +44,7 @@ struct WordKey {
 using reference::RowWeight;
 using RowWeights = std::vector<RowWeight>;
 
-/// What tokens are drawn from: prefix sums, in id order, of the weights that may be drawn.
+/// The weights from which tokens are drawn: their prefix sums in id order.
 struct DrawWeights {
   RowWeights prefix;
 
@@ -52,7 +52,7 @@ struct DrawWeights {
   RowWeight total() const { return prefix.empty() ? 0 : prefix.back(); }
   /// floor(word * total / 2^64)
   RowWeight position(std::uint64_t word) const;
-  /// The first token whose prefix sum exceeds `position`; vocab() where none does.
+  /// Returns the first token whose prefix sum exceeds `position`, or vocab() if none does.
   std::int32_t token_at(RowWeight position) const;
 };
 
@@ -66,7 +66,6 @@ struct Proposal {
   bool survives() const { return row.mask[static_cast<std::size_t>(token)] != 0; }
 };
 
-/// One drafted chain.
 struct Chain {
   std::vector<float> draft_probs, target_probs;  ///< [n, vocab], [n + 1, vocab]
   std::vector<std::int32_t> draft_tokens;        ///< [n]
@@ -83,30 +82,29 @@ class MutatedModel final : public harness::ServingModel {
   using Row = harness::ServingModel::Row;
   using Result = reference::IntegerRow;
 
-  /// The steps that may be wrong, in the order of a call. Empty: right.
+  /// The steps that a mutant may replace, in the order of a call. An empty step is right.
   struct Mutation {
-    /// Why the call is refused; empty: it is not.
+    /// Returns why the call is refused, or an empty string.
     std::function<std::string(const fairdraw_batch&)> refuse;
-    /// Changes what the call asks for.
     std::function<void(fairdraw_batch&, Storage&)> call;
-    /// The row whose parameters row `row` gets.
+    /// Returns the row whose parameters row `row` gets.
     std::function<std::int64_t(const fairdraw_batch&, std::int64_t row)> parameters_row;
-    /// Changes a row before it is looked at.
+    /// Changes a row before it is processed.
     std::function<void(Row&, const Place&)> row;
-    /// Changes what is found of the row: what is reported, and drawn from.
+    /// Changes the result of a row, which is reported and drawn from.
     std::function<void(Result&, const Row&, const Place&)> result;
-    /// Changes the weights [vocab] that are drawn from (0: not drawn), and not what is reported.
-    /// Those of other tokens are proposed as they are, and not accepted.
+    /// Changes the weights [vocab] for drawing (0: not drawn), but not the reported ones. Other
+    /// tokens are proposed with their own weights and not accepted.
     std::function<void(RowWeights&, const Result&)> weights;
     std::function<std::int64_t(const fairdraw_batch&, std::int64_t output)> seed_index;
     std::function<std::uint64_t(const WordKey&)> word;
-    /// The token that a word stands for: a proposal, or one of the survivors.
+    /// Returns the token of a word: a proposal, or one of the survivors.
     std::function<std::int32_t(const DrawWeights&, std::uint64_t word)> pick;
-    /// Says whether an attempt takes the token that it proposes.
+    /// Returns whether an attempt accepts its proposed token.
     std::function<bool(const Proposal&)> accepts;
     std::function<std::int32_t(RowStatus)> status;
     std::function<float(const Result&, std::int32_t token)> probability;
-    /// Values and order of a row's tokens.
+    /// Returns the values and the order of a row's tokens.
     std::function<reference::RealLogprobs(const Row&, const Result&, LogprobsMode)> report_values;
     /// Changes results, in the caller's float environment.
     std::function<void(const fairdraw_batch&)> finish;
@@ -116,21 +114,20 @@ class MutatedModel final : public harness::ServingModel {
                                 std::uint32_t index)>
         chain_word;
     std::function<void(Chain&)> chain;
-    /// Changes what became of a chain.
     std::function<void(reference::ChainOutcome&, const Chain&)> chain_verified;
 
     std::function<void(fairdraw_verification&, Storage&)> speculation_call;
-    /// Changes a request with drafts before it is verified, or what became of it.
+    /// Change a request with drafts before its verification, or the outcome.
     std::function<void(harness::DraftedTokens&)> drafted;
     std::function<void(reference::SpeculationOutcome&, const harness::DraftedTokens&)> verified;
   };
 
-  /// What the sampler says of itself. integers: the exact arithmetic, so that one wrong bit shows.
-  /// distribution: no more than the right distribution, as samplers of other arithmetic do; then
-  /// only checks that judge by the distribution, and relations between calls, can find a bug.
-  /// generator: the right distribution, from a stream of random words of its own whatever the seeds
-  /// are, as engines have; no draw can be asked for again. It starts from entropy. Mutation.word
-  /// gets that as its seed, and the number of the draw as its offset.
+  /// The claim of the sampler. integers: the exact arithmetic, so that one wrong bit shows.
+  /// distribution: only the right distribution, as samplers of other arithmetic claim; then only
+  /// checks of the distribution and relations between calls can find a bug. generator: the right
+  /// distribution from its own stream of random words, independent of the seeds, as in engines; no
+  /// draw can be repeated. The stream starts from entropy, which Mutation.word gets as its seed,
+  /// with the number of the draw as its offset.
   enum class Claim { integers, distribution, generator };
 
   MutatedModel(Claim claim, Mutation mutation);
@@ -166,20 +163,20 @@ class MutatedModel final : public harness::ServingModel {
   void finish(const fairdraw_batch& batch) override;
 
  private:
-  // A token outside of the vocabulary has no weight to report: it is put in place at the end.
+  // A token outside of the vocabulary. It has no weight to report, so it is written at the end.
   struct Stray {
     std::int64_t at;
     std::int32_t token;
   };
 
-  // Makes the sums that tokens are drawn from those of a row.
+  // Selects a row whose sums tokens are drawn from.
   void look_at(const reference::IntegerRow& row);
-  // Token of a word, 0 where that is a stray.
+  // Returns the token of a word, or 0 if it is outside of the vocabulary.
   std::int32_t pick(const DrawWeights& sums, std::uint64_t word);
 
   Claim claim_;
   Mutation mutation_;
-  std::uint64_t start_ = 0, words_drawn_ = 0;  // of and by the generator
+  std::uint64_t start_ = 0, words_drawn_ = 0;  // start of the generator, and words drawn from it
   Storage storage_;
   Place place_;
   std::int64_t output_ = 0, at_ = 0;
@@ -190,21 +187,21 @@ class MutatedModel final : public harness::ServingModel {
 
 using Mutation = MutatedModel::Mutation;
 
-/// A token is one of the row's candidates: its id and logit (or probability), and its weight.
+/// A candidate token of a row: its id, logit (or probability), and weight.
 struct Candidate {
   std::int32_t id;
   float value;
   RowWeight weight;
 };
 
-/// The survivors of a result, largest value first, lowest id among equals.
+/// Returns the survivors of a result, largest value first, lowest id first among equals.
 std::vector<Candidate> ranked(const MutatedModel::Result& result, const MutatedModel::Row& row);
 
-/// Makes `kept` the survivors, and nothing else; an empty list makes token 0 the only one, as
-/// samplers do whose softmax is NaN.
+/// Makes `kept` the only survivors. An empty list makes token 0 the only survivor, as in samplers
+/// whose softmax is NaN.
 void keep_only(MutatedModel::Result& result, const std::vector<Candidate>& kept);
 
-/// The result of the row under other parameters.
+/// Returns the result of the row under other parameters.
 MutatedModel::Result result_of(MutatedModel::Row row, const reference::RowParameters& parameters);
 
 }  // namespace fairdraw::suites

@@ -1,5 +1,5 @@
-// Right samplers that draw in other ways than fairdraw and the twins of mutants do. The gate must
-// be green on each: what it blames one of them for it would blame an engine for.
+// Right samplers that draw in other ways than fairdraw and the twins of mutants. The gate must be
+// green on each, because a false alarm here would also be one for an engine.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace fairdraw::suites {
 
 struct RightWay {
   std::string name;
-  std::string why;  ///< it is right
+  std::string why;  ///< why it is right
   Maker make;
 };
 
-/// All of them, by names of their own. python/tests/right has those of Python.
+/// Returns all right samplers. python/tests/right has those of Python.
 const std::vector<RightWay>& right_samplers();
 
 }  // namespace fairdraw::suites

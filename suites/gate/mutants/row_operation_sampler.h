@@ -1,5 +1,5 @@
-// Operations on rows as textbooks have them, by full sorts, in float64 or in float32: the base of
-// mutants whose bug is in a softmax, a mask or a renormalisation.
+// Textbook operations on rows with full sorts, in float64 or float32. They are the base of mutants
+// with a bug in a softmax, a mask or a renormalisation.
 #pragma once
 
 #include <cstdint>
@@ -15,37 +15,34 @@ namespace fairdraw::suites {
 
 class RowOperationSampler final : public harness::Sampler {
  public:
-  /// float64: sums and exponentials of double, results float32, statuses. float32: everything of
-  /// float, added up one token after another, results in the dtype of the rows, no statuses.
+  /// float64: sums and exponentials in double, float32 results, with statuses. float32: everything
+  /// in float, sequential sums, results in the dtype of the rows, without statuses.
   enum class Arithmetic { float64, float32 };
 
-  /// One row of a call.
   struct Row {
     harness::OperationKind kind{};
     std::vector<float> values;
     float temperature = 1, top_p = 1, min_p = 0;
     std::int32_t top_k = 0;
-    std::int64_t number = 0;  ///< in the call
+    std::int64_t number = 0;  ///< index in the call
 
     std::size_t vocab() const { return values.size(); }
   };
   using Kept = std::vector<std::uint8_t>;  ///< [vocab]
 
-  /// The steps that may be wrong, in the order of a call. Empty: right.
+  /// The steps that a mutant may replace, in the order of a call. An empty step is right.
   struct Mutation {
-    /// Changes what the call asks for.
     std::function<void(fairdraw_operation&)> call = {};
-    /// Changes a row before it is looked at, a good one too.
+    /// Changes a row, good or bad, before it is processed.
     std::function<void(Row&)> row = {};
-    /// Instead of the exponentials of softmax, [vocab].
+    /// Replaces the exponentials [vocab] of softmax.
     std::function<std::vector<double>(const Row&)> weights = {};
-    /// Instead of the sum that they, or what a filter keeps, are divided by.
+    /// Replaces the sum by which exponentials, or the kept values, are divided.
     std::function<double(std::span<const double> terms, const Row&)> sum = {};
-    /// Changes what a filter keeps.
+    /// Changes the tokens that a filter keeps.
     std::function<void(Kept&, const Row&)> kept = {};
-    /// Changes the result.
     std::function<void(std::vector<float>& result, const Row&)> result = {};
-    /// Changes what lies in the caller's memory, after the call.
+    /// Changes the caller's memory after the call.
     std::function<void(const fairdraw_operation&)> finish = {};
   };
 
@@ -71,7 +68,7 @@ class RowOperationSampler final : public harness::Sampler {
 
 using RowOperationMutation = RowOperationSampler::Mutation;
 
-/// Ids of a row, largest value first, lowest id among equals.
+/// Returns the ids of a row, largest value first, lowest id first among equals.
 std::vector<std::size_t> ids_by_value(std::span<const float> values);
 
 }  // namespace fairdraw::suites

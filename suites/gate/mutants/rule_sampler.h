@@ -1,6 +1,6 @@
-// A sampler whose rule of acceptance can be chosen: the integer model for everything but drafts,
-// and float64 for these, as engines verify them in floating point. The base of right samplers that
-// are not token-wise, and of mutants whose bug is in a rule.
+// A sampler with a chosen acceptance rule: it is the integer model except for drafts, which it
+// verifies in float64, because engines use floating point. It is the base of right samplers with
+// other rules than the token-wise one, and of mutants with a wrong rule.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,10 @@
 
 namespace fairdraw::suites {
 
-using Weights = std::vector<double>;  ///< [vocab], of one row; they sum to 1 unless said otherwise
+using Weights = std::vector<double>;  ///< [vocab] weights of one row; sum 1 unless said otherwise
 
-/// Drafts as a rule sees them. A chain of n drafts is a tree: node i + 1 follows node i.
+/// The drafts that a rule decides on. A chain of n drafts is a tree in which node i + 1 follows
+/// node i.
 struct Drafts {
   bool tree = false;
   std::vector<Weights> p, q;          ///< rows after the root and each draft; q: empty if unknown
@@ -23,9 +24,9 @@ struct Drafts {
   std::vector<std::int64_t> parents;  ///< [n], -1: the root
   std::size_t max_depth = 0;
   std::vector<double> accept, recover;  ///< uniform in [0, 1), by depth, n + 1 of each; in a chain
-                                        ///< the last of recover is the bonus token's
-  std::vector<std::vector<double>> accept_next;  ///< by depth, of the second child on
-  DType dtype = DType::float32;                  ///< of a chain's probabilities
+                                        ///< the last `recover` is for the bonus token
+  std::vector<std::vector<double>> accept_next;  ///< by depth, from the second child on
+  DType dtype = DType::float32;                  ///< dtype of a chain's probabilities
 
   std::vector<std::size_t> children(std::int64_t node) const;
   const Weights& target_after(std::int64_t node) const {
@@ -33,8 +34,8 @@ struct Drafts {
   }
 };
 
-/// What a rule makes of them: the nodes that it accepts, one after the other, and the token that
-/// comes then. `passed`: positions that pass a test of their own, where the rule has such tests.
+/// The decision of a rule: the accepted nodes in order, and the token after them. `passed`: the
+/// positions that pass their own test, if the rule has such tests.
 struct Decision {
   std::vector<std::size_t> nodes;
   std::size_t token = 0;
@@ -42,20 +43,20 @@ struct Decision {
 };
 using Rule = std::function<Decision(const Drafts&)>;
 
-/// The token at `u` of the way through the weights, whatever they sum to.
+/// Returns the token at fraction `u` of the sum of the weights, whatever the sum.
 std::size_t draw_from(const Weights& weights, double u);
 
-/// max(scale * p - q, 0), not scaled to any sum.
+/// Returns max(scale * p - q, 0), not normalised.
 Weights difference(const Weights& p, const Weights& q, double scale = 1);
 
 class RuleSampler final : public harness::ServingModel {
  public:
-  /// Where `rule` is empty the model's own decides. Requests that fail, and greedy ones, are left
-  /// to the model too, and so are chains of unknown distribution unless `unknown_too`.
+  /// The rules of a sampler. The model's own rule replaces an empty one. The model also decides
+  /// failing and greedy requests, and chains of unknown distribution unless `unknown_too`.
   struct Rules {
     Rule chain, tree;
     bool unknown_too = false;
-    bool with_replacement_only = false;  ///< the others of the trees are left to the model
+    bool with_replacement_only = false;  ///< the model decides all other trees
   };
   RuleSampler(harness::AcceptanceRule declared, Rules rules);
   std::string run_chain(const fairdraw_chain& chain) override;

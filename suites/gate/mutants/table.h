@@ -1,8 +1,8 @@
 // Tables of mutants. A row is a mutant: its name, where the bug was found, what is wrong in one
-// sentence, and the function that is wrong. The parameters of that function say which step of the
-// sampler it takes the place of. A new mutant is one row in the table of its class (classes/), with
-// a function where what is wrong is new; a new class is a table, and its function in catalogue.h
-// and catalogue.cpp.
+// sentence, and the function that is wrong. The parameters of the function tell which step of the
+// sampler it replaces. A new mutant is one row in the table of its class (classes/), with a
+// function if the bug is new. A new class is a table, and its function in catalogue.h and
+// catalogue.cpp.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,10 @@ using Scores = FloatSampler::Scores;
 using Logits = FloatSampler::Logits;
 using Parameters = reference::RowParameters;
 
-/// A right sampler that mutants are made of. integers: claims the exact arithmetic. distribution:
-/// does not. generator: nor does it take seeds. tokens, engine: distribution and generator that
-/// report tokens alone, engine one token a row of a call. The others are FloatSampler, by order and
-/// draw.
+/// A right sampler from which mutants are made. integers claims the exact arithmetic. distribution
+/// does not. generator does not take seeds either. tokens and engine are distribution and generator
+/// that report only tokens, engine one token per row of a call. The others are FloatSampler, by
+/// order and draw.
 enum class Base {
   of_table,
   integers,
@@ -44,40 +44,39 @@ enum class Base {
   rosellm_race
 };
 
-/// A step that is wrong. The first two set any steps, and are called for each sampler made, so that
-/// what these remember is the sampler's own; all others are one step.
+/// A wrong step. The first two alternatives set any steps and are called for each sampler, so that
+/// each has its own state; each of the others is one step.
 using Change = std::variant<
     void (*)(Mutation&), void (*)(FloatMutation&),
-    // A call, and what it has written when it ends.
+    // A call, and its results at the end.
     void (*)(fairdraw_batch&), void (*)(fairdraw_batch&, Storage&), void (*)(const fairdraw_batch&),
-    // Calls for which it holds: their draws forget the filters, which masks do not.
+    // A predicate of calls whose draws ignore the filters; their masks stay right.
     bool (*)(const fairdraw_batch&),
-    // A row, its parameters, and its processing where it has some and is a good row: a mutant is
-    // not to change statuses by the way.
+    // A row, its parameters, and its processing. Processing is only changed in good rows, so that a
+    // mutant does not change statuses.
     void (*)(Row&), void (*)(Row&, const Place&), void (*)(Parameters&),
     void (*)(Parameters&, std::size_t vocab), void (*)(reference::RowProcessing&),
     void (*)(reference::RowProcessing&, Row&),
-    // Results of a row, and the values that are reported.
+    // The result of a row, and the reported values.
     void (*)(Result&, const Row&), void (*)(Result&, const Row&, const Place&),
     reference::RealLogprobs (*)(const Row&, const Result&, LogprobsMode),
-    // Weights that are drawn from: masks, sizes of supports and probabilities stay right. An id
-    // that is not in the mask stays out, and a row that would be left with nothing keeps what it
-    // has.
+    // Weights for drawing; masks, support sizes and probabilities stay right. An id outside of the
+    // mask stays out, and a row that would lose all weights keeps them.
     void (*)(RowWeights&), void (*)(RowWeights&, const Row&),
-    // The word of a draw, the token that a word stands for, and whether a proposal is taken.
+    // The word of a draw, the token of a word, and the acceptance of a proposal.
     std::uint64_t (*)(const WordKey&), std::int32_t (*)(const DrawWeights&, std::uint64_t word),
     bool (*)(const Proposal&),
-    // A chain, each of its positions that has a token, and the call.
+    // A chain, each position with a token, and the call.
     void (*)(Chain&), void (*)(Chain&, std::size_t position), void (*)(fairdraw_chain&, Storage&),
-    // A request with drafts, what became of it, and the call.
+    // A request with drafts, its outcome, and the call.
     void (*)(harness::DraftedTokens&),
     void (*)(reference::SpeculationOutcome&, const harness::DraftedTokens&),
     void (*)(fairdraw_verification&, Storage&),
-    // FloatSampler's: top_p, noise, probabilities.
+    // Steps of FloatSampler: top_p, noise, probabilities.
     void (*)(Scores&, float top_p), double (*)(double uniform), void (*)(std::vector<float>&)>;
 
-/// Words of a row that are not those of its table: cases that are to find the mutant, likeliest
-/// first and with a blank between two, and what it is made of.
+/// Exceptions of a row from its table: the cases that must find the mutant, likeliest first and
+/// separated by blanks, and its base.
 struct By {
   const char* cases = nullptr;
   Base base = Base::of_table;
@@ -86,7 +85,7 @@ struct By {
   constexpr explicit By(const char* names, Base of = Base::of_table) : cases(names), base(of) {}
 };
 
-/// A row of a table: its name, the source unless it is systematic, what is wrong, and the change.
+/// A row of a table: name, source (unless systematic), the bug in one sentence, and the change.
 struct Entry {
   const char *name, *source, *wrong;
   By by;
@@ -110,51 +109,51 @@ struct Entry {
       : Entry(of, is_wrong, Base::of_table, is) {}
 };
 
-/// The twin of the mutants of a base.
+/// Returns the twin of the mutants of a base.
 Twin right_sampler(Base base);
 
-/// A row as a mutant, with something before its name; what the row says of cases and base does not
-/// count.
+/// Makes a mutant of a row, with `prefix` before its name. The arguments override the cases and the
+/// base of the row.
 Mutant mutant_of(std::string_view kind, std::string_view prefix, const Entry& entry,
                  std::string_view expected, Base base, void (*adapt)(Mutation&) = nullptr);
 
-/// The table of a class as mutants. `expected` and `base` are of the rows that do not say.
-/// `adapt` is called for each sampler behind its change.
+/// Makes mutants of the table of a class. `expected` and `base` are for rows without their own.
+/// `adapt` is called for each sampler after its change.
 std::vector<Mutant> mutants_of(std::string_view kind, std::string_view expected, Base base,
                                std::span<const Entry> entries, void (*adapt)(Mutation&) = nullptr);
 
-/// A right sampler that reports tokens alone, but for its mutation.
+/// Makes a sampler that reports only tokens and is right except for its mutation.
 std::unique_ptr<harness::Sampler> make_tokens_only(MutatedModel::Claim claim, Mutation mutation);
 
 // --- What many mutants look at or do -------------------------------------------------------------
 
-/// True of an id that the bitmask of the row leaves in.
+/// Returns whether the bitmask of the row allows an id.
 bool is_allowed(const Row& row, std::size_t id);
-/// True of a row that takes the largest of its logits.
+/// Returns whether a row takes the largest of its logits.
 bool is_greedy(const Row& row);
-/// True where top_k, above 1, takes ids out.
+/// Returns whether top_k, above 1, removes ids.
 bool filters_by_k(const Row& row);
-/// The result of the row with one parameter changed.
+/// Returns the result of the row with one parameter changed.
 Result result_with(const Row& row, void (*change)(Parameters&));
-/// Takes the ids from `first` on out of a row, unless these are all.
+/// Removes the ids from `first` on from a row, unless these are all ids.
 void drop_from(Row& row, std::size_t first);
-/// The row that an output samples; -1 where there is no such row.
+/// Returns the row that an output samples, or -1 if there is none.
 std::int64_t row_of(const fairdraw_batch& batch, std::int64_t output);
 bool is_active(const fairdraw_batch& batch, std::int64_t row);
-/// Changes all indices of outputs, where the call has some and rows.
+/// Changes all indices of outputs, if the call has indices and rows.
 void change_indices(fairdraw_batch& batch, Storage& storage,
                     std::int32_t (*change)(std::int32_t index, std::int64_t output,
                                            std::int64_t rows));
 std::int32_t own_row(std::int32_t index, std::int64_t output, std::int64_t rows);
 std::int32_t nearest_row(std::int32_t index, std::int64_t output, std::int64_t rows);
-/// Takes the three penalties of `from`.
+/// Copies the three penalties of `from`.
 void take_penalties(reference::RowProcessing& processing, const reference::RowProcessing& from);
 
-/// The word of the same attempt of another draw.
+/// Returns the word of the same attempt of another draw.
 std::uint64_t draw_word(const WordKey& of, std::uint64_t seed, std::uint64_t offset,
                         std::uint64_t index);
 std::uint64_t word_of(const WordKey& of);
-/// The token of the word where a step that changes some words is right.
+/// Returns the right token of a word, for steps that change only some words.
 std::int32_t token_of(const DrawWeights& drawn, std::uint64_t word);
 double gumbel(double uniform);
 

@@ -14,10 +14,10 @@
 namespace fairdraw::suites {
 namespace {
 
-// In (0, 1), 53 bits.
+// Returns a uniform number in (0, 1) with 53 bits.
 double uniform(std::uint64_t word) { return (static_cast<double>(word >> 11) + 0.5) * 0x1p-53; }
 
-// Tokens that can come, in some order, with the sums of their probabilities.
+// The possible tokens, in some order, with the prefix sums of their probabilities.
 struct Line {
   std::vector<std::size_t> id;
   std::vector<double> probability, sum;
@@ -26,7 +26,7 @@ struct Line {
   double mass(std::size_t first, std::size_t end) const {
     return sum[end - 1] - (first == 0 ? 0 : sum[first - 1]);
   }
-  // The place at `u` of the way through [first, end).
+  // Returns the place at fraction `u` of the mass of [first, end).
   std::size_t search(double u, std::size_t first, std::size_t end) const {
     const double before = first == 0 ? 0 : sum[first - 1];
     const double position = before + u * mass(first, end);
@@ -74,7 +74,7 @@ DrawToken search_of(Line line) {
 
 // --- Races -------------------------------------------------------------------------------------
 
-// Blocks of a line, about as many as each has tokens.
+// A line in blocks; the number of blocks is about the number of tokens per block.
 struct Blocks {
   explicit Blocks(const std::vector<double>& probability) : line(line_of(probability)) {
     const auto size = static_cast<std::size_t>(std::sqrt(static_cast<double>(line.size()))) + 1;
@@ -93,8 +93,8 @@ struct Blocks {
   std::vector<std::vector<double>> inside;
 };
 
-// The winner of a race of the blocks, by their mass, and of one of the tokens of that, by theirs.
-// race(masses) draws its words from `next` on.
+// Returns a drawing function that races the blocks by their mass, then the tokens of the winning
+// block. The race draws its words from `next` on.
 template <class Race>
 DrawToken race_of_blocks(const RowToDraw& row, const Race& race) {
   return [blocks = Blocks(row.kept), race](const Words& word) {
@@ -104,7 +104,6 @@ DrawToken race_of_blocks(const RowToDraw& row, const Race& race) {
   };
 }
 
-// The place of the largest score.
 template <class Score>
 std::size_t best_of(const std::vector<double>& masses, const Score& score) {
   std::size_t best = 0;
@@ -140,7 +139,7 @@ class AliasTable {
       large.pop_back();
       small.push_back(high);
     }
-    for (const std::size_t i : small) part_[i] = 1;  // rounding left these
+    for (const std::size_t i : small) part_[i] = 1;  // left over by rounding
     for (const std::size_t i : large) part_[i] = 1;
   }
 
@@ -153,8 +152,8 @@ class AliasTable {
 
  private:
   Line line_;
-  std::vector<double> part_;        // of a column, its own token's
-  std::vector<std::size_t> other_;  // that has the rest of it
+  std::vector<double> part_;        // share of a column's own token
+  std::vector<std::size_t> other_;  // token with the rest of the column
 };
 
 constexpr std::uint32_t kTries = 64;
@@ -184,7 +183,7 @@ DrawToken alias_table(const RowToDraw& row) {
 
 DrawToken two_pivots(const RowToDraw& row) {
   const Line line = falling_line(row.whole);
-  double least = 1;  // of what stays
+  double least = 1;  // smallest probability of a kept token
   for (std::size_t id = 0; id < row.kept.size(); ++id) {
     if (row.kept[id] > 0) least = std::min(least, row.whole[id]);
   }
@@ -291,7 +290,7 @@ DrawToken envelopes(const RowToDraw& row) {
 DrawToken segments(const RowToDraw& row) {
   constexpr std::size_t kSegment = 1024;
   const Line line = line_of(row.kept);
-  std::vector<std::size_t> begin = {0};  // places where a segment of ids begins
+  std::vector<std::size_t> begin = {0};  // first places of the segments of ids
   for (std::size_t i = 1; i < line.size(); ++i) {
     if (line.id[i] / kSegment != line.id[i - 1] / kSegment) begin.push_back(i);
   }

@@ -1,45 +1,47 @@
-// Ways to draw a token from a row: each exact in real arithmetic. In float64 a sum of 2^20 tokens
-// is off by at most 2^20 * 2^-53 of it, and a uniform of 53 bits by 2^-53: no probability by more
-// than 2^-32, which moves no count of 10^7 draws by more than 0.003.
+// Ways to draw a token from a row, each exact in real arithmetic. In float64 a sum of 2^20 tokens
+// has a relative error of at most 2^20 * 2^-53, and a uniform of 53 bits an error of 2^-53. No
+// probability is off by more than 2^-32, which moves no count of 10^7 draws by more than 0.003.
 #pragma once
 
 #include "suites/gate/identify/profile_sampler.h"
 
 namespace fairdraw::suites {
 
-/// Argmax of log p + Gumbel noise: of blocks by their mass, then of the tokens of the first.
+/// Draws the argmax of log p + Gumbel noise: a block by its mass, then a token of this block.
 DrawToken gumbel_race(const RowToDraw& row);
-/// The first of exponential clocks of rate p: of blocks, then of the tokens of the first.
+/// Draws the first of exponential clocks of rate p: a block, then a token of this block.
 DrawToken exponential_clocks(const RowToDraw& row);
-/// Walker's table as Vose builds it: a column, and one of the two tokens in it.
+/// Draws from Walker's table as built by Vose: a column, then one of its two tokens.
 DrawToken alias_table(const RowToDraw& row);
-/// Draws from the row without its filters until a token stays; above a pivot, which a token that
-/// goes raises to its own probability, and to the middle of what is left where nothing stays below.
+/// Draws from the unfiltered row, above a pivot, until a kept token comes. A rejected token raises
+/// the pivot to its own probability, or to the middle between that and the largest probability if
+/// no kept token lies below the middle.
 DrawToken two_pivots(const RowToDraw& row);
-/// Draws from the row without its filters until a token stays, 64 times; then from what stays.
+/// Draws from the unfiltered row until a kept token comes, at most 64 times; then from the kept
+/// tokens.
 DrawToken propose_and_accept(const RowToDraw& row);
-/// The same with Walker's tables of both.
+/// As above, with Walker's tables of both distributions.
 DrawToken alias_then_filters(const RowToDraw& row);
-/// Inverse distribution function in order of falling probability, from the last id down, and in an
-/// order of ids that has nothing in common with either.
+/// Draw by the inverse distribution function in order of falling probability, from the last id
+/// down, and in a hashed order of ids.
 DrawToken sorted_search(const RowToDraw& row);
 DrawToken from_the_top(const RowToDraw& row);
 DrawToken in_hashed_order(const RowToDraw& row);
-/// Each in turn takes the place of what came before it with its share of the mass up to it: blocks,
-/// then the tokens of the one that is left.
+/// Draws by reservoir sampling: each element replaces the previous choice with probability its mass
+/// over the mass so far. First blocks, then the tokens of the chosen block.
 DrawToken reservoir(const RowToDraw& row);
-/// Tokens within a factor of two of each other have one envelope: a group by its envelope, a token
-/// of it uniformly, accepted with its part of the envelope, at least half.
+/// Draws by envelopes, which tokens within a factor of two share: a group by its envelope, then a
+/// uniform token of the group, accepted with probability p over the envelope, at least half.
 DrawToken envelopes(const RowToDraw& row);
-/// A segment of 1024 ids by its mass, and a token within it by another word.
+/// Draws a segment of 1024 ids by its mass, then a token of the segment with another word.
 DrawToken segments(const RowToDraw& row);
-/// Half of the ids after half, each by the mass of its side and a word of its own.
+/// Draws by bisection of the ids: each half by its mass, with a word of its own.
 DrawToken bisection(const RowToDraw& row);
-/// Bits of a word, one after the other, until what they leave lies within one token.
+/// Draws bit by bit until the remaining interval lies within one token.
 DrawToken bit_by_bit(const RowToDraw& row);
-/// Inverse distribution function of logarithms: sums by log(e^a + e^b).
+/// Draws by the inverse distribution function in log space, with sums log(e^a + e^b).
 DrawToken in_log_space(const RowToDraw& row);
-/// A coin for the 16 likeliest tokens or the rest, then a search among those.
+/// Draws a coin for the 16 likeliest tokens or the rest, then searches among these.
 DrawToken head_and_tail(const RowToDraw& row);
 
 }  // namespace fairdraw::suites

@@ -25,7 +25,7 @@ using harness::Verdict;
 constexpr double kLn10 = 2.302585092994046;  // ln 10
 constexpr double kMissRate = 1e-6;
 
-// "--night 7" of the options is no option of the whole.
+// Returns the options without "--night 7", which is no option of the whole sequence.
 std::string without_night(const std::string& options) {
   constexpr std::string_view kNight = " --night ";
   const std::size_t at = options.find(kNight);
@@ -60,7 +60,8 @@ void expect_nights(const std::vector<NamedRecord>& nights) {
   }
 }
 
-// A valid p-value of a night's case as a whole: Pearson's is only nearly one.
+// Returns a valid p-value of a whole case of a night. Pearson's p-value is only approximately
+// valid.
 std::optional<double> p_value_of(const CaseRecord& night) {
   if (night.check != "chi_squared" && night.p_value) return night.p_value;
   double smallest = 1, number = 0;
@@ -73,12 +74,12 @@ std::optional<double> p_value_of(const CaseRecord& night) {
   return number > 0 ? std::optional(std::min(1.0, smallest * number)) : std::nullopt;
 }
 
-// ln e of a night; absent: its case says nothing of that kind.
+// Returns ln e of a night, or nothing if its case has no such evidence.
 std::optional<double> log_e_of(const CaseRecord& night) {
   if (night.check == "bets") {
     const auto found = night.measures.find("log10_e");
     if (found == night.measures.end() || !std::isfinite(found->second)) return std::nullopt;
-    return found->second * kLn10;  // where it stopped: a stopping time
+    return found->second * kLn10;  // valid, because the bets end at a stopping time
   }
   const std::optional<double> p_value = p_value_of(night);
   if (!p_value || !(*p_value >= 0 && *p_value <= 1)) return std::nullopt;
@@ -93,8 +94,8 @@ bool same_cells(const CellCounts& a, const CellCounts& b) {
                             [](double p, double q) { return std::abs(p - q) <= kSlack * p; });
 }
 
-// Counts of all nights over the cells that the last one has along an axis. A night without them, or
-// with others (the seed chose another row), has none.
+// Returns the counts of all nights over the cells of the last night, per axis. A night with other
+// cells (because the seed chose another row) or without cells has no counts.
 std::vector<statistics::CellsOfNights> cells_of(const std::vector<const CaseRecord*>& nights) {
   std::vector<statistics::CellsOfNights> all;
   for (const CellCounts& last : nights.back()->cells) {
@@ -112,8 +113,8 @@ std::vector<statistics::CellsOfNights> cells_of(const std::vector<const CaseReco
   return all;
 }
 
-// Of one case: what its nights say together. The level is halved: for Ville's bound, and for what
-// rounding may win.
+// The joint evidence of a case's nights. Half of the level is for Ville's bound, half for gains by
+// rounding.
 class Evidence {
  public:
   Evidence(const std::vector<const CaseRecord*>& nights, double level)
@@ -153,7 +154,7 @@ class Evidence {
   std::vector<double> log_e_;
 };
 
-// How the evidence grew, at some 24 of the nights.
+// Returns the growth of the evidence, at about 24 of the nights.
 harness::Growth growth_of(const std::vector<const CaseRecord*>& nights, double level,
                           double needed) {
   constexpr std::size_t kPoints = 24;

@@ -1,4 +1,4 @@
-// Evidence of several runs with fresh seeds: nights of the same gate.
+// Accumulated evidence of several runs of the same gate with fresh seeds (nights).
 #pragma once
 
 #include <vector>
@@ -7,17 +7,19 @@
 
 namespace fairdraw::suites {
 
-/// The record of all nights, in the order in which they were. A case that failed in one of them has
-/// failed; a statistical case fails too where the evidence of all nights suffices
-/// (harness/statistics/nights.h): of its counts over cells, each night's bets knowing the counts of
-/// the nights before, and of its p-values or bets, night by night, in equal parts.
+/// Returns the record of all nights. Precondition: they are in chronological order. A case fails if
+/// it failed in any night. A statistical case also fails if the evidence of all nights suffices
+/// (harness/statistics/nights.h). Half of this evidence comes from the counts over cells, where
+/// each night's bets use the counts of earlier nights; the other half comes from the p-values or
+/// bets of the single nights.
 ///
-/// The nights spend what each of them states; accumulation adds ErrorLedger::kReserve to that, for
-/// any number of nights. So the whole may turn red with at most n 10^-9 + 3 10^-10 for n nights
-/// under a right sampler, and with 1.3 10^-9 for any n where night i was run with --night i.
+/// Each night spends its stated error budget; accumulation adds ErrorLedger::kReserve once, for any
+/// number of nights. With a right sampler the whole is therefore red with probability at most n
+/// 10^-9 + 3 10^-10 for n nights, and at most 1.3 10^-9 for any n if night i was run with --night
+/// i.
 ///
-/// Throws harness::UsageError naming the records: shards, parts, incomplete or accumulated ones,
-/// two of the same seed, other cases, samplers or options.
+/// Throws harness::UsageError that names the records for shards, parts, incomplete or accumulated
+/// records, equal seeds, and different cases, samplers or options.
 harness::RunRecord accumulate_nights(const std::vector<NamedRecord>& nights);
 
 }  // namespace fairdraw::suites

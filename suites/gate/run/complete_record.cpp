@@ -42,7 +42,7 @@ Shard shard_of(const NamedRecord& named) {
   return shard;
 }
 
-// The shards in their order, all of them there.
+// Returns the shards in order, and requires all of them.
 std::vector<const NamedRecord*> in_order(const std::vector<NamedRecord>& records) {
   const std::uint32_t parts = shard_of(records.front()).parts;
   std::map<std::uint32_t, const NamedRecord*> by_part;
@@ -78,7 +78,8 @@ std::vector<const NamedRecord*> in_order(const std::vector<NamedRecord>& records
   return ordered;
 }
 
-// Shards say where their cases are in the whole run. All places are taken, each by one case.
+// Returns the cases by their places in the whole run, which shards record. Each place must have
+// exactly one case.
 std::vector<harness::CaseRecord> in_places(const std::vector<const NamedRecord*>& shards) {
   const std::uint64_t planned = shards.front()->record.planned;
   std::map<std::uint64_t, std::pair<const NamedRecord*, const harness::CaseRecord*>> by_place;
@@ -107,7 +108,8 @@ std::vector<harness::CaseRecord> in_places(const std::vector<const NamedRecord*>
   return cases;
 }
 
-// Of records without places: case i of the run is in shard i % parts + 1.
+// Returns the cases of records without places, in which case i of the run is in shard i % parts +
+// 1.
 std::vector<harness::CaseRecord> interleaved(const std::vector<const NamedRecord*>& shards) {
   std::size_t all = 0;
   for (const NamedRecord* shard : shards) all += shard->record.cases.size();
@@ -134,9 +136,9 @@ std::vector<harness::CaseRecord> interleaved(const std::vector<const NamedRecord
   return cases;
 }
 
-// Whether given words have shown what few bits of a word would do: where tokens are compared bit
-// for bit (`tokens` judges no other sampler) a word at each end of an interval shows it. A sampler
-// that claims no more than the distribution may round as float32 does, to as few bits.
+// Returns whether given words have excluded words of few bits. If tokens are compared bit for bit
+// (`tokens` judges only such samplers), a word at each end of an interval shows them. A sampler
+// that claims only the distribution may round to as few bits as float32.
 bool words_were_given(const RunRecord& record, const std::string& sampler) {
   const auto passed = [&](const char* check) {
     return std::ranges::any_of(record.cases, [&](const harness::CaseRecord& one) {
@@ -147,21 +149,21 @@ bool words_were_given(const RunRecord& record, const std::string& sampler) {
   return passed("scripted") && passed("tokens");
 }
 
-// The share of what it needs that a case makes: 1 and more finds the mistake.
+// Returns the draws of a case over the draws that it needs; from 1 on the case finds the mistake.
 double share_made(const harness::SmallMistake& mistake) {
   return mistake.needed == 0
              ? 0
              : static_cast<double>(mistake.draws) / static_cast<double>(mistake.needed);
 }
 
-// Of each mistake that passed cases have weighed, the case that is nearest to finding it.
+// Returns each mistake that passed cases have weighed, with the case that is nearest to finding it.
 std::vector<harness::SmallMistake> small_mistakes(const RunRecord& record) {
   const std::string draws_to_find = harness::kDrawsToFind;
   std::vector<harness::SmallMistake> list;
   for (const harness::CaseRecord& one : record.cases) {
     if (one.verdict != harness::Verdict::passed) continue;
     for (const auto& [name, value] : one.measures) {
-      // A record that was read may hold any number.
+      // A record from a file may hold any number.
       constexpr double kMost = 9007199254740992;  // 2^53
       if (!name.starts_with(draws_to_find) || !(value >= 0 && value <= kMost)) continue;
       const std::string mistake = name.substr(draws_to_find.size());
@@ -181,8 +183,8 @@ std::vector<harness::SmallMistake> small_mistakes(const RunRecord& record) {
   return list;
 }
 
-// What repeats all cases of a sampler: of a Python callable the call of one of them, without its
-// choice of a case.
+// Returns the command that repeats all cases of a sampler. For a Python callable it is the call of
+// one case, without the choice of the case.
 std::string replay_of_run(const RunRecord& record, const std::string& sampler) {
   for (const harness::CaseRecord& one : record.cases) {
     const std::string choice = fmt::format(", case=\"{}\"", one.id);
@@ -202,8 +204,8 @@ void complete_record(RunRecord& record) {
     record.error_budget.false_alarm_rate = ErrorLedger::kRunFalseAlarmRate;
   }
   const double share = record.error_budget.false_alarm_rate / ErrorLedger::kRunFalseAlarmRate;
-  // A part of the cases has another distribution than the whole: shards, choices and runs that
-  // ended early go without.
+  // A part of the cases has another distribution than the whole, so shards, choices of cases and
+  // incomplete runs have no global case.
   if (record.shard == kWhole && record.selection.empty() && record.incomplete.empty() &&
       record.case_part.empty()) {
     const std::vector<harness::CaseRecord> cases = record.cases;

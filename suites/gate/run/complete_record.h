@@ -1,5 +1,4 @@
-// What a record has besides its cases: the test of all of them together, the ledger, and the parts
-// of a run joined to the whole.
+// Completion of records: the joint test of all cases, the error ledger, and the merging of shards.
 #pragma once
 
 #include <string>
@@ -9,27 +8,27 @@
 
 namespace fairdraw::suites {
 
-/// The fact of a record's environment that names the run: what --run-id says.
+/// Key of a record's environment for the name of the run, the value of --run-id.
 inline constexpr const char* kRunId = "run_id";
 
-/// Adds to a record of cases what is said of all of them: the global case of each sampler (of a
-/// whole run: a shard or a choice of cases has another distribution), the sum of the draws, and the
-/// error budget, booked once; and keeps the evidence within bounds. Needs
-/// error_budget.statistical_cases. Throws std::logic_error where the cases spent more than there
-/// is.
+/// Adds to a record of cases the global case of each sampler (only in a whole run, because a shard
+/// or a choice of cases has another distribution), the sum of the draws, and the error budget,
+/// booked once; and bounds the size of the evidence. Precondition: error_budget.statistical_cases
+/// is set. Throws std::logic_error if the cases spent more than the budget.
 void complete_record(harness::RunRecord& record);
 
-/// A record, and what to call it in messages.
+/// A record, and its name in messages.
 struct NamedRecord {
   std::string name;
   harness::RunRecord record;
 };
 
-/// The record of the whole run, from those of its shards in any order: the cases in the order of
-/// the case table, the budget spent once, the global cases that the shards could not have. Except
-/// for seconds (their sum) and environment it is the record that one run without shards makes.
-/// Throws harness::UsageError naming the records: different seeds, commits, suites, versions,
-/// samplers or options; a shard twice, or missing; cases that do not belong together.
+/// Returns the record of the whole run from the records of its shards, in any order: the cases in
+/// the order of the case table, the budget spent once, and the global cases, which shards lack.
+/// Except for seconds (their sum) and environment it equals the record of one run without shards.
+/// Throws harness::UsageError that names the records for different seeds, commits, suites,
+/// versions, samplers or options, for repeated or missing shards, and for cases that do not belong
+/// together.
 harness::RunRecord merge_shards(const std::vector<NamedRecord>& records);
 
 }  // namespace fairdraw::suites

@@ -48,7 +48,7 @@ PartName part_of(const NamedRecord& named) {
   return name;
 }
 
-// First looks in the order of the parts, then second ones.
+// Returns the first looks in the order of the parts, then the second looks.
 std::vector<const NamedRecord*> in_order(const std::vector<NamedRecord>& records) {
   const std::uint32_t parts = part_of(records.front()).parts;
   std::map<std::pair<bool, std::uint32_t>, const NamedRecord*> by_part;
@@ -57,7 +57,7 @@ std::vector<const NamedRecord*> in_order(const std::vector<NamedRecord>& records
     if (!named.record.incomplete.empty()) {
       throw UsageError(fmt::format("{} is incomplete: {}", named.name, named.record.incomplete));
     }
-    // A second look is at some of the cases.
+    // A second look covers only some of the cases.
     expect_same_run(records.front(), named,
                     name.again || part_of(records.front()).again
                         ? std::set<std::string>{"choice of cases"}
@@ -96,7 +96,8 @@ std::vector<const NamedRecord*> in_order(const std::vector<NamedRecord>& records
   return ordered;
 }
 
-// What a record says of a sampler. It draws nothing: its draws have been made.
+// A sampler with the description of a record. It draws nothing, because its draws are already
+// recorded.
 class RecordedSampler final : public harness::Sampler {
  public:
   explicit RecordedSampler(const harness::SamplerRecord& record) {
@@ -117,14 +118,15 @@ class RecordedSampler final : public harness::Sampler {
   harness::SamplerDescription description_;
 };
 
-using Key = std::pair<std::string, std::string>;  // of a case and its sampler
+using Key = std::pair<std::string, std::string>;  // id of a case, and its sampler
 
 Key key_of(const CaseRecord& one) { return {one.id, one.sampler}; }
 
-// What the parts say of one case.
+// The results of one case in all parts.
 struct Parts {
-  std::vector<std::vector<harness::CountedDraws>> counted;  // by part; second looks are added
-  const CaseRecord* broken = nullptr;                       // of the first part that failed
+  std::vector<std::vector<harness::CountedDraws>> counted;  // by part, then the second looks
+  const CaseRecord* broken = nullptr;                       // record of the first part in which the
+                                                            // sampler broke
   double seconds = 0;
 };
 

@@ -1,5 +1,4 @@
-// What makes several records those of one run. For complete_record.cpp, merge_parts.cpp and
-// accumulate.cpp.
+// Comparison of records of one run, for complete_record.cpp, merge_parts.cpp and accumulate.cpp.
 #pragma once
 
 #include <map>
@@ -12,16 +11,17 @@
 
 namespace fairdraw::suites {
 
-/// What all records of a run have in common, by name and in words: seed, commit, suite, version,
-/// samplers, choice of cases, options, cases in all, error budget.
+/// Returns the facts that all records of a run share, as names and texts: seed, commit, suite,
+/// version, samplers, choice of cases, options, number of cases, error budget.
 std::vector<std::pair<std::string, std::string>> common_facts(const harness::RunRecord& record);
 
-/// Throws harness::UsageError naming both records and the fact that differs. Facts in `but` may.
+/// Throws harness::UsageError that names both records and the fact in which they differ. Facts in
+/// `but` may differ.
 void expect_same_run(const NamedRecord& one, const NamedRecord& other,
                      const std::set<std::string>& but = {});
 
-/// Each text once, in the order of the records. A run's name is theirs only where all have it: one
-/// without it may be of any run.
+/// Joins the environments, each text once, in the order of the records. The run's name is kept only
+/// if all records have it, because a record without it may be of any run.
 std::map<std::string, std::string> joined_environments(
     const std::vector<const NamedRecord*>& records);
 

@@ -49,14 +49,14 @@ std::vector<Judged> describe_samplers(const PlanOptions& options) {
 
 constexpr std::string_view kPluginPrefix = harness::plugin::kPrefix;
 
-// Plugins have nothing in common but how they are loaded.
+// Returns the family of a sampler. Every plugin is a separate family.
 std::string_view family(std::string_view sampler) {
   if (sampler.starts_with(kPluginPrefix)) return sampler;
   return sampler.substr(0, sampler.find(':'));
 }
 
-// Cases of many draws are judged for one of several samplers whose exact cases prove that they
-// give the same bits: "cpu" represents "cpu:scalar" then. Null: nobody does.
+// Returns the sampler that represents this one in cases of many draws, or null. Samplers whose
+// exact cases prove that they give the same bits are judged once: "cpu" represents "cpu:scalar".
 const Judged* represented_by(const std::vector<Judged>& samplers, std::size_t at) {
   const Judged& judged = samplers[at];
   if (!judged.description.exact_integer) return nullptr;
@@ -67,7 +67,8 @@ const Judged* represented_by(const std::vector<Judged>& samplers, std::size_t at
   return found == end ? nullptr : &*found;
 }
 
-// A plain call on the CPU: only what is done with one row differs.
+// Returns whether a sampler is an instruction set of the CPU. Such samplers differ only in the work
+// per row.
 bool is_instruction_set(const Judged& judged) {
   const std::vector<std::string> names = harness::builtin_sampler_names();
   return family(judged.name) == "cpu" && std::ranges::find(names, judged.name) != names.end();
@@ -90,8 +91,8 @@ bool is_chosen(const PlanOptions& options, const std::string& id) {
                       [&id](const std::string& glob) { return matches(glob, id); });
 }
 
-// A glob that matches nothing is a mistake: --case would run nothing, --exclude leave nothing out.
-// It is asked of all cases of the run, whatever its shard and the other globs.
+// Throws if a glob matches no case of the run, whatever the shard and the other globs, because
+// --case would then run nothing and --exclude would exclude nothing.
 void expect_matches(const char* option, const std::string& glob, const PlanOptions& options,
                     const std::vector<Case>& table) {
   const bool any = std::any_of(table.begin(), table.end(), [&](const Case& entry) {
@@ -104,7 +105,7 @@ void expect_matches(const char* option, const std::string& glob, const PlanOptio
       glob.find_first_of("*?[") == std::string::npos ? "is that" : "matches"));
 }
 
-// `left`: those of failed_before that the table does not hold.
+// Throws if cases of failed_before are not in the table; `left` are these cases.
 void expect_all_are_known(const std::set<std::pair<std::string, std::string>>& left,
                           const PlanOptions& options) {
   if (left.empty()) return;
@@ -131,13 +132,13 @@ void expect_parts(const PlanOptions& options) {
   }
 }
 
-// Whether the part that is to be run has anything of the case.
+// Returns whether the part to be run contains draws of the case.
 bool is_of_part(const PlanOptions& options, Check check) {
   if (!options.part || can_be_split(check)) return true;
   return options.part->part == 1 && !options.second_look;
 }
 
-// The choice of cases as words of the command line.
+// Returns the choice of cases as words of the command line.
 std::string selection_of(const PlanOptions& options) {
   std::string text = options.case_glob.value_or("");
   for (const std::string& glob : options.exclude) {
@@ -149,10 +150,10 @@ std::string selection_of(const PlanOptions& options) {
   return text;
 }
 
-// Checks that share their draws out have some for each part.
+// Minimum draws, so that checks that divide their draws have some for each part.
 constexpr double kFewestDraws = 1000;
 
-// The case with what it leaves to the run's seed, and with the draws that the run asks for.
+// Returns the case with the values of the run's seed and the draws of the run's options.
 Case with_values_of_run(const Case& named, const PlanOptions& options) {
   Case entry = with_values(named, options.seed);
   if (is_statistical(entry.check) && (options.draws || options.draws_scale)) {
@@ -188,7 +189,7 @@ double share_of_night(std::optional<std::uint64_t> night) {
 double default_case_seconds(const Case& entry, const std::string& sampler) {
   if (!sampler.starts_with(kPluginPrefix)) return 0;
   constexpr double kAtLeast = 600, kOfCall = 1e-3, kOfToken = 2.5e-7, kGoesOn = 4;
-  // Rows that these checks make of one.
+  // Rows that these checks make per row of the case.
   constexpr double kOfBoundaries = 200, kOfBatches = 4096;
   const double draws =
       static_cast<double>(entry.rows) +
@@ -204,7 +205,7 @@ Plan make_plan(const PlanOptions& options) {
   }
   expect_parts(options);
   const std::vector<Judged> samplers = describe_samplers(options);
-  if (options.against) options.make_sampler(*options.against);  // an unknown name ends the run here
+  if (options.against) options.make_sampler(*options.against);  // throws for an unknown name
   const std::vector<Case> table = case_table(options.suite, options.captured);
   if (options.case_glob) expect_matches("--case", *options.case_glob, options, table);
   for (const std::string& glob : options.exclude) {
@@ -217,7 +218,8 @@ Plan make_plan(const PlanOptions& options) {
   };
   std::vector<Entry> entries;
   std::uint64_t statistical = 0;
-  std::vector<std::uint64_t> represented(samplers.size(), 0);  // cases that others are judged by
+  std::vector<std::uint64_t> represented(samplers.size(), 0);  // cases in which another sampler
+                                                               // represents this one
   auto failed_left =
       options.failed_before.value_or(std::set<std::pair<std::string, std::string>>());
   for (const Case& entry : table) {

@@ -20,7 +20,7 @@ namespace {
 using harness::CheckInput;
 using harness::CheckOutcome;
 
-// For the record, so that a report says what was judged.
+// Adds the sampled values to the record, so that a report tells what was judged.
 void note_sampled_values(const Case& entry, CheckOutcome& outcome) {
   outcome.message += fmt::format(" (the run's seed chose {})", describe_sampled(entry));
   outcome.measures["sampled_vocab"] = static_cast<double>(entry.input.vocab);
@@ -33,16 +33,17 @@ void note_sampled_values(const Case& entry, CheckOutcome& outcome) {
   if (filters.min_p) outcome.measures["sampled_min_p"] = static_cast<double>(row.min_p);
 }
 
-// What draws find depends on the row: statistical cases keep theirs, and fresh seeds bring fresh
-// draws. Exact checks lose nothing by fresh rows, nor does pit, whose power is the same whatever
-// the rows are. Sampled cases have fresh ones too: Candidates.
+// Returns the seed of a case's rows. The power of draws depends on the row, so statistical cases
+// keep their rows, and fresh seeds bring only fresh draws. Exact checks lose nothing by fresh rows,
+// and neither does pit, whose power does not depend on the rows. Sampled cases also have fresh rows
+// (kCandidates).
 std::uint64_t rows_seed_of(const Case& entry, std::uint64_t seed) {
   if (entry.sampled) return entry.sampled->rows_seed;
   const bool fresh = !is_statistical(entry.check) || entry.check == Check::pit;
   return fresh ? seed : harness::seed_from_text(entry.id);
 }
 
-// `check` is given the case as the checks take it, with rows from `rows_seed`.
+// Runs `check` on the case with rows from `rows_seed`.
 CheckOutcome run_on_rows(const Case& entry, harness::Sampler& sampler,
                          const reference::Semantics& semantics, std::uint64_t rows_seed,
                          std::uint64_t seed, double false_fail_rate,
@@ -64,7 +65,7 @@ CheckOutcome run_on_rows(const Case& entry, harness::Sampler& sampler,
     if (!entry.literal && !off_is_zero && parameters.top_k == 0) {
       parameters.top_k = static_cast<std::int32_t>(entry.input.vocab);
     }
-    // An operation on rows takes one of the parameters, and judges rows by it alone.
+    // An operation on rows uses only one of the parameters, so the others cannot make it fail.
     const bool refused =
         !fails_by_row && !is_row_operation(entry.check) &&
         harness::must_fail(parameters, semantics, input.row_input, entry.input.vocab);
@@ -90,9 +91,9 @@ CheckOutcome run_on_rows(const Case& entry, harness::Sampler& sampler,
   return check(input);
 }
 
-// Rows of a sampled case, from which the design chooses: where the draws cannot find what the case
-// states, the next one is taken. No draw has been made by then, so the choice knows nothing of the
-// sampler's, and a right sampler fails no more often.
+// Number of candidate rows of a sampled case. If the draws cannot find the declared discrepancy,
+// the next row is taken. The choice is made before any draw, so it cannot depend on the sampler,
+// and a right sampler fails no more often.
 constexpr std::uint64_t kCandidates = 8;
 
 CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
@@ -121,7 +122,7 @@ CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
   return outcome;
 }
 
-// Sections of a report are by filter: what the rows ask for, without the numbers.
+// Returns the filters of the rows without their numbers, which name a section of the report.
 std::string filter_of(const std::vector<Operation>& operations) {
   std::string filter;
   for (const Operation& operation : operations) {

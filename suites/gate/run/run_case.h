@@ -1,4 +1,4 @@
-// From a case and a sampler to a job that the runner takes.
+// Makes jobs for the runner from a case and a sampler.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,29 @@
 
 namespace fairdraw::suites {
 
-/// `run_seed`: the case draws from its own, derived from it and the id. `false_fail_rate`: what
-/// the case may spend. `counts`: where draws of one row come from; null: from the sampler. The job
-/// keeps `entry` and `semantics`.
+/// Returns a job that judges the case. `run_seed`: the case's own seed is derived from it and the
+/// id. `false_fail_rate`: the error budget of the case. `counts`: the source of draws of one row;
+/// null: the sampler. The job keeps copies of `entry` and `semantics`.
 harness::Job make_job(const Case& entry, const std::string& sampler_name,
                       harness::SamplerFactory make_sampler, const reference::Semantics& semantics,
                       std::uint64_t run_seed, double false_fail_rate,
                       std::shared_ptr<harness::CountSource> counts = nullptr);
 
-/// A part of the draws of a case that can_be_split(), of look 0 or 1: its outcome holds the counts,
-/// and no verdict. What the case's design says without draws (skipped, underpowered) it says too.
+/// Returns a job that makes a part of the draws of look 0 or 1 of a case that can_be_split(). Its
+/// outcome holds the counts and no verdict, except a verdict that needs no draws (skipped,
+/// underpowered).
 harness::Job make_part(const Case& entry, const std::string& sampler_name,
                        harness::SamplerFactory make_sampler, const reference::Semantics& semantics,
                        std::uint64_t run_seed, double false_fail_rate, harness::CasePart part,
                        int look);
 
-/// What `entry` becomes where a sampler is compared with another: draws of one row in
-/// check_same_distribution, with twice its stated discrepancy (two samples, and both of them
-/// stray), masks and tokens in check_same_results. False for all others, which are about one
-/// sampler.
+/// Returns whether `entry` can compare two samplers: draws of one row are compared by
+/// check_same_distribution, with twice the declared discrepancy (because both samples vary), and
+/// masks and tokens by check_same_results. All other cases are about one sampler.
 bool is_comparable(const Case& entry);
 
-/// As make_job, for the sampler against the one that `make_other` makes; `entry` is comparable.
+/// Returns a job that compares the sampler with that of `make_other`. Precondition:
+/// is_comparable(entry).
 harness::Job make_comparison(const Case& entry, const std::string& sampler_name,
                              harness::SamplerFactory make_sampler,
                              harness::SamplerFactory make_other,

@@ -18,7 +18,7 @@ constexpr TableRow kTable[] = {
 #define FAIRDRAW_CASE_SECONDS(check, vocab, seconds) {check, vocab, seconds},
 #include "suites/gate/cases/case_seconds.inc"
 };
-constexpr double kUnknown = 0.1;  // seconds: the median of the table is 0.03
+constexpr double kUnknown = 0.1;  // seconds; the median of the table is 0.03
 
 double octaves_between(std::uint64_t a, std::uint64_t b) {
   return std::abs(std::log2(static_cast<double>(std::max<std::uint64_t>(a, 1))) -
@@ -79,7 +79,7 @@ std::vector<std::uint32_t> balanced_shards(std::span<const double> seconds, std:
   for (const std::size_t i : longest_first) {
     std::uint32_t least = 0;
     for (std::uint32_t shard = 1; shard < shards; ++shard) {
-      // Cases of no time are spread too.
+      // Ties are broken by the number of cases, so that cases of zero time are spread, too.
       if (std::pair(load[shard], cases[shard]) < std::pair(load[least], cases[least])) {
         least = shard;
       }

@@ -1,4 +1,4 @@
-// Shards of a run that take equally long: by how long cases took before, and not by their number.
+// Division of a run into shards of equal time, by measured times of cases instead of their number.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,18 @@
 
 namespace fairdraw::suites {
 
-/// How long cases take. Every shard of a run must be made from the same times, or cases would be in
-/// two of them and in none: `merge` finds that.
+/// Expected times of cases. Every shard of a run must be made from the same times; otherwise a case
+/// may be in two shards or in none, which `merge` detects.
 class CaseTimes {
  public:
-  /// The table of case_seconds.inc.
+  /// Uses the table of case_seconds.inc.
   CaseTimes() = default;
-  /// Those of an earlier run, by id and sampler. For cases that it lacks, the table, times the
-  /// quotient of what the run and the table say of all others.
+  /// Uses the times of an earlier run, by id and sampler. Other cases use the table, scaled by the
+  /// ratio of run to table over all cases of the run.
   explicit CaseTimes(const harness::RunRecord& earlier);
 
-  /// `usual_draws`: those that the case table states, where `entry` has others.
+  /// Returns the expected seconds of a case. `usual_draws`: the draws in the case table, from which
+  /// `entry` may differ.
   double seconds(const Case& entry, const std::string& sampler, std::uint64_t usual_draws) const;
 
  private:
@@ -36,13 +37,13 @@ class CaseTimes {
   double scale_ = 1;
 };
 
-/// Of the table: by check and vocabulary, where that is missing the nearest one of the check by
-/// logarithm, the smaller of two; 0.1 for a check that is not there.
+/// Returns the table's seconds by check and vocabulary. A missing vocabulary gets the nearest one
+/// of the check by logarithm (the smaller of two), an unknown check 0.1.
 double table_seconds(std::string_view check, std::uint64_t vocab);
 
-/// The shard of each case, from 0: longest first, each to the shard that has least so far (Graham
-/// 1969: the longest shard takes at most 4/3 of what it has in the best division). Among equals the
-/// first case, and the first shard. Not finite, or negative: counts as 0.
+/// Returns the shard of each case, from 0. The longest case goes first, each to the shard with the
+/// least time so far (Graham 1969: the longest shard takes at most 4/3 of the optimum). Ties go to
+/// the first case and the first shard. Seconds that are negative or not finite count as 0.
 std::vector<std::uint32_t> balanced_shards(std::span<const double> seconds, std::uint32_t shards);
 
 }  // namespace fairdraw::suites

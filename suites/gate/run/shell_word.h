@@ -1,11 +1,11 @@
-// Replay lines are typed into a shell.
+// Quoting for replay lines, which are typed into a shell.
 #pragma once
 
 #include <string>
 
 namespace fairdraw::suites {
 
-/// `word` as one word of a POSIX shell's command line: quoted where it has to be.
+/// Returns `word` as one word of a POSIX shell's command line, quoted if necessary.
 inline std::string shell_word(const std::string& word) {
   constexpr const char* kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,/:@%";

@@ -1,5 +1,5 @@
-// How long a run still takes: from what its cases were expected to take, and what those that are
-// over did take.
+// Estimate of the remaining time of a run, from the expected times of its cases and the actual
+// times of finished ones.
 #pragma once
 
 #include <map>
@@ -7,17 +7,19 @@
 
 namespace fairdraw::suites {
 
-/// The books of a run that goes on. Expected times may have any unit: only their ratios count. The
+/// The state of an estimate. Expected times may have any unit, because only their ratios count. The
 /// clock is the caller's, in seconds.
 class TimeLeft {
  public:
-  /// `expected`: of all cases together. `threads`: how many run at a time.
+  /// `expected`: sum of the expected times of all cases. `threads`: number of cases that run at a
+  /// time.
   TimeLeft(double expected, unsigned threads);
 
   void begun(const std::string& name, double expected, double now);
   void ended(const std::string& name, double now);
 
-  /// 0 before the first case has ended: nothing says how fast the machine is then.
+  /// Returns the remaining seconds, or 0 before the first case has ended, because the speed of the
+  /// machine is still unknown.
   double seconds(double now) const;
 
  private:
@@ -28,7 +30,7 @@ class TimeLeft {
   unsigned threads_;
   double not_begun_;
   std::map<std::string, Running> running_;
-  double over_expected_ = 0, over_took_ = 0;  ///< of the cases that are over
+  double over_expected_ = 0, over_took_ = 0;  ///< sums over finished cases
 };
 
 }  // namespace fairdraw::suites

@@ -1,5 +1,5 @@
-// Rules of acceptance: every lossless one is green where it declares what it is, or nothing; one
-// that is declared wrongly, or loses the target's distribution, is red.
+// Tests of acceptance rules: every lossless rule is green if it is declared correctly or not at
+// all; a rule that is declared wrongly, or loses the target's distribution, is red.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,9 +33,9 @@ TEST(AcceptanceRules, LosslessOnesAreGreen) {
   EXPECT_EQ(green, 3 * acceptance_rule_twins().size());
 }
 
-// Rows of every shape, where the share that a block leaves is too small for float32, too. In the
-// night by ten seeds, and by all cases of drafts: of trees block verification states nothing, so
-// that what they emit is judged there, and not which drafts are accepted.
+// Block verification on rows of every shape, including rows whose residual share is too small for
+// float32. At night with ten seeds and all cases of drafts. Block verification states nothing about
+// trees, so only their emitted tokens are judged, not which drafts are accepted.
 TEST(AcceptanceRules, BlockVerificationIsGreenOnAllRows) {
   const std::vector<Twin> twins = acceptance_rule_twins();
   const auto block = std::find_if(twins.begin(), twins.end(),
@@ -58,8 +58,8 @@ TEST(AcceptanceRules, BlockVerificationIsGreenOnAllRows) {
   }
 }
 
-// The tables of the token-wise rule accuse block verification, as they must, and only where it
-// declares to be token-wise.
+// The tables of the token-wise rule find block verification wrong only if it is declared as
+// token-wise.
 TEST(AcceptanceRules, OneThatIsDeclaredWronglyIsRed) {
   std::size_t found = 0;
   for (const Mutant& mutant : acceptance_rule_mutants()) {

@@ -1,5 +1,5 @@
-// One sampler against another: two that are the same pass, and what changes the distribution or the
-// results does not.
+// Tests of comparisons of two samplers: equal ones pass, and one with another distribution or other
+// results fails.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -23,8 +23,8 @@ using harness::CaseRecord;
 using harness::RunRecord;
 using harness::Verdict;
 
-// The model at a temperature that is 5% too high. It does not claim the exact arithmetic: the
-// distribution has to show it.
+// The model with temperatures that are 5% too high. It does not claim the exact arithmetic, so only
+// the distribution can show the error.
 class Hot final : public harness::ModelSampler {
  public:
   Hot() { description_.exact_integer = false; }
@@ -37,7 +37,7 @@ class Hot final : public harness::ModelSampler {
   }
 };
 
-// The model, which needs longer for each call than any limit here.
+// The model with calls that take longer than any limit in these tests.
 class Slow final : public harness::ModelSampler {
  public:
   std::string run(const fairdraw_batch& batch) override {
@@ -75,7 +75,7 @@ RunRecord compare(const std::string& sampler, const std::string& other, const st
   return run_plan(make_plan(options), options, 1, {});
 }
 
-// Of a case of the smoke suite in which every sampler is called several times.
+// Runs a case of suite smoke in which every sampler is called several times.
 CaseRecord compare_within(const std::string& sampler, const std::string& other, double case_seconds,
                           double run_seconds) {
   PlanOptions options;
@@ -130,7 +130,8 @@ TEST(Against, AHigherTemperatureIsRedInTheDistributionAndInTheMasks) {
 TEST(Against, ALostLaneIsRed) {
   const RunRecord one = compare("lane-of-32-lost", "model", "binomial/gaussian/v1000/none/*");
   EXPECT_TRUE(any_failed(one, "same_law"));
-  // One lane of 1024 is 10^-3 of the mass: no total variation shows it, its own count does.
+  // One lane of 1024 has 10^-3 of the mass. The total variation does not show it, but its own count
+  // does.
   const RunRecord fine =
       compare("lane-of-1024-lost", "model", "bets/gaussian_wide/v50304/*", Suite::gate);
   ASSERT_EQ(fine.cases.size(), 1U);
@@ -143,7 +144,7 @@ TEST(Against, AnUnknownOtherIsBadUsage) {
   EXPECT_THROW(compare("cpu", "modell", "*"), harness::UsageError);
 }
 
-// A limit holds for both together, whichever takes the time.
+// A time limit applies to both samplers together, whichever takes the time.
 TEST(Against, TheOtherSamplerHasTheLimitsOfTheCaseAndOfTheRun) {
   const CaseRecord record = compare_within("model", "slow", 0.2, 0);
   EXPECT_EQ(record.verdict, Verdict::failed);
@@ -167,7 +168,7 @@ TEST(Against, APluginToCompareWithHasThePluginsLimit) {
 }
 
 TEST(Against, EveryCaseFindsTwiceWhatItStatesOfOneSampler) {
-  // At 17 cells, the most that the check makes, and half of a case's share.
+  // At 17 cells, the maximum of the check, and half of a case's share.
   const double level = statistics::ErrorLedger(kStatisticalCases).case_share() / 2;
   for (const Case& entry : case_table(Suite::nightly)) {
     if (!is_comparable(entry) || !is_statistical(entry.check)) continue;

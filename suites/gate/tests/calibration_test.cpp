@@ -1,4 +1,4 @@
-// Self-test of calibration: it passes what is valid, and not what is too small by a little.
+// Tests of calibration: it passes valid p-values, and fails p-values that are slightly too small.
 #include "suites/gate/calibration/calibration.h"
 
 #include <gtest/gtest.h>
@@ -29,8 +29,8 @@ TEST(Calibration, PassesUniformAndLargerPValues) {
   EXPECT_LE(row.distance, 1e-4);  // one step of the empirical distribution function
 }
 
-// P(p^1.2 <= a) = a^(1 / 1.2): above a by up to 0.067, where 10^4 runs see
-// sqrt(ln(1e9) / 2e4) = 0.032.
+// P(p^1.2 <= a) = a^(1 / 1.2) exceeds a by up to 0.067; 10^4 runs detect sqrt(ln(1e9) / 2e4) =
+// 0.032.
 TEST(Calibration, SeesPValuesThatAreTooSmall) {
   std::vector<double> values = uniforms(10'000);
   for (double& value : values) value = std::pow(value, 1.2);
@@ -48,7 +48,7 @@ TEST(Calibration, SeesOneRed) {
   EXPECT_EQ(row.smallest_p, 1e-13);
 }
 
-// 3 of 100 runs with E >= 100 are too many for 10^4 runs, and too few for DKWM to see.
+// 3 of 100 runs with E >= 100 are too many in 10^4 runs, but too few for DKWM.
 TEST(Calibration, CountsLargeEValues) {
   std::vector<double> values(10'000, 1.0);
   for (std::size_t i = 0; i < values.size(); i += 33) values[i] = 0.009;

@@ -1,4 +1,4 @@
-// Tests of the table: ids, suites, powers, and the counts that the gate promises.
+// Tests of the case table: ids, suites, powers, and the promised numbers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,8 +48,8 @@ TEST(CaseTable, IdsAreUniqueAndSuitesAreNested) {
   EXPECT_TRUE(std::includes(nightly.begin(), nightly.end(), gate.begin(), gate.end()));
 }
 
-// Two relations hold bit for bit only where no weight depends on its tile. A table without such
-// rows would leave them unsaid, and nothing would turn red.
+// Two relations hold bit for bit only if no weight depends on its tile. A table without such rows
+// would silently not test them.
 TEST(CaseTable, MetamorphicCasesHaveExactShiftsAndRowsThatMayBePermuted) {
   PlanOptions options;
   options.suite = Suite::smoke;
@@ -121,7 +121,7 @@ TEST(CaseTable, StatisticalCasesStateWhatTheyFind) {
   }
 }
 
-// Each is met by directed rows, and by draws whose distribution is judged.
+// Each typed value is tested by directed rows, and by draws whose distribution is judged.
 TEST(TypedValues, AreCasesOfSmokeWithASourceEach) {
   std::set<std::string> names, in_rows, in_draws, kinds;
   for (const TypedValues& typed : typed_values()) {
@@ -152,7 +152,7 @@ TEST(TopKNextToVocab, IsAskedForBySmokeInSmallAndLargeVocabularies) {
   std::set<std::int64_t> by_rows, by_draws;
   for (const Case& entry : case_table(Suite::smoke)) {
     const std::int64_t vocab = entry.input.vocab;
-    std::set<std::pair<std::int64_t, bool>> met;  // beyond the vocabulary by, with top_p
+    std::set<std::pair<std::int64_t, bool>> met;  // (excess over the vocabulary, with top_p)
     for (const Operation& operation : entry.operations) {
       const reference::RowParameters& row = operation.parameters;
       met.insert({row.top_k - vocab, row.top_p != 1});
@@ -238,13 +238,14 @@ TEST(Plan, NotesWhatIsJudgedForAnother) {
       std::to_string(bulk) + " cases of many draws or rows are judged for model alone"))
       << plan.samplers[1].notes[0];
   options.samplers = {"model:second"};
-  EXPECT_EQ(make_plan(options).jobs.size(), table.size());  // alone it is judged whole
+  EXPECT_EQ(make_plan(options).jobs.size(), table.size());  // a single sampler is judged by all
+                                                            // cases
   options.samplers = {"model", "model:second"};
   options.case_glob = "mask/*";
   EXPECT_TRUE(make_plan(options).samplers[1].notes.empty());
 }
 
-// Instruction sets differ in what they do with one row. Kernels of a GPU are chosen by the rows.
+// Instruction sets differ only in the work per row. GPU kernels are chosen by the number of rows.
 TEST(Plan, ManyRowsAreJudgedForOneInstructionSet) {
   PlanOptions options = options_for(Suite::gate);
   options.samplers = {"cpu", "cpu:scalar", "cuda", "cuda:cluster"};
@@ -292,7 +293,7 @@ TEST(Plan, RefusesWhatItDoesNotKnow) {
   EXPECT_THROW(make_plan(options), harness::UsageError);
 }
 
-// One sampler right by definition, under the cheapest cases of each check.
+// A sampler that is right by definition, judged by the cheapest cases of each check.
 TEST(RunPlan, SameSeedSameRecordWhateverTheJobs) {
   PlanOptions options = options_for(Suite::smoke);
   options.case_glob = "*/gaussian*/v[13]*";
@@ -324,7 +325,7 @@ TEST(RunPlan, BooksLessThanTheBudget) {
   const harness::RunRecord record = run_plan(make_plan(options), options, 1, {});
   ASSERT_GT(record.cases.size(), 0U);
   EXPECT_GT(record.error_budget.spent, 0);
-  EXPECT_LE(record.error_budget.spent, 5e-10);  // the share of all cases together
+  EXPECT_LE(record.error_budget.spent, 5e-10);  // the joint share of all cases
   EXPECT_EQ(record.error_budget.false_alarm_rate, 1e-9);
 }
 

@@ -1,4 +1,4 @@
-// Shards: together they are the run, and what is not of one run is refused by name.
+// Tests of shards: together they equal the run, and records of different runs are refused by name.
 #include "suites/gate/run/complete_record.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ RunRecord whole_run() {
   return record;
 }
 
-// Case i belongs to shard i % parts + 1.
+// Returns the shards of a run; case i belongs to shard i % parts + 1.
 std::vector<NamedRecord> shards_of(const RunRecord& whole, std::size_t parts) {
   std::vector<NamedRecord> shards;
   for (std::size_t part = 0; part < parts; ++part) {
@@ -71,7 +71,7 @@ std::string refusal_after(const std::function<void(std::vector<NamedRecord>&)>& 
 TEST(MergeShards, gives_the_record_of_the_whole_run) {
   RunRecord whole = whole_run();
   complete_record(whole);
-  ASSERT_EQ(whole.cases.size(), 12u);  // with the global one
+  ASSERT_EQ(whole.cases.size(), 12u);  // including the global case
   for (const std::size_t parts : {1U, 2U, 3U, 11U, 13U}) {
     std::vector<NamedRecord> shards = shards_of(whole_run(), parts);
     std::swap(shards.front(), shards.back());  // in any order
@@ -165,7 +165,8 @@ TEST(MergeShards, has_the_name_of_a_run_only_where_all_shards_have_it) {
   EXPECT_FALSE(has_name());
 }
 
-// Each mistake once, of the passed case that needs fewest draws for it; 0 stands for more than any.
+// Each mistake is listed once, with the passed case that needs the fewest draws for it; 0 means
+// that no number of draws suffices.
 TEST(SmallMistakes, areThoseOfTheCaseThatFindsThemFirst) {
   RunRecord record = whole_run();
   record.selection = "binomial/*";  // no global case
@@ -180,7 +181,7 @@ TEST(SmallMistakes, areThoseOfTheCaseThatFindsThemFirst) {
   record.cases[3].verdict = harness::Verdict::failed;
   weigh(4, "b", 0);
   weigh(5, "uniforms of 24 bits", 0);
-  weigh(6, "no number of draws", -1);  // as a record that was read may say
+  weigh(6, "no number of draws", -1);  // as in a record from a file
   weigh(7, "no number of draws", 1e300);
   weigh(8, "no number of draws", std::numeric_limits<double>::quiet_NaN());
   complete_record(record);
@@ -193,8 +194,8 @@ TEST(SmallMistakes, areThoseOfTheCaseThatFindsThemFirst) {
   EXPECT_EQ(record.small_mistakes[1].needed, 0u);
   EXPECT_EQ(record.small_mistakes[2].mistake, "uniforms of 24 bits");
 
-  // Words at every end of an interval were given: that shows few bits where tokens are compared bit
-  // for bit, and not under the slack of float32.
+  // Given words at every end of an interval show words of few bits if tokens are compared bit for
+  // bit, but not under the slack of float32.
   record.cases[6].check = "scripted";
   complete_record(record);
   EXPECT_EQ(record.small_mistakes.size(), 3u);

@@ -1,6 +1,5 @@
-// The experiment's design, without a draw: each statistical case has the power to find what it
-// states. The sampler here refuses every call, so a case that is not underpowered gets as far as
-// its first draw and fails there.
+// Tests of the design of statistical cases, without draws: each has the power to find its declared
+// discrepancy. The sampler refuses every call, so a case with enough power fails at its first draw.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// The bugs of engines that a report names (harness/run/evidence/engine_bugs.inc) are those of the
-// catalogue, told as it tells them.
+// Tests that the engine bugs in reports (harness/run/evidence/engine_bugs.inc) agree with the
+// catalogue, in the same words.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,13 +36,12 @@ TEST(EngineBugs, HaveTheDocumentedOnesAmongThem) {
     ++documented;
     shown += named.contains(bug.name);
   }
-  // Of the others the report's first suspect is no cause of their class: to name them would
-  // mislead.
+  // For the others the first suspect is no cause of their class, so naming them would mislead.
   EXPECT_GE(4 * shown, 3 * documented) << shown << " of " << documented;
 }
 
-// A cause without a sentence is shown by its bare name: every one that a mutant's class has has
-// one.
+// A cause without a sentence is shown by its bare name, so every cause of a mutant's class needs a
+// sentence.
 TEST(CauseTexts, EveryCauseHasASentenceAndSaysWhatToChange) {
   std::set<std::string> kinds;
   for (const Mutant& mutant : catalogue()) kinds.insert(mutant.kind);

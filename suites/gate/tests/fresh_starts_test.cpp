@@ -1,5 +1,5 @@
-// Generators of a sampler's own: a right one starts otherwise in each instance, and stays green;
-// one that starts alike is red by its first draws, unless it declares a default.
+// Tests of samplers with their own generator: one that starts differently in each instance is
+// green; one that starts alike is red after its first draws, unless it declares a default seed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ const Twin& twin_named(const std::string& name) {
 }
 
 TEST(FreshStarts, OfEntropyAreGreen) {
-  // The second one computes a row for each token, and takes seconds.
+  // The second sampler computes a row per token, and takes seconds.
   const std::pair<const char*, std::uint64_t> names[] = {{"model:generator", 10},
                                                          {"tokens:generator", 2}};
   for (const auto& [name, seeds] : names) {
@@ -46,7 +46,7 @@ TEST(FreshStarts, ThatAreAlikeAreRedByTheFirstDraws) {
   }
 }
 
-// A sampler whose tokens are a function of given seeds, or that promises so, is another matter.
+// Samplers whose tokens are a function of given seeds are not compared between instances.
 TEST(FreshStarts, OfSamplersThatTakeSeedsAreNotCompared) {
   const harness::CaseRecord record =
       judged_case("model:law", twin_named("model:law").make, kFlat, 1);

@@ -1,4 +1,4 @@
-// A sampler judged by some cases.
+// Helpers that judge a sampler by some cases.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace fairdraw::suites {
 
-/// The run of the sampler that `make` makes, called `name`, by the cases that match.
+/// Judges the sampler of `make`, called `name`, by the cases that match.
 template <class Make>
 harness::RunRecord judged(const std::string& name, const Make& make, const std::string& cases,
                           std::uint64_t seed, Suite suite = Suite::smoke) {
@@ -21,7 +21,7 @@ harness::RunRecord judged(const std::string& name, const Make& make, const std::
   return run_plan(make_plan(options), options, 2, {});
 }
 
-/// Its first case.
+/// Returns the first case of judged().
 template <class Make>
 harness::CaseRecord judged_case(const std::string& name, const Make& make, const std::string& cases,
                                 std::uint64_t seed) {

@@ -1,4 +1,4 @@
-// A case that is drawn in parts is the case that one run draws: every byte of its record.
+// Tests that a case drawn in parts gives the same record, byte for byte, as in one run.
 #include "suites/gate/run/merge_parts.h"
 
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@ using harness::CaseRecord;
 using harness::RunRecord;
 using harness::Verdict;
 
-// Cases of each check that can be split, with values of the seed and rows of probabilities among
-// them, and of others.
+// Cases of each check that can be split, including sampled values and rows of probabilities, and
+// cases of other checks.
 constexpr const char* kCases = "[bc]*/gaussian*/*/n[1-9]*";
 constexpr const char* kSampler = "cpu";
 
@@ -43,7 +43,7 @@ PlanOptions options_for(const std::string& sampler, const std::string& cases,
 
 RunRecord run(const PlanOptions& options) { return run_plan(make_plan(options), options, 2, {}); }
 
-// What differs from run to run, and no more.
+// Returns the record's bytes without the parts that differ from run to run.
 std::string bytes_of(RunRecord record) {
   record.seconds = 0;
   record.environment.clear();
@@ -51,7 +51,7 @@ std::string bytes_of(RunRecord record) {
   return reports::to_json(record);
 }
 
-// Written and read, as a file is.
+// Writes and reads a record, as through a file.
 NamedRecord as_file(const RunRecord& record) {
   return {record.case_part, reports::from_json(reports::to_json(record))};
 }
@@ -64,7 +64,7 @@ std::vector<NamedRecord> parts_of(const std::string& cases, std::uint32_t parts)
   return records;
 }
 
-// As `merge` makes them of what the records say: no glob, no sampler.
+// Returns options as `merge` makes them from records: no glob, no sampler.
 PlanOptions recorded() {
   PlanOptions options;
   options.draws_scale = 1.5;
@@ -79,7 +79,7 @@ TEST(MergeParts, GivesTheRecordOfOneRunByteForByte) {
     if (one.verdict == Verdict::passed) ++split[one.check];
   }
   for (const char* check : {"chi_squared", "bets", "binomial"}) EXPECT_GT(split[check], 0) << check;
-  EXPECT_GT(split.size(), 3U);  // with some that cannot be split
+  EXPECT_GT(split.size(), 3U);  // including some that cannot be split
   for (const std::uint32_t parts : {1U, 3U}) {
     std::vector<NamedRecord> records = parts_of(kCases, parts);
     std::uint64_t draws = 0;
@@ -97,7 +97,7 @@ TEST(MergeParts, GivesTheRecordOfOneRunByteForByte) {
   }
 }
 
-// Parts share no call of the sampler, and together make those of the whole.
+// Parts share no draws, and together make the draws of the whole.
 TEST(MergeParts, DrawDisjointSeeds) {
   struct Recorder : harness::ModelSampler {
     explicit Recorder(std::vector<std::uint64_t>& to) : seeds(to) {}
@@ -151,9 +151,9 @@ class Warm final : public harness::Sampler {
   std::unique_ptr<harness::Sampler> own_ = harness::make_builtin_sampler(kSampler);
 };
 
-// Where a check looks again: the parts' second look gives what one run gives, and until then the
-// record is incomplete, and not green. The nearer a bug is to what the draws find, the likelier a
-// second look is: some of these have one, some are red at once.
+// If a check needs a second look, the record is incomplete and not green until the parts' second
+// look is merged, and then equals that of one run. A bug near the detection limit makes a second
+// look likely: some of these factors need one, some are red at once.
 TEST(MergeParts, AsksForASecondLookAndJudgesIt) {
   const std::string cases = "[bc]*/gaussian_wide/v1000/none/t1/n*";
   std::map<bool, int> looked_again;
@@ -230,17 +230,18 @@ TEST(CaseParts, AreRefusedWhereTheyMakeNoSense) {
   options = options_for(kSampler, "mask/gaussian/*", harness::CasePart{2, 2});
   EXPECT_NE(error_of(options).find("can be split"), std::string::npos);
   options.part = harness::CasePart{1, 2};
-  EXPECT_EQ(error_of(options), "none");  // whole, by part 1
+  EXPECT_EQ(error_of(options), "none");  // part 1 runs it whole
 }
 
-// --draws-scale: what is asked for, within what memory and tests can hold; and what it finds.
+// --draws-scale: the requested draws, within the limits of memory and tests, and the discrepancy
+// that they find.
 TEST(DrawsScale, ScalesEachCaseWithinItsBounds) {
   const auto draws_of = [](const std::string& cases, std::optional<double> scale) {
     PlanOptions options = options_for(kSampler, cases);
     options.draws.reset();
     options.draws_scale = scale;
     std::map<std::string, double> found;
-    options.part = harness::CasePart{10000, 10000};  // next to nothing is drawn
+    options.part = harness::CasePart{10000, 10000};  // a part with almost no draws
     for (const CaseRecord& one : run(options).cases) {
       found[one.id] = one.min_discrepancy.value_or(0);
       EXPECT_LE(one.draws, 1U << 16);
@@ -251,7 +252,8 @@ TEST(DrawsScale, ScalesEachCaseWithinItsBounds) {
   const auto more = draws_of("chi_squared/gaussian_wide/v1000/none/*", 100);
   ASSERT_GT(usual.size(), 0U);
   for (const auto& [id, discrepancy] : usual) {
-    // The smallest discrepancy falls with the root of the draws; more cells cost a little of it.
+    // The smallest detectable discrepancy falls with the root of the draws; more cells raise it
+    // slightly.
     EXPECT_LT(more.at(id), discrepancy / 5) << id;
     EXPECT_GT(more.at(id), discrepancy / 11) << id;
   }

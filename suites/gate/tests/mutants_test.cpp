@@ -1,5 +1,5 @@
-// Tests of the catalogue of mutants: that it is complete, that its cases exist, and that the gate
-// kills one of each class. (All of them: `fairdraw mutants`.)
+// Tests of the catalogue of mutants: it is complete, its cases exist, and the gate kills one mutant
+// of each class. (`fairdraw mutants` runs all.)
 #include <fnmatch.h>
 #include <gtest/gtest.h>
 
@@ -49,8 +49,8 @@ TEST(Catalogue, EveryExpectedKillerIsACaseOfTheGate) {
   }
 }
 
-// One wrong sampler can be found by luck of its numbers: the classes of what a run cannot see by
-// itself (sizes, values and calls that its table does not have) have three each.
+// A single mutant can be found by luck, so classes of blind spots (sizes, values and calls that the
+// table does not have) have three mutants each.
 TEST(Catalogue, ClassesOfBlindSpotsHaveThreeMutantsEach) {
   std::map<std::string, int> mutants;
   for (const Mutant& mutant : catalogue()) ++mutants[mutant.kind];
@@ -88,7 +88,7 @@ TEST(Catalogue, AccountsForEveryDocumentedBug) {
   }
 }
 
-// One of each class, of those that die quickly. The twins are judged by the same cases.
+// Returns one quickly killed mutant of each class. The twins are judged by the same cases.
 std::vector<const Mutant*> one_a_class() {
   std::vector<const Mutant*> mutants;
   for (const char* name : {"topp-drops-crossing",

@@ -1,4 +1,4 @@
-// Names of operations: what is written is read back, and nothing else is read.
+// Tests of names of operations: written names are read back, and all other texts are refused.
 #include "suites/gate/cases/operation.h"
 
 #include <gtest/gtest.h>

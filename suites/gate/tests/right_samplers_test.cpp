@@ -1,6 +1,6 @@
-// The right samplers that mutants are made from pass what is asked of tokens alone and of batches
-// of every size, run after run, and others that draw in unusual ways pass what is asked of draws: a
-// case that blames one of them would blame an engine.
+// Tests that right samplers pass. Those from which mutants are made pass the checks of tokens and
+// of all batch sizes with every seed; others that draw in unusual ways pass the checks of draws. A
+// false alarm here would also be one for an engine.
 #include "suites/gate/mutants/right_samplers.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace fairdraw::suites {
 
-// Names of tests hold these, not the bytes of an object.
+// Print the parameter by name, for the names of tests.
 void PrintTo(const Twin& twin, std::ostream* out) { *out << twin.name; }
 void PrintTo(const RightWay& way, std::ostream* out) { *out << way.name; }
 
@@ -37,7 +37,7 @@ TEST_P(RightSampler, PassesByTokensAndInEveryBatch) {
       {"batches/*/unfiltered", 1},           {"sequences/*", 10}};
   for (const auto& [glob, most] : globs) {
     options.case_glob = glob;
-    // Samplers without seeds a request are asked for each draw with a row of its own: minutes.
+    // Samplers without per-request seeds need a separate row per draw, which takes minutes.
     const std::uint64_t seeds = GetParam().name.ends_with(":generator") ? 1 : most;
     for (options.seed = 1; options.seed <= seeds; ++options.seed) {
       const harness::RunRecord record = run_plan(make_plan(options), options, 1, {});
@@ -48,14 +48,14 @@ TEST_P(RightSampler, PassesByTokensAndInEveryBatch) {
         judged += one.verdict == harness::Verdict::passed ? 1U : 0U;
       }
       const bool keeps =
-          !GetParam().name.starts_with("float");  // those in float32 keep no requests
+          !GetParam().name.starts_with("float");  // float32 samplers keep no requests
       const bool judges = keeps || !glob.starts_with("sequences");
       EXPECT_EQ(judged >= 1, judges) << glob;
     }
   }
 }
 
-// A size that is neither small nor large; what else the sizes do, `verify` shows on the kernels.
+// A medium size; `verify` tests the other sizes on the kernels.
 TEST_P(RightSampler, PassesOtherChecksInABatchOf33) {
   PlanOptions options;
   options.samplers = {GetParam().name};
@@ -69,14 +69,15 @@ TEST_P(RightSampler, PassesOtherChecksInABatchOf33) {
     EXPECT_NE(one.verdict, harness::Verdict::error) << one.id << ": " << one.message;
     judged += one.verdict == harness::Verdict::passed ? 1U : 0U;
   }
-  // Seven checks, six of which have a second list. Without seeds and reports none can be asked.
+  // Seven checks, six of which have a second list. Samplers without seeds and reports skip all of
+  // them.
   EXPECT_EQ(record.cases.size(), 13U);
   if (!GetParam().name.ends_with(":generator")) {
     EXPECT_GE(judged, 2U);
   }
 }
 
-// Those that draw tokens; row_operations_test.cpp has the others.
+// Returns the twins that draw tokens; row_operations_test.cpp tests the others.
 std::vector<Twin> samplers() {
   std::vector<Twin> all = twins();
   std::erase_if(all, [](const Twin& twin) { return !twin.make()->description().samples; });
@@ -89,7 +90,8 @@ INSTANTIATE_TEST_SUITE_P(Twins, RightSampler, testing::ValuesIn(samplers()), [](
   return name;
 });
 
-// By cases of suite smoke that draw; in the night all of a suite, which FAIRDRAW_RIGHT_SUITE names.
+// Judges by the drawing cases of suite smoke, or at night by the whole suite that
+// FAIRDRAW_RIGHT_SUITE names.
 class UnusualRightSampler : public testing::TestWithParam<RightWay> {};
 
 TEST_P(UnusualRightSampler, IsGreen) {

@@ -1,5 +1,5 @@
-// Operations on rows: right ones pass run after run, the library's own among them, and every wrong
-// one is found.
+// Tests of operations on rows: right ones, including the library's, pass with every seed, and every
+// wrong one is found.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ const std::vector<std::string> kKinds = {
     "softmax",           "log_softmax",        "top_k_mask_logits",
     "min_p_mask_logits", "top_k_renorm_probs", "top_p_renorm_probs"};
 
-/// Judges them by the cases that match, and returns how many passed.
+/// Judges the samplers by the cases that match, and returns how many passed.
 std::size_t passed(const std::vector<std::string>& names, const SamplerMaker& make,
                    const std::string& glob, std::uint64_t seed) {
   PlanOptions options;
@@ -59,13 +59,13 @@ TEST(RowOperations, ThoseOfTheLibraryPass) {
   std::vector<std::string> names;
   for (const std::string& name : harness::builtin_sampler_names()) {
     if (harness::make_builtin_sampler(name)->description().softmax) names.push_back(name);
-  }  // not the model, nor shards
+  }  // neither the model nor shards
   EXPECT_GE(names.size(), 2U);  // cpu and cpu:scalar
   for (const std::string& kind : kKinds) {
-    // Together: the oracle is asked once.
+    // All samplers run together, so that the oracle runs once.
     const std::size_t count = passed(names, harness::make_builtin_sampler, kind + "/*", /*seed=*/3);
     if (kind == "min_p_mask_logits") {
-      EXPECT_EQ(count, 0U);  // no operation of the library
+      EXPECT_EQ(count, 0U);  // the library has no such operation
     } else {
       EXPECT_GT(count, 20 * names.size()) << kind;
     }

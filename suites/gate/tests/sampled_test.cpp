@@ -59,7 +59,8 @@ TEST(Sampled, VocabulariesOfModelsTakeTurns) {
   for (std::size_t i = 1; i < kModels; ++i) {
     EXPECT_LT(harness::kModelVocabularies[i - 1].size, harness::kModelVocabularies[i].size);
   }
-  // One gate run has each of them under every kind but the two that take a few turns.
+  // One gate run covers each model's vocabulary with every kind, except the two kinds with few
+  // turns.
   for (const std::uint64_t seed : {0ULL, 1ULL, 13ULL, 0xffffffffffffffffULL}) {
     std::map<Check, std::set<std::int64_t>> sizes;
     for (const Case& entry : sampled_cases_of(Suite::gate)) {
@@ -72,7 +73,7 @@ TEST(Sampled, VocabulariesOfModelsTakeTurns) {
     }
     EXPECT_EQ(sizes.size(), 9U);
   }
-  // Smoke runs come to all of them as their seeds go on.
+  // Smoke runs cover all models' vocabularies over successive seeds.
   std::map<Check, std::set<std::int64_t>> sizes;
   for (const Case& entry : sampled_cases_of(Suite::smoke)) {
     if (!entry.sampled->turn) continue;
@@ -84,12 +85,12 @@ TEST(Sampled, VocabulariesOfModelsTakeTurns) {
   EXPECT_EQ(sizes.size(), 1U);
 }
 
-// n rows miss a band that holds a part p of all values with probability (1 - p)^n.
+// n rows miss a band with a fraction p of all values with probability (1 - p)^n.
 TEST(Sampled, RowsMissNoBandOfParameters) {
   EXPECT_LT(std::pow(1 - part_of_temperature_band(0.05), 4096), 1e-34);
   EXPECT_LT(std::pow(1 - part_of_temperature_band(0.02), 4096), 1e-13);
   EXPECT_LT(std::pow(1 - part_of_fraction_band(0.01), 4096), 2e-9);
-  // The parts are what is drawn: 400,000 values, five standard deviations.
+  // The fractions agree with 400,000 drawn values within five standard deviations.
   const Sampled all{.largest_vocab = 1000,
                     .filters = {.top_k = true, .top_p = true, .min_p = true},
                     .operations = 400'000};
@@ -131,7 +132,7 @@ TEST(BandWindows, EachBandHoldsAWindowOfAThirdOfIt) {
   }
 }
 
-// Draws are refused, so that a case whose design suffices gets as far as its first draw.
+// A sampler that refuses draws, so that a case with a sufficient design fails at its first draw.
 class Refusing : public harness::Sampler {
  public:
   explicit Refusing(bool exact) {
@@ -159,8 +160,8 @@ TEST(Sampled, EveryRowOfASeedHasThePowerThatItsCaseStates) {
         return std::make_unique<Refusing>(exact);
       };
       options.seed = seed;
-      // pit has the same power for every row; rows above 2^16 tokens take a second each.
-      // Those of models differ from v7000-16000 in nothing that the power depends on.
+      // pit has the same power for every row; rows above 2^16 tokens take a second each. The power
+      // of models' vocabularies equals that of v7000-16000.
       for (const char* check : {"chi_squared/*/sampled*", "bets/*/v100-900/sampled*",
                                 "binomial/*/v200-30000/sampled*", "binomial/*/v7000-16000/*"}) {
         options.case_glob = check;

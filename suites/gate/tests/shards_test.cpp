@@ -1,4 +1,4 @@
-// Shards take equally long, hold every case once, and are the same wherever they are made.
+// Tests of shards: they take equally long, hold every case once, and are the same on every machine.
 #include "suites/gate/run/shards.h"
 
 #include <gtest/gtest.h>
@@ -24,10 +24,10 @@ std::vector<double> loads(const std::vector<double>& seconds, std::uint32_t shar
   return load;
 }
 
-// No division is better than the mean, than its longest case, or, where there are more cases than
-// shards, than the two that share a shard at least: those at places N and N + 1 by length. The last
-// case of the longest shard is alone there, or no longer than half of these two, and it went where
-// least was: at most the mean.
+// Lower bounds of the longest shard of any division are the mean, the longest case and, with more
+// cases than shards, the sum of cases N and N + 1 by length, because two of the first N + 1 cases
+// share a shard. In our division the last case of the longest shard is alone there, or at most half
+// of that sum, and it was added to the least shard, which had at most the mean.
 TEST(Shards, TakeAtMostHalfMoreThanAnyDivision) {
   std::mt19937_64 generator(3);
   for (int round = 0; round < 200; ++round) {
@@ -82,8 +82,7 @@ PlanOptions options_for(std::uint32_t shard, std::uint32_t shards) {
   return options;
 }
 
-// The longest of 4 shards of the gate takes at most 2 % more than the mean, by the table that they
-// were made from.
+// By the table of times, the longest of 4 shards of the gate takes at most 2 % more than the mean.
 TEST(Shards, OfTheGateAreEqual) {
   std::set<std::uint64_t> places;
   std::vector<double> load;
@@ -98,7 +97,7 @@ TEST(Shards, OfTheGateAreEqual) {
     for (std::size_t i = 0; i < plan.jobs.size(); ++i) {
       EXPECT_TRUE(places.insert(plan.places[i]).second);
       Case entry = table.at(plan.jobs[i].record.id);
-      // Of sampled cases the value of this run's seed, as the plan has it.
+      // Sampled cases have the vocabulary of this run's seed, as in the plan.
       entry.input.vocab = static_cast<std::int64_t>(plan.jobs[i].record.vocab);
       load.back() += times.seconds(entry, plan.jobs[i].record.sampler, entry.draws);
     }
@@ -109,7 +108,7 @@ TEST(Shards, OfTheGateAreEqual) {
   EXPECT_LE(*std::ranges::max_element(load), 1.02 * mean);
 }
 
-// What an earlier run measured counts, by sampler; cases that it lacks are scaled to its machine.
+// Times of an earlier run are used per sampler; times of other cases are scaled to its machine.
 TEST(Shards, FollowTheTimesOfAnEarlierRun) {
   harness::RunRecord earlier;
   harness::CaseRecord one;

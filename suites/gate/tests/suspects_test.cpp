@@ -1,4 +1,4 @@
-// What the gate says a bug looks like, with the mutants as bugs whose class is known.
+// Tests of the causes that the gate names, with mutants as bugs of known class.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ KillMatrix killed(const std::vector<const Mutant*>& mutants) {
   return run_kill_matrix(mutants, options, {});
 }
 
-// What the first cause of each of these mutants has to be, behind "`about`: ".
+// Expects the first cause of each of these mutants, after "`about`: ".
 void expect_causes(const std::string& about, const std::map<std::string, std::string>& said) {
   std::vector<std::string> names;
   for (const auto& [name, bug] : said) names.push_back(name);
@@ -37,7 +37,7 @@ void expect_causes(const std::string& about, const std::map<std::string, std::st
   }
 }
 
-// Each bug of what is reported, and what its first suspect says behind "log-probabilities: ".
+// Each bug of reported values, and its first suspect after "log-probabilities: ".
 TEST(Suspects, of_log_probabilities_name_what_is_wrong_with_them) {
   expect_causes(
       "log-probabilities",
@@ -73,7 +73,7 @@ TEST(Suspects, of_log_probabilities_name_what_is_wrong_with_them) {
       });
 }
 
-// A relation that does not hold, or a table of counts that is off, says where to look.
+// A violated relation or a wrong table of counts tells where to look.
 TEST(Suspects, of_speculative_decoding_name_what_is_wrong_with_it) {
   expect_causes("speculative decoding",
                 {

@@ -1,4 +1,4 @@
-// The time that a run still takes, against runs whose end is known.
+// Tests of the estimated remaining time, with runs whose end is known.
 #include "suites/gate/run/time_left.h"
 
 #include <gtest/gtest.h>
@@ -35,11 +35,11 @@ TEST(TimeLeft, WaitsForTheLongestOfTheLastCases) {
   left.begun("a", 10, 0);
   left.ended("a", 10);
   left.begun("b", 50, 10);
-  EXPECT_EQ(left.seconds(20), 40);  // a quarter of it on four threads would be 10
-  EXPECT_EQ(left.seconds(70), 0);   // it takes longer than was expected: nobody knows
+  EXPECT_EQ(left.seconds(20), 40);  // a quarter of the work on four threads would be 10
+  EXPECT_EQ(left.seconds(70), 0);   // longer than expected, so unknown
 }
 
-// Ends of a run on `threads` threads that take cases in order.
+// A simulated run on `threads` threads that take cases in order.
 struct Simulated {
   std::vector<double> begins, ends;
   double end = 0;
@@ -58,10 +58,11 @@ Simulated simulate(const std::vector<double>& took, unsigned threads) {
   return run;
 }
 
-// Cases of 1 to 1000 units, on a machine that is three times slower than the one that they were
-// measured on, and off by up to a tenth each. What is over and what is left are then off by a tenth
-// at most, the quotient of their scales by 1.1 / 0.9 = 1.22, and the end by the case for which
-// other threads wait, 3300: asked until that is a twentieth of what is left.
+// Cases of 1 to 1000 units, on a machine three times slower than that of the measurements, and each
+// off by up to a tenth. The sums of finished and remaining cases are then off by at most a tenth,
+// the ratio of their scales by at most 1.1 / 0.9 = 1.22, and the end by one case for which other
+// threads wait, at most 3300. The estimate is tested until 3300 is a twentieth of the remaining
+// time.
 TEST(TimeLeft, IsWithinThirtyPercentFromATenthOn) {
   std::mt19937_64 generator(7);
   const auto between = [&generator](double low, double high) {
@@ -71,7 +72,7 @@ TEST(TimeLeft, IsWithinThirtyPercentFromATenthOn) {
   std::vector<double> expected, took;
   double all = 0;
   for (int i = 0; i < 3000; ++i) {
-    // Few long ones, and more of them at the end, as in the table of cases.
+    // Few long cases, more of them at the end, as in the table of cases.
     expected.push_back(i % 10 == 0 && i > 1500 ? between(100, 1000) : between(1, 30));
     took.push_back(expected.back() * 3 * between(0.9, 1.1));
     all += expected.back();

@@ -1,6 +1,6 @@
-/* A plugin to begin with: temperature, top_k, top_p, min_p and a mask of allowed ids, in float64 on
- * the CPU, with seeds of its own for each request, statuses, masks and probabilities. It sorts each
- * row: replace `prepare` by what is to be judged, and keep the rest.
+/* A plugin to start from: temperature, top_k, top_p, min_p and a mask of allowed ids, in float64 on
+ * the CPU, with per-request seeds, statuses, masks and probabilities. It sorts each row. Replace
+ * `prepare` by the sampler to be judged, and keep the rest.
  *
  *     cc -std=c11 -O2 -shared -fPIC -I PREFIX/include filters_and_masks.c -lm -o sampler.so
  *     fairdraw verify --sampler plugin:./sampler.so
@@ -13,7 +13,7 @@
 
 const uint32_t fairdraw_plugin_abi = FAIRDRAW_PLUGIN_ABI;
 
-/* What is declared is judged, and what is not is skipped: the report says what to declare next. */
+/* Declared abilities are judged, others are skipped. The report tells what to declare next. */
 int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description, char* message,
                                  size_t message_size) {
   (void)message, (void)message_size;
@@ -39,7 +39,7 @@ static uint64_t mixed(uint64_t x) { /* the finaliser of splitmix64 */
   return x ^ (x >> 31);
 }
 
-/* In [0, 1). `index` is below 2^32, and `attempt` above it. */
+/* Returns a uniform number in [0, 1). `index` is the low 32 bits, `attempt` the high ones. */
 static double uniform(uint64_t seed, uint64_t offset, uint64_t index, uint64_t attempt) {
   uint64_t state = mixed(seed + UINT64_C(0x9e3779b97f4a7c15));
   state = mixed((state ^ mixed(offset + UINT64_C(0xd1b54a32d192ed03))) + (attempt << 32 | index));
@@ -71,15 +71,15 @@ static int by_falling_logit(const void* left,
   return a->id < b->id ? -1 : a->id > b->id;
 }
 
-/* A row: its candidates by falling logit with their weights, the first `kept` of which survive. */
+/* A row: its candidates by falling logit, with weights. The first `kept` of them survive. */
 struct row {
-  int64_t number; /* -1: none is prepared */
+  int64_t number; /* -1: no row is prepared */
   int32_t status;
   int64_t size, kept;
   struct candidate* candidates;
   double*
-      weights; /* exp of the distance to the largest, at the temperature, or at 1 where it is 0 */
-  double total, all; /* of the weights that are kept; of all */
+      weights; /* exp((logit - largest) / temperature), or exp(logit - largest) at temperature 0 */
+  double total, all; /* sum of the kept weights, sum of all */
 };
 
 static int32_t status_of(const fairdraw_batch* batch, int64_t r, struct row* row) {
@@ -105,7 +105,7 @@ static int32_t status_of(const fairdraw_batch* batch, int64_t r, struct row* row
   return row->size == 0 ? FAIRDRAW_ROW_NO_ALLOWED_TOKEN : FAIRDRAW_ROW_OK;
 }
 
-/* How many candidates the filters keep: min_p, then top_k, then top_p, with ties. */
+/* Returns how many candidates min_p, then top_k, then top_p keep, with ties. */
 static int64_t kept_by(const fairdraw_batch* batch, int64_t r, const struct row* row) {
   const struct candidate* const candidates = row->candidates;
   const int32_t k = batch->top_k[r];
@@ -169,7 +169,7 @@ static int64_t place_of(const struct row* row, double target, int64_t size) {
   return size - 1;
 }
 
-/* A place among the candidates: the first that is drawn without filters and kept by them. */
+/* Returns the place of the first candidate drawn without filters that the filters keep. */
 static int64_t drawn(const struct row* row, uint64_t seed, uint64_t offset, uint64_t index) {
   enum { attempts = 64 };
   for (uint64_t attempt = 0; row->kept > 1 && attempt < attempts; ++attempt) {

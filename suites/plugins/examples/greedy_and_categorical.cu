@@ -1,5 +1,5 @@
-/* A plugin of one page: greedy, and categorical sampling by inversion, on the GPU. One block of
- * threads an output; each thread has a run of neighbouring ids, so that prefix sums go by id.
+/* A plugin of one page: greedy, and categorical sampling by inversion, on the GPU. Each output
+ * has one block; each thread has a run of adjacent ids, so that prefix sums are in id order.
  *
  *     nvcc -O2 -shared -Xcompiler -fPIC -I PREFIX/include greedy_and_categorical.cu -o sampler.so
  *     fairdraw verify --sampler plugin:./sampler.so

@@ -1,11 +1,11 @@
-/* A plugin that reads logits processing: penalties, bias and bans in front of a draw, each step
- * float32 rounded once, as fairdraw/logits_processing.h orders them. Greedy, and categorical
+/* A plugin with logits processing: penalties, bias and bans before a draw, in the order of
+ * fairdraw/logits_processing.h, with each step rounded once to float32. Greedy, and categorical
  * sampling by inversion, on the CPU.
  *
  *     cc -std=c11 -O2 -shared -fPIC -I PREFIX/include penalties_and_bans.c -lm -o sampler.so
  *     fairdraw verify --sampler plugin:./sampler.so
  *
- * It reports no statuses: what is wrong with a row gives token -1.
+ * It reports no statuses; a bad row gives token -1.
  */
 #include <fairdraw/plugin.h>
 #include <math.h>
@@ -68,7 +68,7 @@ static struct ids ids_of(struct row* row, const fairdraw_token_lists* lists, int
 
 static int is_token(struct row* row, int32_t id) {
   const int inside = id >= 0 && id < row->vocab;
-  if (!inside) row->bad = 1; /* a history's -1 is asked about before */
+  if (!inside) row->bad = 1; /* the caller has handled a history's -1 */
   return inside;
 }
 
@@ -120,7 +120,7 @@ static void add_biases(struct row* row, const fairdraw_processing* p, int64_t r)
   }
 }
 
-/* A logit that a step made infinite, which only a ban may. */
+/* Marks a row as bad if a step made a logit NaN or +infinity. */
 static void expect_no_overflow(struct row* row) {
   for (int64_t id = 0; id < row->vocab; ++id) {
     if (isnan(row->logits[id]) || row->logits[id] == INFINITY) row->bad = 1;

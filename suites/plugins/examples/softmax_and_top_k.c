@@ -40,7 +40,7 @@ static void softmax(const float* x, int64_t vocab, double temperature, float* re
   }
 }
 
-/* The k largest stay, and what ties with the k-th; `sorted` is room for a row. */
+/* Keeps the k largest, and ties with the k-th. `sorted` has room for a row. */
 static void top_k(const float* x, int64_t vocab, int32_t k, float* sorted, float* result) {
   float threshold = -INFINITY;
   if (k > 0 && k < vocab) {

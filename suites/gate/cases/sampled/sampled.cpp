@@ -15,21 +15,21 @@ namespace {
 
 using harness::Dice;
 
-constexpr double kUsual = 2;       // temperatures, three in four of which lie below
-constexpr int kHottestOctave = 4;  // and the others up to 2^4, evenly over octaves
+constexpr double kUsual = 2;       // three in four temperatures lie below
+constexpr int kHottestOctave = 4;  // the others reach 2^4, uniform over octaves
 constexpr double kColdest = kLeastSampledTemperature;
 static_assert(kMostSampledTemperature == 1 << kHottestOctave);
 constexpr int kNearestOctave = 12;  // 2^-12 from the ends of (0, 1)
 
 double between(Dice& dice, double low, double high) { return low + (high - low) * dice.unit(); }
 
-// In [2^low, 2^high): octaves alike, and evenly in each.
+// Draws from [2^low, 2^high): a uniform octave, then uniformly within the octave.
 double over_octaves(Dice& dice, int low, int high) {
   const auto octave = static_cast<int>(dice.between(low, high - 1));
   return std::ldexp(1 + dice.unit(), octave);
 }
 
-// Rounding to float32 may land on an end, which says that the filter is off.
+// Clamps the value, because rounding to float32 may give 0 or 1, which switches a filter off.
 float inside(double value) {
   return std::clamp(static_cast<float>(value), kLeastSampledFraction, kMostSampledFraction);
 }
@@ -39,7 +39,7 @@ double any_temperature(Dice& dice) {
   return between(dice, kColdest, kUsual);
 }
 
-// Half of them evenly, the others near 0.
+// Draws half of the fractions uniformly, the others uniformly over octaves towards 0.
 double any_fraction(Dice& dice) {
   return dice.once_in(2) ? over_octaves(dice, -kNearestOctave, 0) : dice.unit();
 }
@@ -121,7 +121,7 @@ std::string describe_sampled(const Case& entry) {
   return text;
 }
 
-// What is even has this density everywhere; the rest only adds to it.
+// The uniform part alone has this density everywhere; the other part only adds to it.
 double part_of_temperature_band(double width) { return 0.75 * width / (kUsual - kColdest); }
 double part_of_fraction_band(double width) { return 0.5 * width; }
 

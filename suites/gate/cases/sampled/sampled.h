@@ -1,7 +1,8 @@
 // Cases that leave values to the run's seed: the vocabulary, the rows, and temperatures and filters
-// from continuous ranges. A sampler that is right on the table's sizes, rows and parameters alone
-// meets others in each commit. The id says where values are drawn (`v40-250`, `sampled+top_p`), and
-// stays the same for every seed. `vmodel-3` takes its turn with the vocabularies of models.
+// from continuous ranges. A sampler that is right only on the sizes, rows and parameters of the
+// table meets others in each commit. The id says where values are drawn (`v40-250`,
+// `sampled+top_p`), and stays the same for every seed. `vmodel-3` goes through the vocabularies of
+// models in turn.
 #pragma once
 
 #include <cstddef>
@@ -16,51 +17,52 @@ namespace fairdraw::suites {
 
 struct Case;
 
-/// What a case leaves to the run's seed, besides its rows.
+/// The values that a case leaves to the run's seed, besides its rows.
 struct Sampled {
-  /// everywhere: for many rows. Temperatures from 1/16 to 16, three in four of them evenly up to 2;
-  /// top_k from 1 to the vocabulary; top_p and min_p from all of (0, 1), half of them evenly, the
-  /// others within 2^-1 to 2^-12 of their end.
-  /// moderate: for one row, of which many tokens must be left to draw from. Temperatures from 1/2
-  /// to 2, top_k from a quarter of the vocabulary, top_p from 0.7, min_p to 0.02; all evenly.
+  /// everywhere: for many rows. Temperatures from 1/16 to 16, three in four of them uniform up to
+  /// 2; top_k from 1 to the vocabulary; top_p and min_p from (0, 1), half of them uniform, the
+  /// others within 2^-1 to 2^-12 of the end.
+  /// moderate: for one row that must keep many tokens. Temperatures from 1/2 to 2, top_k from a
+  /// quarter of the vocabulary, top_p from 0.7, min_p to 0.02; all uniform.
   enum class Spread { everywhere, moderate };
 
   std::int64_t smallest_vocab = 1, largest_vocab = 1;  ///< both are allowed
-  /// The vocabulary is none of a range: it is that of a model
-  /// (harness/inputs/model_vocabularies.h), so many places behind the one that the run's seed
-  /// begins with. As many cases as there are models have each of them once, whatever the seed.
+  /// If set, the vocabulary is that of a model (harness/inputs/model_vocabularies.h): this many
+  /// places after the model that the run's seed starts with. A set of cases with one turn per model
+  /// therefore covers every model, whatever the seed.
   std::optional<std::size_t> turn = {};
   Filters filters = {};  ///< besides the temperature
   Spread spread = Spread::everywhere;
-  std::size_t operations = 1;   ///< how many different ones; 0: those of the case stay
-  std::uint64_t rows_seed = 0;  ///< of a case with its values: the seed of its rows. 0: it has none
+  std::size_t operations = 1;   ///< number of different operations; 0: keep the case's
+  std::uint64_t rows_seed = 0;  ///< seed of the rows; 0: the values are not filled in yet
 };
 
-/// Bounds of all temperatures, and of top_p and min_p: beyond them a filter is off.
+/// Bounds of all temperatures, and of top_p and min_p; beyond the latter a filter is off.
 inline constexpr float kLeastSampledTemperature = 0x1p-4F, kMostSampledTemperature = 16;
 inline constexpr float kLeastSampledFraction = 0x1p-20F, kMostSampledFraction = 1 - 0x1p-20F;
 
-/// `sampled`, or with filters `sampled+min_p+top_k+top_p`: the operations' part of an id.
+/// Returns the operations' part of an id: `sampled`, or with filters `sampled+min_p+top_k+top_p`.
 std::string sampled_name(const Filters& filters);
 
-/// The operations that `seed` gives: made of integer and IEEE operations, the same everywhere.
+/// Returns the operations that `seed` gives. Only integer and IEEE operations are used, so that
+/// they are the same everywhere.
 std::vector<Operation> sampled_operations(const Sampled& sampled, std::int64_t vocab,
                                           std::uint64_t seed);
 
-/// `entry`, which must be `sampled`, with the vocabulary, the operations and the rows' seed that
-/// the run's seed gives.
+/// Returns `entry` with the vocabulary, operations and rows' seed that the run's seed gives.
+/// Precondition: `entry.sampled` is set.
 Case with_sampled_values(const Case& entry, std::uint64_t run_seed);
 
-/// `entry`, and where it leaves values to the run's seed and has none yet, with those.
+/// Returns `entry`, with sampled values filled in if it needs them and has none yet.
 Case with_values(const Case& entry, std::uint64_t run_seed);
 
-/// "vocabulary 187, temperature 0.8123, top_p 0.71", how many operations there are, or the
-/// vocabulary alone: what with_sampled_values has filled in, for the record.
+/// Describes the values that with_sampled_values has filled in, for the record: "vocabulary 187,
+/// temperature 0.8123, top_p 0.71", the number of operations, or the vocabulary alone.
 std::string describe_sampled(const Case& entry);
 
-/// Smallest part of all temperatures (top_p, min_p) of Spread::everywhere that lies in a band of
-/// this width, wherever it is in [1/16, 2) (in (0, 1)). So n rows miss it with probability
-/// (1 - part)^n.
+/// Return the smallest fraction of temperatures (of top_p and min_p) of Spread::everywhere in any
+/// band of this width within [1/16, 2) (within (0, 1)). n rows miss such a band with probability at
+/// most (1 - fraction)^n.
 double part_of_temperature_band(double width);
 double part_of_fraction_band(double width);
 

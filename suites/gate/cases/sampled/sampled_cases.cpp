@@ -31,9 +31,9 @@ NamedCase named(Case entry) {
   return {std::move(entry), std::move(name)};
 }
 
-// Rows with parameters of their own, so many that few bands of these hold none of them: 4096 miss a
-// band of temperatures of width 0.05 with probability 2.3e-36, one of top_p or min_p of width 0.01
-// with 1.2e-9.
+// Adds rows with their own parameters, so many that hardly any band of parameters stays empty: 4096
+// rows miss a band of temperatures of width 0.05 with probability 2.3e-36, one of top_p or min_p of
+// width 0.01 with 1.2e-9.
 void add_exact(std::vector<NamedCase>& cases) {
   struct Row {
     Suite suite;
@@ -62,7 +62,7 @@ void add_exact(std::vector<NamedCase>& cases) {
   }
 }
 
-// Draws of one row, that the run's seed chooses with its vocabulary and parameters.
+// Adds draws of one row; the run's seed chooses its vocabulary and parameters.
 void add_single_rows(std::vector<NamedCase>& cases) {
   struct Row {
     Suite suite;
@@ -102,8 +102,8 @@ void add_single_rows(std::vector<NamedCase>& cases) {
   }
 }
 
-// Each row has parameters of its own. Whatever they are the transform is uniform, in every band of
-// them too.
+// Adds rows with their own parameters. The transform is uniform for all parameters, and in every
+// band of parameters.
 void add_pit(std::vector<NamedCase>& cases) {
   struct Row {
     Suite suite;
@@ -129,7 +129,7 @@ void add_pit(std::vector<NamedCase>& cases) {
     entry.rows = row.rows;
     entry.sampled->operations = static_cast<std::size_t>(row.rows);
     entry.draws = static_cast<std::uint64_t>(row.rows * row.draws_a_row);
-    // As in the table of pit cases: up to four parameters share the level too, which adds 0.02.
+    // As in the table of pit cases. Up to four parameters share the level too, which adds 0.02.
     entry.declared_discrepancy = 1.1 * 5.6 / std::sqrt(static_cast<double>(entry.draws));
     entry.once = true;
     cases.push_back(named(std::move(entry)));

@@ -1,4 +1,4 @@
-// The part of the table that leaves values to the run's seed (sampled.h).
+// Cases that leave values to the run's seed (sampled.h).
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace fairdraw::suites {
 
-/// Ids are not filled in; nothing is left out for a suite.
+/// Returns the cases of all suites, without ids.
 std::vector<NamedCase> sampled_cases();
 
 }  // namespace fairdraw::suites

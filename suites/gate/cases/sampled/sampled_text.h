@@ -1,5 +1,5 @@
-// What the run's seed chose for a case, as a word of its replay line: the case comes back as it was
-// even where the seed would choose something else, because the ranges of sampled.h have changed.
+// Text of the values that the run's seed chose for a case, as a word of its replay line. The replay
+// restores them even if the ranges of sampled.h have changed and the seed would now choose others.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace fairdraw::suites {
 
-/// `vocab=187,temperature=0.8123,top_p=0.71,rows=1f2e3d4c5b6a7988` of a case with its values. Many
-/// operations are `operations=4096:1f2e3d4c5b6a7988` instead: how many, and a hash of them all.
-/// Those of the case itself are not said. rows: the seed of its rows. Numbers are the shortest that
-/// mean the same float32.
+/// Returns `vocab=187,temperature=0.8123,top_p=0.71,rows=1f2e3d4c5b6a7988` for a case whose values
+/// are filled in; `rows` is the seed of the rows. Many operations are written as their number and a
+/// hash, `operations=4096:1f2e3d4c5b6a7988`. Operations that belong to the case itself are omitted.
+/// Numbers are the shortest that give the same float32.
 std::string sampled_text(const Case& drawn);
 
-/// `drawn`, with the values that the text says. Throws harness::UsageError: a value is missing,
-/// unknown, twice there or outside of what any sampled case may draw, or the operations are not
-/// those that the seed chose.
+/// Returns `drawn` with the values of the text. Throws harness::UsageError if a value is missing,
+/// unknown, repeated or outside the range of all sampled cases, or if the operations are not those
+/// that the seed chose.
 Case with_sampled_text(const Case& drawn, std::string_view text);
 
 }  // namespace fairdraw::suites

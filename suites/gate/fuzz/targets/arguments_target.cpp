@@ -1,6 +1,6 @@
 // Bytes as values of the command line: operations, 64-bit numbers, shards, sampled values, dtypes,
-// property names.
-// Each is taken or refused with a UsageError, and an operation that is taken has one name.
+// property names. Each is accepted or refused with a UsageError, and an accepted operation has one
+// name.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +30,7 @@ void try_to(Parse parse) {
   }
 }
 
-// A row with all filters, of which the seed chooses everything.
+// Returns a case of one row whose filters are all chosen by the seed.
 suites::Case sampled_case() {
   suites::Case entry;
   entry.id = "sampled";

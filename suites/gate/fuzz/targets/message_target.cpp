@@ -1,5 +1,5 @@
-// Bytes as a message between the judge and a plugin's process, as they are and with each byte of
-// the head turned over: the judge refuses it, or takes it and stays as it was.
+// Bytes as a message between the judge and a plugin's process, unchanged and with each byte of the
+// head inverted: the judge refuses or accepts it, and its own state stays the same.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +29,7 @@ void describe(const Answer& answer) {
   try {
     to_sampler_description(said, "plugin:./fuzzed.so");
   } catch (const UsageError&) {
-    // It cannot mean anything.
+    // Refused: the bytes are no message.
   }
 }
 
@@ -40,7 +40,7 @@ void take_modes(const FloatState& said) {
   take_float_modes(before);
   expect(float_traps(after) == float_traps(before));
   expect(is_float_state(after));
-  // The reason of a trap has its name.
+  // Every trap has a name in the message.
   expect(unmasked_traps(0, float_traps(said)).empty() == (float_traps(said) == 0));
 }
 

@@ -1,4 +1,4 @@
-// Bytes as a .npy of captured logits: load_npy() takes them or says what is wrong.
+// Bytes as a .npy of captured logits: load_npy() accepts them or names the error.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 
 namespace {
 
-// A file without a disk, that has a path.
+// A file in memory that has a path.
 class MemoryFile {
  public:
   MemoryFile() : descriptor_(memfd_create("fairdraw-npy", 0)) {
@@ -43,13 +43,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const bool bfloat16 : {false, true}) {
     try {
       const auto logits = fairdraw::harness::load_npy(file.path(), bfloat16);
-      // What was taken can be read, from the first row to the last.
+      // All rows of accepted logits can be read, from the first to the last.
       const bool whole =
           logits.row(0).size() == static_cast<std::size_t>(logits.vocab) &&
           logits.row(logits.rows - 1).size() == static_cast<std::size_t>(logits.vocab);
       if (!whole) std::abort();
     } catch (const fairdraw::harness::UsageError&) {
-      // Bad input is said to be bad: nothing else may leave load_npy().
+      // Bad input. No other exception may leave load_npy().
     }
   }
   return 0;

@@ -1,5 +1,5 @@
-// main() for a fuzz target where there is no libFuzzer: runs it on every input of the archives
-// (seeds.py) and of the folders that are named. A finding ends it as it would end the fuzzer.
+// main() of a fuzz target without libFuzzer: runs it on every input of the given archives
+// (seeds.py) and folders. A finding ends the program as it would end the fuzzer.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +17,8 @@ void run(const std::string& bytes) {
   LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
 }
 
-// The bytes of a line of an archive: after the name and a space, where a backslash and two
-// hexadecimal digits are one byte.
+// Returns the bytes of a line of an archive: the text after the name and a space, in which a
+// backslash and two hexadecimal digits are one byte.
 std::string bytes_of(const std::string& line) {
   std::string bytes;
   for (std::size_t i = std::min(line.find(' '), line.size() - 1) + 1; i < line.size(); ++i) {

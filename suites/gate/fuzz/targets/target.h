@@ -1,4 +1,4 @@
-// What libFuzzer calls with each input.
+// The function that libFuzzer calls with each input.
 #pragma once
 
 #include <cstddef>

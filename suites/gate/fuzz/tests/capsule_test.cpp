@@ -1,5 +1,5 @@
-// Tests of capsules: what is written comes back bit for bit, and what was changed by hand is
-// refused with its place, never taken for something else.
+// Tests of capsules: a written capsule is read back bit for bit, and an edited one is refused with
+// the place of the error, never misread.
 #include "suites/gate/fuzz/capsule.h"
 
 #include <gtest/gtest.h>
@@ -131,7 +131,7 @@ std::vector<Capsule> all_kinds() {
   return {batch_capsule(), chain_capsule(), distribution_capsule(), speculation_capsule()};
 }
 
-// What the reader says of a text; empty: it takes it.
+// Returns the reader's error for a text, or an empty string if the text is accepted.
 std::string complaint(const std::string& text) {
   try {
     from_json(text);
@@ -187,7 +187,7 @@ TEST(Capsules, ThatAreTooLongAreNotWritten) {
 TEST(BadCapsules, AreTruncated) {
   for (const Capsule& capsule : all_kinds()) {
     const std::string text = to_json(capsule);
-    for (std::size_t size = 0; size + 2 < text.size(); ++size) {  // "}\n" ends it
+    for (std::size_t size = 0; size + 2 < text.size(); ++size) {  // the last two bytes are "}\n"
       ASSERT_NE(complaint(text.substr(0, size))
                     .find("truncated: it ends at byte " + std::to_string(size)),
                 std::string::npos)
@@ -207,7 +207,7 @@ void for_all_places(const Json& json, const Json::json_pointer& here,
   }
 }
 
-// Complaints name the place, or the field around it (an array of another length).
+// Expects that an error names the place, or the field around it (for an array of another length).
 void expect_place(const std::string& says, const Json::json_pointer& place) {
   const bool named = says.find(place.to_string()) != std::string::npos ||
                      says.find(place.parent_pointer().to_string() + " ") != std::string::npos;
@@ -236,7 +236,7 @@ TEST(BadCapsules, HaveAFieldOfAnotherType) {
 }
 
 TEST(BadCapsules, LackAFieldOrHaveOneMore) {
-  // (`grown` is of processing, so that this is not optional where that is there.)
+  // (`grown` belongs to processing, so processing is not optional in cases with `grown`.)
   const std::set<std::string> optional = {"/case/allowed", "/case/active", "/case/words",
                                           "/case/grown", "/case/draft_lengths"};
   for (const Capsule& capsule : all_kinds()) {
@@ -249,11 +249,11 @@ TEST(BadCapsules, LackAFieldOrHaveOneMore) {
         EXPECT_NE(complaint(bad.dump()).empty(), !optional.contains(place.to_string()));
       } else if (const std::string list = place.parent_pointer().to_string();
                  list.starts_with("/case/processing/")) {
-        parent.erase(std::stoul(place.back()));  // ids of a row: as many as it likes
+        parent.erase(std::stoul(place.back()));  // lists of ids may have any length
         EXPECT_EQ(complaint(bad.dump()), "") << place.to_string();
       } else {
         parent.erase(std::stoul(place.back()));
-        // One value less in an array: it says so of this one, or of one that has its length.
+        // With one value less, the error names this array, or one of the same length.
         EXPECT_NE(complaint(bad.dump()).find("; expected"), std::string::npos) << place.to_string();
       }
       if (!good[place].is_object()) return;
@@ -372,7 +372,7 @@ std::string replay_complaint(const Capsule& capsule, const reference::Semantics&
 
 TEST(BadCapsules, HaveADistributionThatDoesNotSumToOne) {
   Json json = Json::parse(to_json(distribution_capsule()));
-  // One unit of the eighth digit of the significand: 2^-32 of the probability.
+  // Changes the eighth digit of the significand by one unit, 2^-32 of the probability.
   std::string bits = json["/oracle/probability/0"_json_pointer];
   bits[10] = bits[10] == '0' ? '1' : '0';
   json["/oracle/probability/0"_json_pointer] = bits;

@@ -1,5 +1,5 @@
-// Every capsule of the corpus: the sampler that it was found on fails still, and no built-in
-// sampler does.
+// Tests of every capsule of the corpus: the sampler on which it was found still fails, and no
+// built-in sampler does.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ TEST(Corpus, FailsOnWhatItWasFoundOn) {
     EXPECT_TRUE(judgement.failed()) << judgement.message;
     EXPECT_EQ(judgement.message, capsule.message);
   }
-  // One has no capsule: it looks for the 1000th token, and rows of the fuzzer are shorter.
+  // One mutant has no capsule, because it needs 1000 tokens, and rows of the fuzzer are shorter.
   std::set<std::string> all;
   for (const harness::Mutant& mutant : harness::mutants()) all.insert(mutant.name);
   all.erase("tail beyond rank 1000 never drawn");
@@ -57,7 +57,7 @@ TEST(Corpus, HoldsOnEveryBuiltInSampler) {
       EXPECT_FALSE(judgement.failed()) << judgement.message;
       if (judgement.outcome == Outcome::holds) ++judged;
     }
-    // The model takes everything; others may lack rows of probabilities, or chains.
+    // The model supports everything; others may lack rows of probabilities, or chains.
     EXPECT_GE(judged, name == "model" ? corpus().size() : corpus().size() / 2) << name;
   }
 }

@@ -35,7 +35,8 @@ void for_all_counts(std::uint64_t draws, std::size_t cells,
   go(0, draws);
 }
 
-// Expectation of the e-value under `truth`, over all outcomes of the multinomial distribution.
+// Returns the expectation of the e-value under `truth`, over all outcomes of the multinomial
+// distribution.
 double expectation(const DistributionCells& distribution, const std::vector<double>& truth,
                    std::uint64_t draws) {
   double sum = 0;
@@ -50,7 +51,7 @@ double expectation(const DistributionCells& distribution, const std::vector<doub
   return sum;
 }
 
-// A few hundred outcomes, each with a dozen logarithms of gamma: rounding stays far below 1e-9.
+// Rounding of a few hundred outcomes, with a dozen logarithms of gamma each, stays far below 1e-9.
 constexpr double kRounding = 1e-9;
 
 TEST(Evidence, HasExpectationOneUnderTheDistribution) {
@@ -84,7 +85,7 @@ TEST(Evidence, ATokenOfProbabilityZeroIsProof) {
   EXPECT_LE(log_evidence({distribution, 0}, Counts{1000, 0}), kRounding);
 }
 
-// Draws from `truth`, by inversion.
+// Returns counts of draws from `truth`, by inversion.
 Counts drawn(const std::vector<double>& truth, std::uint64_t draws, std::uint64_t seed) {
   Counts counts(truth.size(), 0);
   for (std::uint64_t i = 0; i < draws; ++i) {
@@ -96,9 +97,9 @@ Counts drawn(const std::vector<double>& truth, std::uint64_t draws, std::uint64_
   return counts;
 }
 
-// ln E of a simple alternative is n KL on average; the mixtures pay for not knowing it: ln 3 for
-// the stakes, ln 62 for the group among its like, ln 4 for the concentration, and half a logarithm
-// of n for the one free parameter. Twice the draws that n KL = 13.8 + 15 needs are ample.
+// ln E of a known alternative is n KL on average. The mixtures lose ln 3 for the stakes, ln 62 for
+// the group among its peers, ln 4 for the concentration, and (ln n) / 2 for the one free parameter.
+// Twice the draws of n KL = 13.8 + 15 are ample.
 TEST(Evidence, FindsALostLane) {
   const std::size_t vocab = 64;
   const std::vector<double> distribution(vocab, 1.0 / 64);

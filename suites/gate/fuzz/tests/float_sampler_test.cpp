@@ -1,5 +1,5 @@
-// A sampler that works in float32, with a generator of its own: the interval oracle and evidence
-// judge it, and relations that it does not promise are not asked of it.
+// Tests of the fuzzer on a float32 sampler with its own generator: the interval oracle and the
+// evidence judge it, and relations that it does not promise do not apply.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 enum class Bug { none, drops_crossing_token, keeps_half_at_k_of_vocab };
 
-// Semantics of profile fairdraw: weights in float32, sums in float64.
+// A sampler of profile fairdraw with weights in float32 and sums in float64.
 class FloatSampler : public harness::Sampler {
  public:
   FloatSampler(Bug bug, bool reports) : bug_(bug) {
@@ -31,7 +31,7 @@ class FloatSampler : public harness::Sampler {
   std::string run(const fairdraw_batch& batch) override {
     for (std::int64_t row = 0; row < batch.rows; ++row) {
       std::vector<double> weights = survivors(batch, row);
-      std::vector<bool> kept;  // a weight may underflow, and its token stays
+      std::vector<bool> kept;  // a token with an underflowed weight stays
       double sum = 0;
       std::int32_t size = 0;
       for (double& weight : weights) {
@@ -63,7 +63,8 @@ class FloatSampler : public harness::Sampler {
  private:
   static constexpr double kDropped = -1;
 
-  // Weights of the tokens that stay, kDropped for the others: for all where the row fails.
+  // Returns the weights of kept tokens, and kDropped for the others; for all of them if the row
+  // fails.
   std::vector<double> survivors(const fairdraw_batch& batch, std::int64_t row) const {
     const auto vocab = static_cast<std::size_t>(batch.vocab);
     std::vector<float> logits(vocab);  // a copy: rows may lie at any alignment
@@ -128,7 +129,8 @@ FuzzResult search(Bug bug, bool statistical, bool reports = true) {
   options.statistical = statistical;
   options.generate.max_vocab = 257;
   options.generate.max_draws = 1 << 14;
-  // Its weights are float32 exponentials, right to an ulp (2^-23) or two, and min_p compares those.
+  // Its weights are float32 exponentials with an error of one or two ulp (2^-23), and min_p
+  // compares these weights.
   reference::Semantics semantics = *reference::find_profile("fairdraw");
   semantics.relative_weight_error = 0x1p-22;
   return fuzz(sampler, semantics, options);
@@ -151,7 +153,7 @@ TEST(FloatSampler, IsJudgedByTheIntervalOracle) {
   EXPECT_LE(vocab_of(wrong.findings.front().shrunk), 3);
 }
 
-// Of tokens alone nothing is outside of the support: what is missing shows.
+// Without reports no token is outside of the support; the missing tokens show the bug.
 TEST(FloatSampler, IsJudgedByWhatItNeverDraws) {
   const FuzzResult right = search(Bug::none, false, false);
   EXPECT_TRUE(right.findings.empty()) << right.findings.front().message;

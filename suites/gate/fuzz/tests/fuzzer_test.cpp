@@ -1,5 +1,5 @@
-// Self-test of the fuzzer: it finds every mutant, shrinks what it finds to a handful of tokens, and
-// finds nothing in what is right.
+// Self-test of the fuzzer: it finds every mutant, shrinks each finding to a handful of tokens, and
+// finds nothing in correct samplers.
 #include "suites/gate/fuzz/fuzzer.h"
 
 #include <gtest/gtest.h>
@@ -18,15 +18,15 @@ const reference::Semantics& fairdraw_semantics() { return *reference::find_profi
 
 FuzzOptions options(std::uint64_t cases) {
   FuzzOptions result;
-  // Shrinking ends where no single step still fails. About half of all seeds meet a mutant for
-  // which that is above the bounds below, because the failure hangs on the salt or on a word.
+  // Shrinking ends when no single step still fails. With about half of all seeds this minimum
+  // exceeds the bounds below for some mutant, because the failure depends on the salt or on a word.
   result.seed = 20240608;
   result.cases = cases;
   return result;
 }
 
 bool needs_long_rows(const harness::Mutant& mutant) {
-  return mutant.name == "tail beyond rank 1000 never drawn";  // it takes no shorter ones
+  return mutant.name == "tail beyond rank 1000 never drawn";  // it needs longer rows
 }
 
 TEST(Fuzzer, FindsEveryMutant) {
@@ -34,14 +34,14 @@ TEST(Fuzzer, FindsEveryMutant) {
     if (needs_long_rows(mutant)) continue;
     SCOPED_TRACE(mutant.name);
     const auto sampler = mutant.make();
-    // Most are found by the first three cases; the one on the caller's float environment by the
-    // seventeenth, which is the second that is asked about it.
+    // The first three cases find most mutants. The seventeenth finds the mutant of the caller's
+    // float environment; it is the second case on which that property is judged.
     const FuzzResult result = fuzz(*sampler, fairdraw_semantics(), options(1000));
     ASSERT_EQ(result.findings.size(), 1U);
     const Finding& finding = result.findings.front();
     EXPECT_FALSE(finding.message.empty());
-    // The one with the most needs a token of lane 11 of 16, drawn by a word that stays as it is:
-    // two rounds of lanes at most. The others need four tokens or fewer.
+    // The lane mutant needs a token of lane 11 of 16, drawn by a word that is not shrunk: at most
+    // two rounds of lanes. The others need at most four tokens.
     const bool lanes = mutant.name == "one lane of 16 never drawn";
     EXPECT_LE(vocab_of(finding.shrunk), lanes ? 32 : 4);
     EXPECT_LE(rows_of(finding.shrunk), 3);
@@ -62,7 +62,7 @@ TEST(Fuzzer, FindsNothingInWhatIsRight) {
       ADD_FAILURE() << finding.property << ": " << finding.message << "\n"
                     << describe(finding.shrunk);
     }
-    // Every property that is for single calls has been judged, and not once.
+    // Every property of single calls has been judged, more than once.
     for (const Property& property : properties()) {
       const bool needs_more =
           property.kind == CaseKind::chain ? !sampler->description().chains
@@ -91,7 +91,7 @@ TEST(Fuzzer, IsAFunctionOfItsSeedAndCases) {
   EXPECT_EQ(describe(finding.shrunk), describe(again.findings.front().shrunk));
   EXPECT_EQ(finding.case_number, again.findings.front().case_number);
   EXPECT_EQ(once.statistics.judged, again.statistics.judged);
-  // A case is the same whichever one is first: this is how it is found again.
+  // A case does not depend on the first case of the run, so it can be found again.
   const FuzzResult alone = run(finding.case_number, 1);
   ASSERT_EQ(alone.findings.size(), 1U);
   EXPECT_EQ(describe(alone.findings.front().shrunk), describe(finding.shrunk));
@@ -139,7 +139,7 @@ FuzzCase generated(std::uint64_t number) {
   return batch_cases(model->description(), {})(rc::Random(number), 100).value();
 }
 
-// What a request must be to be run at all.
+// Expects the array lengths that a request needs to be run.
 void expect_well_formed(const harness::Request& request) {
   const auto rows = static_cast<std::size_t>(request.rows);
   const auto outputs = static_cast<std::size_t>(request.outputs());
@@ -175,7 +175,7 @@ TEST(Generators, MeetTheTroubleThatTheyAreFor) {
       const reference::RowParameters& p = request.parameters[static_cast<std::size_t>(row)];
       const auto support = static_cast<std::int64_t>(model.support_size);
       if (p.top_k > 1 && support > p.top_k) ++cut_at_a_tie;
-      // The threshold of top_p is met by equality: the mass above some token is p, exactly.
+      // The threshold of top_p is met with equality if the mass above some token is exactly p.
       reference::RowWeight above = 0;
       std::vector<std::pair<float, reference::RowWeight>> ranked;
       for (std::int64_t id = 0; id < request.vocab; ++id) {
@@ -193,8 +193,8 @@ TEST(Generators, MeetTheTroubleThatTheyAreFor) {
       if (met) ++exact_mass;
     }
   }
-  // Nothing here is a matter of chance: the seeds are fixed. The shares say that no kind of
-  // trouble is a rarity.
+  // The seeds are fixed, so these counts are deterministic. They show that no kind of difficult row
+  // is rare.
   EXPECT_GT(ok, rows / 2);
   EXPECT_GT(bad, rows / 50);
   EXPECT_GT(ties, rows / 4);
@@ -207,7 +207,7 @@ TEST(Shrinking, MakesWellFormedCasesAndEnds) {
   for (std::uint64_t number = 0; number < 60; ++number) {
     const FuzzCase start = generated(number);
     if (start.request.rows == 0) continue;
-    // Everything fails: the search ends at the simplest case of all.
+    // Everything fails, so the search ends at the simplest case.
     const Shrunk shrunk = shrink(with_shrinks(start), 100000, [](FuzzCase& candidate) {
       expect_well_formed(candidate.request);
       return true;
@@ -286,7 +286,7 @@ TEST(Shrinking, EndsForRequestsWithDrafts) {
 }
 
 TEST(Shrinking, KeepsWhatTheFailureNeeds) {
-  // Fails where some row holds two equal values above 3, and top_k is 5 or more.
+  // Fails if some row holds two equal values above 3 and its top_k is at least 5.
   const auto fails = [](FuzzCase& c) {
     const harness::Request& request = c.request;
     for (std::int64_t row = 0; row < request.rows; ++row) {

@@ -1,5 +1,5 @@
-// Writes the regression corpus: fuzzes every mutant, and saves a capsule of what each property
-// finds, shrunk. Usage: fairdraw_make_corpus FOLDER [CASES]
+// Writes the regression corpus: fuzzes every mutant and saves a shrunk capsule per property that
+// finds it. Usage: fairdraw_make_corpus FOLDER [CASES]
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -14,8 +14,8 @@
 namespace fairdraw::suites::fuzz {
 namespace {
 
-// Properties that find a mutant are many: two of them that no other mutant has shown yet, or the
-// first one.
+// Many properties find a mutant. At most two properties that no earlier mutant has shown are saved,
+// or else the first one.
 constexpr std::size_t kCapsulesAMutant = 2;
 
 void write(const std::string& folder, const harness::Mutant& mutant, const FuzzOptions& options,
@@ -56,7 +56,7 @@ int run(int argc, char** argv) {
   options.cases = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 4000;
   std::set<std::string> shown;
   for (const harness::Mutant& mutant : harness::mutants()) {
-    // It sorts by rank without asking whether the row has a thousand tokens.
+    // This mutant sorts by rank without checking that the row has a thousand tokens.
     if (mutant.name == "tail beyond rank 1000 never drawn") continue;
     write(argv[1], mutant, options, shown);
     FuzzOptions distributions = options;

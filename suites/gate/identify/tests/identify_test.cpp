@@ -1,4 +1,5 @@
-// Samplers made of a profile are reported to follow it, and nothing else; real ones too.
+// Tests that samplers made from a profile, and real ones, are reported to follow exactly that
+// profile.
 #include "suites/gate/identify/identify.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +39,7 @@ TEST_P(EveryProfile, IsIdentifiedAsItself) {
   EXPECT_EQ(closest.profile, name);
   EXPECT_TRUE(closest.contradictions.empty()) << closest.contradictions.front();
   EXPECT_TRUE(closest.differences.empty()) << closest.differences.front();
-  // No other profile explains as much.
+  // No other profile explains as much as the closest one.
   const ProfileFinding& next = found.profiles[1];
   EXPECT_TRUE(!next.contradictions.empty() || next.unsaid > closest.unsaid ||
               next.open > closest.open)
@@ -89,7 +90,7 @@ TEST(Identify, Float32SamplersAreTheEngineThatTheyFollow) {
   expect_profile(rosellm, "rosellm");
 }
 
-// Changes its mind: ties at k by the lowest id in small rows and all of them in large ones.
+// An inconsistent sampler: small rows keep the lowest id of ties at k, large rows keep all ties.
 class TwoMinds final : public harness::Sampler {
  public:
   TwoMinds() : small_(lowest()), large_(*find_profile("fairdraw")) {}
@@ -114,7 +115,7 @@ TEST(Identify, SaysMixedWhereNoValueExplainsAllRows) {
   EXPECT_EQ(ties.verdict, ChoiceVerdict::mixed);
   ASSERT_EQ(ties.evidence.size(), 2U);
   EXPECT_NE(ties.evidence[0].find("ties at k"), std::string::npos);
-  // The rest is reported all the same.
+  // The other choices are still reported.
   EXPECT_EQ(found.profiles.front().profile, "fairdraw");
   const auto& differences = found.profiles.front().differences;
   EXPECT_NE(std::find(differences.begin(), differences.end(), "top_k_ties"), differences.end());
@@ -122,7 +123,7 @@ TEST(Identify, SaysMixedWhereNoValueExplainsAllRows) {
 }
 
 TEST(Identify, SaysNotObservableWhereNothingCanBeSeen) {
-  // A sampler without min_p cannot show where min_p comes, what happens at it or at 1.
+  // A sampler without min_p cannot show the place of min_p, nor its boundary or its value 1.
   ProfileSampler sampler(*find_profile("max_cpu"));
   const Identification found = identify(sampler, kSeed);
   EXPECT_EQ(finding(found, "min_p_place").value, "none");
@@ -131,8 +132,8 @@ TEST(Identify, SaysNotObservableWhereNothingCanBeSeen) {
 }
 
 TEST(Identify, OneChangedChoiceIsNamed) {
-  // Every value of every choice, set on its own, on a profile that has no special case of k = 1 or
-  // p = 0 which would hide it: never another value, and never mixed.
+  // Each value of each choice, set alone, must never be reported as another value or as mixed. The
+  // profile has no special case of k = 1 or p = 0 that would hide the value.
   for (const reference::Choice& choice : reference::semantic_choices()) {
     for (const reference::ChoiceValue& value : choice.values) {
       reference::Semantics changed = *find_profile("fairdraw");

@@ -1,5 +1,5 @@
-// A sampler that does what its profile says passes under it: for every profile, whatever fails is a
-// bug of a check, of the oracle or of the profile, and would be a false alarm for the engine.
+// Tests that a sampler made from a profile passes under it. A failure is a bug of a check, of the
+// oracle or of the profile, and would be a false alarm for the engine.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace fairdraw::suites {
 
-// Names of tests hold this, not the bytes of an object.
+// Prints the parameter by name, for the names of tests.
 void PrintTo(ProfileSampler::Failing failing, std::ostream* out) {
   *out << (failing == ProfileSampler::Failing::rows ? "rows" : "calls");
 }
@@ -28,7 +28,7 @@ using harness::RunRecord;
 using harness::Verdict;
 using reference::Semantics;
 
-// Suite smoke; in the night the one that FAIRDRAW_RIGHT_SUITE names.
+// Judges by suite smoke, or at night by the suite that FAIRDRAW_RIGHT_SUITE names.
 RunRecord judge(const Semantics& semantics, ProfileSampler::Failing failing,
                 const std::string& judged_by, const std::string& glob) {
   const char* const suite = std::getenv("FAIRDRAW_RIGHT_SUITE");
@@ -56,7 +56,7 @@ class OwnProfile : public testing::TestWithParam<std::tuple<std::string, Failing
 
 TEST_P(OwnProfile, Passes) {
   const auto& [name, failing] = GetParam();
-  // Where calls are refused, the lists of requests that hold parameters to refuse.
+  // Samplers that refuse calls are judged on lists that contain parameters to refuse.
   const std::string glob = failing == Failing::rows ? "*" : "[msr]*/v1000/e*";
   const RunRecord record = judge(*reference::find_profile(name), failing, name, glob);
   for (const CaseRecord& one : record.cases) {
@@ -64,7 +64,7 @@ TEST_P(OwnProfile, Passes) {
         << one.id << " " << to_string(one.verdict) << ": " << one.message;
   }
   EXPECT_EQ(record.exit_code(), 0);
-  // Masks of a dozen families, support, replay, relations, and the checks of draws.
+  // At least masks of a dozen families, support, replay, relations, and the checks of draws.
   EXPECT_GE(count(record, Verdict::passed), failing == Failing::rows ? 30U : 15U);
 }
 

@@ -1,8 +1,8 @@
-// Under every profile a parameter that is a little off is seen in a mask: what a profile leaves
-// open is float32's and its engine's, and hides no such change. Each engine's distribution stands
-// in for the engine, and is handed other parameters than the call has.
+// Tests that under every profile a slightly wrong parameter shows in a mask: the slack of a profile
+// covers only float32 and its engine, and hides no such change. A sampler with the engine's
+// distribution stands in for the engine, and gets other parameters than the call has.
 //
-// What it cannot see: changes that the slack of a profile explains, which are smaller than these.
+// The test cannot see smaller changes, which the slack of a profile explains.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,8 +25,9 @@ struct Change {
   void (*apply)(Parameters&);
 };
 
-// Sums are granted up to 1.2e-4 of a row of 1000 tokens (999 additions one after another), 3.2e-5
-// where torch makes them, and weights less: each of these changes is eight times that or more.
+// Profiles allow sums an error of up to 1.2e-4 in a row of 1000 tokens (999 sequential additions),
+// 3.2e-5 for sums made by torch, and weights less. Each of these changes is at least eight times
+// larger.
 constexpr Change kChanges[] = {
     {"top_k one more", [](Parameters& row) { row.top_k += row.top_k > 1 ? 1 : 0; }},
     {"top_k one less", [](Parameters& row) { row.top_k -= row.top_k > 2 ? 1 : 0; }},
@@ -40,7 +41,7 @@ constexpr Change kChanges[] = {
     {"temperature two percent more", [](Parameters& row) { row.temperature *= 1.02F; }},
 };
 
-// A profile's sampler of other parameters. `in_masks` is set where that gives another mask.
+// The sampler of a profile with changed parameters. Sets `in_masks` if a mask changes.
 class Changed final : public harness::Sampler {
  public:
   Changed(const std::string& profile, const Change& change, std::atomic<bool>& in_masks)
@@ -113,7 +114,7 @@ TEST_P(ParametersSeen, WhereTheyAreALittleOff) {
       }
       if (red) break;
     }
-    // A profile may have no such parameter, or take these calls for none of its own.
+    // A profile may lack the parameter, or not support these calls.
     EXPECT_EQ(red, in_masks) << change.name;
     seen += red ? 1 : 0;
   }

@@ -1,5 +1,5 @@
-// Rules of acceptance other than the token-wise one, right and wrong: block verification, matching
-// with a token drawn beforehand, several candidates at once, typical acceptance. And the token-wise
+// Right and wrong acceptance rules other than the token-wise one: block verification, matching with
+// a token drawn beforehand, several candidates at once, typical acceptance. Also the token-wise
 // rule in 16 bits.
 #include <algorithm>
 #include <cmath>
@@ -19,10 +19,10 @@ using Rules = RuleSampler::Rules;
 
 enum class BlockFault {
   none,
-  unweighted_residual,    // p - q, and not r p - q
-  unweighted_sum,         // r p - q over the sum of p - q: what is missing goes to the last token
-  weights_shifted,        // the test of a position takes the r before it
-  ends_at_first_failure,  // as the token-wise rule does
+  unweighted_residual,    // p - q instead of r p - q
+  unweighted_sum,         // r p - q over the sum of p - q; the last token gets the rest
+  weights_shifted,        // the test of a position uses the previous r
+  ends_at_first_failure,  // like the token-wise rule
   bonus_row_before,       // the bonus comes from the row of the last draft
 };
 
@@ -75,12 +75,12 @@ Rule block(BlockFault fault) {
   };
 }
 
-// --- Matching: the target draws, and a draft that it drew is accepted ----------------------------
+// --- Matching: a draft is accepted if it equals the token drawn from the target -----------------
 
 enum class MatchFault {
   none,
-  draws_again,  // what comes instead of a draft that did not match is a draw of its own
-  sibling_row,  // behind a match comes the row of its first sibling
+  draws_again,  // a draft that did not match is replaced by another draw
+  sibling_row,  // after a match the row of its first sibling is used
 };
 
 Rule matching(MatchFault fault) {
@@ -106,7 +106,7 @@ Rule matching(MatchFault fault) {
   };
 }
 
-// Takes what the target calls typical (Medusa): p(x) > min(0.3, 0.5 exp(-H(p))).
+// Accepts tokens that are typical of the target (Medusa): p(x) > min(0.3, 0.5 exp(-H(p))).
 Decision typical(const Drafts& drafts) {
   Decision decision;
   std::int64_t node = -1;
@@ -132,13 +132,13 @@ Decision typical(const Drafts& drafts) {
 
 enum class CandidatesFault {
   none,
-  residual_of_one,  // the residual of one candidate, however many were rejected
-  full_tests,       // each candidate is tested with p, not with p over their number
+  residual_of_one,  // always the residual after one rejected candidate
+  full_tests,       // tests with p, not with p over the number of candidates
 };
 
-// K siblings, each drawn from q. With rho = K, which is always large enough, each is accepted with
-// probability min(1, p / (rho q)), b in all; after K rejections the residual is
-// p - min(p / rho, q) (1 - (1 - b)^K) / b.
+// Returns the rule for K siblings, each drawn from q. With rho = K, which is always large enough,
+// each is accepted with probability min(1, p / (rho q)), whose mean is b. After K rejections the
+// residual is p - min(p / rho, q) (1 - (1 - b)^K) / b.
 Rule candidates(CandidatesFault fault) {
   return [fault](const Drafts& drafts) {
     Decision decision;
@@ -200,7 +200,7 @@ Rule token_wise(TokenWise how) {
     };
     const std::size_t n = drafts.drafted.size();
     Decision decision;
-    std::size_t passed = 0, at = n;  // where the chain ends
+    std::size_t passed = 0, at = n;  // position at which the chain ends
     for (std::size_t i = 0; i < n; ++i) {
       if (passes(i)) {
         ++passed;

@@ -1,4 +1,4 @@
-// NaN and infinity, where a row must fail and does not, or fails for no reason.
+// Mutants with NaN and infinity: a row must fail and does not, or fails for no reason.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -15,7 +15,7 @@ bool has_bad_value(const Row& row) {
                              [](float logit) { return std::isnan(logit) || logit == -kOut; });
 }
 
-// The row passes for a good one, and gives `token`.
+// Makes the row succeed with `token`.
 void give(Result& result, std::int32_t token) {
   result.status = RowStatus::ok;
   keep_only(result, {{token, 0, 0}});
@@ -23,7 +23,7 @@ void give(Result& result, std::int32_t token) {
   result.total = result.total_unfiltered = 1;
 }
 
-// Rows with a bad value pass, and draw a token that is none.
+// Makes rows with a bad value succeed with a token outside of the vocabulary.
 void draw_stray(Mutation& mutation, std::int32_t (*token)(const DrawWeights&)) {
   mutation.result = [](Result& result, const Row& row, const Place&) {
     if (result.status == RowStatus::ok || !has_bad_value(row)) return;
@@ -104,8 +104,8 @@ constexpr Entry kBadValues[] = {
      [](fairdraw_batch& batch, Storage& storage) { change_indices(batch, storage, nearest_row); }},
 };
 
-// Bad rows under the profiles of engines: what a profile says of one is not done, or what it leaves
-// open reaches other rows.
+// Bad rows under the profiles of engines: a profile's rule is not followed, or a row that the
+// profile leaves undefined affects other rows.
 
 template <class NewValue>
 void change_temperatures(fairdraw_batch& batch, Storage& storage, NewValue change) {
@@ -138,7 +138,7 @@ constexpr Entry kEngineBadRows[] = {
      [](fairdraw_batch& batch, Storage& storage) {
        change_temperatures(batch, storage, [](float value) { return value == -1 ? 1 : value; });
      }},
-    // The profile promises nothing for the row with NaN: only its neighbours tell.
+    // The profile promises nothing for the row with NaN; only its neighbours show the bug.
     {"engine-nan-makes-the-call-greedy",
      "a flag for NaN belongs to the call: all of its rows take their largest logit",
      [](fairdraw_batch& batch, Storage& storage) {

@@ -1,4 +1,5 @@
-// Rows that know of each other, what is reported with a token, and bugs of one size of a batch.
+// Mutants whose rows affect each other, whose reported values are wrong, or that are wrong at one
+// batch size.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,7 +12,7 @@
 namespace fairdraw::suites {
 namespace {
 
-// The allowed-token mask of every row, without gaps, for a mutant to change.
+// Returns the allowed-token masks of all rows without gaps, for a mutant to change.
 std::vector<std::uint32_t> allowed_words(const fairdraw_batch& batch) {
   const std::int64_t words = (batch.vocab + 31) / 32;
   std::vector<std::uint32_t> all;
@@ -28,7 +29,7 @@ void use_words(fairdraw_batch& batch, Storage& storage, std::vector<std::uint32_
   batch.allowed_stride = (batch.vocab + 31) / 32;
 }
 
-// Rows in the order of their kind: greedy ones first.
+// Returns the row at place `row` of an order with greedy rows first.
 std::int64_t sorted_row(const fairdraw_batch& batch, std::int64_t row) {
   std::vector<std::int64_t> order;
   for (const bool greedy : {true, false}) {
@@ -104,13 +105,13 @@ constexpr Entry kDependence[] = {
     {"row-stride-assumed", "vLLM #42684, PR #42739; prime-rl #2497; xgrammar PR #699",
      "rows are taken to lie one vocabulary apart, whatever their stride",
      [](fairdraw_batch& batch) { batch.row_stride = batch.vocab; }},
-    // Makes every output a row of its own, whose parameters are those of row `output` instead of
-    // the row that it samples: what a kernel does that indexes parameters by its output.
+    // Makes every output a separate row with the parameters of row `output` instead of the sampled
+    // row, like a kernel that indexes parameters by output.
     {"thresholds-by-slot-not-row", "FlashInfer issue #5339, PR #5340, #5324",
      "with indices, parameters are those of the output's number and not of the row",
      [](fairdraw_batch& batch, Storage& storage) {
        if (batch.indices == nullptr || batch.rows == 0) return;
-       if (batch.mask != nullptr || batch.probs != nullptr) return;  // these belong to rows
+       if (batch.mask != nullptr || batch.probs != nullptr) return;  // these are per row
        std::vector<float> temperature, top_p, min_p;
        std::vector<std::int32_t> top_k;
        const std::size_t size = batch.dtype == 0 ? 4 : 2;
@@ -170,10 +171,10 @@ constexpr Entry kDependence[] = {
      }},
 };
 
-// Kernels that are chosen by the number of rows: the one for small batches is right, and another
-// one is not.
+// Kernels that are chosen by the number of rows. The kernel for small batches is right, another one
+// is wrong.
 
-// Keeps the first alone of the tokens that tie with the last one that stays.
+// Keeps only the first of the tokens that tie with the last kept token.
 void lose_ties(Result& result, const Row& row) {
   std::vector<Candidate> list = ranked(result, row);
   if (result.status != RowStatus::ok || list.size() < 2) return;
@@ -182,8 +183,8 @@ void lose_ties(Result& result, const Row& row) {
   keep_only(result, list);
 }
 
-// The bugs, each on a sampler of every claim that it can be seen in. What finds it without seeds
-// is batches_law/gaussian_wide/* unless the row says other cases.
+// Bugs of batch sizes, each on a sampler of every claim that can show it. Without seeds,
+// batches_law/gaussian_wide/* finds the bug unless the row names other cases.
 constexpr Entry kBatchSizes[] = {
     {"last-tile-from-64-rows",
      "from 64 rows on a kernel is used that leaves out the last, partial tile of 256",
@@ -223,14 +224,14 @@ constexpr Entry kBatchSizes[] = {
      }},
 };
 
-// Bugs of one batch size in what `batches` does not ask for: rows apart, log-probabilities, the
-// caller's float environment, zeros with a sign, bad rows, drafts. Below that size, and in calls of
-// 16384 rows and more, another kernel is used that is right.
+// Bugs of medium batch sizes in features that `batches` does not use: strided rows,
+// log-probabilities, the caller's float environment, signed zeros, bad rows, drafts. Below 128
+// rows, and from 16384 rows on, a right kernel is used.
 constexpr std::int64_t kMedium = 128, kLarge = 16384;
 
 bool is_medium(std::int64_t rows) { return rows >= kMedium && rows < kLarge; }
 
-// Values of rows from kMedium on are those of the row so many rows before.
+// Gives each row from kMedium on the values of the row kMedium places before.
 template <class T>
 const T* repeated(const T* values, std::int64_t rows, Storage& storage) {
   std::vector<T> all(values, values + rows);
@@ -255,7 +256,7 @@ constexpr Entry kMediumBatches[] = {
          batch.report_top_values[last] = kOut;
        }
      }},
-    // A thread of a pool, which is used from this many rows on, has the caller's modes.
+    // From 128 rows on, the threads of a pool have the caller's float modes.
     {"callers-rounding-from-128-rows",
      "from 128 rows on the caller's rounding mode changes the filter",
      By("float_environment/*/b129", Base::distribution),

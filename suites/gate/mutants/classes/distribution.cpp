@@ -1,4 +1,4 @@
-// Right masks, wrong probabilities.
+// Mutants with right masks and wrong probabilities.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -11,7 +11,7 @@
 namespace fairdraw::suites {
 namespace {
 
-// The samples of one output are a deal of the survivors, each once; then they are dealt again.
+// Draws the samples of one output without replacement, and starts again after all survivors.
 void deal_samples(const fairdraw_batch& batch, std::int64_t output, const RowWeights& prefix) {
   std::vector<std::int32_t> survivors;
   for (std::size_t id = 0; id < prefix.size(); ++id) {
@@ -53,7 +53,7 @@ constexpr Entry kDistribution[] = {
      }},
     {"gumbel-sign", "chainerrl PR #104", "the Gumbel noise is subtracted",
      By("chi_squared/gaussian/v1000/top_k_50+top_p_0.9/*/n100000", Base::hf_race),
-     // -g(1 - u) has the distribution of -g(u), and rises with u as the race wants it.
+     // -g(1 - u) has the distribution of -g(u) and rises with u, as the race needs it.
      [](double uniform) { return std::log(-std::log1p(-uniform)); }},
     {"prefix-scan-wrong", "ROCm aiter PR #2035",
      "the prefix sum carries nothing into every second block of 1024",
@@ -64,13 +64,13 @@ constexpr Entry kDistribution[] = {
        };
        const auto memory = std::make_shared<Memory>();
        mutation.pick = [memory](const DrawWeights& drawn, std::uint64_t word) {
-         if (memory->of != drawn.prefix) {  // once a row
+         if (memory->of != drawn.prefix) {  // once per row
            memory->of = memory->running_max = drawn.prefix;
            for (std::size_t id = 1024; id < drawn.prefix.size(); ++id) {
              const std::size_t block = id / 1024;
              if (block % 2 == 1) memory->running_max[id] -= drawn.prefix[block * 1024 - 1];
            }
-           // The first position that exceeds, whatever comes behind it.
+           // A running maximum, so that the first prefix that exceeds the position is found.
            for (std::size_t id = 1; id < drawn.prefix.size(); ++id) {
              memory->running_max[id] =
                  std::max(memory->running_max[id], memory->running_max[id - 1]);

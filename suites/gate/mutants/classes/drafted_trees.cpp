@@ -1,5 +1,5 @@
-// Trees of drafts whose distribution is known: how siblings are tested one after the other, and
-// what they leave. The walk of the reference, written again with one step wrong.
+// Mutants of draft trees with known distribution: wrong tests of siblings, or wrong residuals. Each
+// is the reference's walk with one step wrong.
 #include <algorithm>
 #include <boost/multiprecision/cpp_int.hpp>
 
@@ -14,18 +14,18 @@ using reference::IntegerRow;
 using reference::SpeculationOutcome;
 
 enum class Fault {
-  residual_not_updated,     // every child is tested against the target
-  residual_not_normalised,  // what is left is tested as if it summed to 1
-  q_not_normalised,         // a drawn token is taken out of q, and the rest not scaled up
-  same_token_not_again,     // a child whose token was tested before is passed over
+  residual_not_updated,     // every child is tested against the whole target
+  residual_not_normalised,  // the residual is tested as if it summed to 1
+  q_not_normalised,         // a drawn token is removed from q without rescaling
+  same_token_not_again,     // a child with a token tested before is skipped
   recovers_from_target,
   recovers_from_first_residual,
   last_child_first,
-  distribution_behind_the_child,  // q is looked for beside the child instead of its parent
+  distribution_behind_the_child,  // q is read at the child instead of its parent
   bonus_from_the_parent
 };
 
-// Weights of a distribution, and what they are taken to sum to.
+// Weights of a distribution, and their assumed sum.
 struct Weights {
   std::vector<cpp_int> of;
   cpp_int sum = 0;
@@ -48,7 +48,7 @@ struct Weights {
   }
 };
 
-// What `q` leaves of `p`.
+// Returns max(p - q, 0), the residual.
 Weights left_of(const Weights& p, const Weights& q) {
   Weights left = p;
   left.sum = 0;
@@ -138,7 +138,7 @@ bool is_of_known_distribution(const DraftedTokens& request) {
          !request.drafted.empty() && !harness::is_greedy(request.target.front().parameters);
 }
 
-// Puts the outcome of a wrong walk in the place of the right one.
+// Replaces the outcome by that of a wrong walk.
 template <Fault fault>
 void walk_with(SpeculationOutcome& outcome, const DraftedTokens& request) {
   if (outcome.status != RowStatus::ok || !is_of_known_distribution(request)) return;
@@ -166,7 +166,7 @@ constexpr Entry kDraftedTrees[] = {
      walk_with<Fault::distribution_behind_the_child>},
     {"bonus-from-the-parent", "a leaf's bonus token comes from its parent's row",
      walk_with<Fault::bonus_from_the_parent>},
-    // Siblings share the word of the first.
+    // Siblings share the word of the first sibling.
     {"siblings-share-words", "all children of a node are tested with one word",
      [](DraftedTokens& request) {
        for (reference::PositionWords& words : request.words) {
@@ -178,7 +178,8 @@ constexpr Entry kDraftedTrees[] = {
        if (!is_of_known_distribution(request)) return;
        for (reference::PositionWords& words : request.words) words = request.words.front();
      }},
-    // The token where none stands takes the word of the last child's test, at the root.
+    // If no child of the root is accepted, the token is drawn with the word of the last child's
+    // test.
     {"recovery-takes-the-last-coin",
      "the token where no child stands is drawn with the word of the last test",
      [](DraftedTokens& request) {
@@ -192,7 +193,7 @@ constexpr Entry kDraftedTrees[] = {
      [](DraftedTokens& request) { request.siblings = SiblingSampling::with_replacement; }},
     {"judged-without-replacement", "siblings drawn with replacement are judged as drawn without",
      [](DraftedTokens& request) { request.siblings = SiblingSampling::without_replacement; }},
-    // The draft as if it were given: its distribution is a point mass.
+    // Treats drafts as given, with a point mass as their distribution.
     {"q-ignored", "EAGLE issue #329", "drafts that were drawn are judged as given",
      [](DraftedTokens& request) {
        if (is_of_known_distribution(request)) request.draft.clear();

@@ -1,4 +1,4 @@
-// Parameters at the ends of their range and inside of it, and logits that tie.
+// Mutants of parameters at the ends of their range and inside of it, and of equal logits.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -25,7 +25,8 @@ constexpr Entry kTies[] = {
        if (!filtered || result.status != RowStatus::ok) return;
        std::vector<Candidate> kept = ranked(result, row);
        const auto total = static_cast<double>(result.total);
-       // One by one, as a sort without a rule for ties: as many of the last value as p needs.
+       // Adds tokens one by one, like a sort without a tie rule, and keeps only as many of the last
+       // value as p needs.
        double mass = 0;
        const Result whole = result_with(row, [](Parameters& p) { p.top_p = 1; });
        const auto base = static_cast<double>(whole.total);
@@ -119,7 +120,7 @@ constexpr Entry kEdges[] = {
      [](Parameters& p) { p.temperature = p.temperature > 0.02F ? 0.02F : p.temperature; }},
 };
 
-// --- Parameters clamped, rounded or taken for another value, in ranges that people set -----------
+// --- Parameters clamped, rounded or replaced, in ranges that people set -------------------------
 
 float in_f16(float value) { return harness::rounded_to(DType::float16, value); }
 

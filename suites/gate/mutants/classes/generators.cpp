@@ -1,5 +1,5 @@
-// Samplers with a generator of their own, as most engines have: no draw can be asked for again, so
-// what is wrong must be seen in tokens that may not come at all, or in the distribution.
+// Mutants with a generator of their own, as in most engines. No draw can be repeated, so a bug
+// shows only in forbidden tokens or in the distribution.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -12,7 +12,7 @@
 namespace fairdraw::suites {
 namespace {
 
-// Every row becomes the row in front of it, parameters aside.
+// Replaces the logits of every row by those of the previous row.
 void shift_logits(fairdraw_batch& batch, Storage& storage, bool (*applies)(const fairdraw_batch&)) {
   if (batch.rows < 2 || batch.dtype != 0 || !applies(batch)) return;
   const auto* const logits = static_cast<const float*>(batch.logits);
@@ -35,7 +35,8 @@ constexpr Entry kGenerators[] = {
        const auto address = reinterpret_cast<std::uintptr_t>(batch.logits);
        const std::uintptr_t size = batch.dtype == 0 ? 4 : 2;
        if (batch.rows < 2 || address % 16 == 0) return;
-       // What is in front of row 0 is not ours: shown by the others.
+       // Row 0 is left alone, because the memory before it is not ours; the other rows show the
+       // bug.
        const std::uintptr_t back = address % 16 / size * size;
        if (back == 0 ||
            batch.row_stride * static_cast<std::int64_t>(size) < static_cast<std::int64_t>(back)) {
@@ -108,7 +109,7 @@ constexpr Entry kGenerators[] = {
        mutation.pick = [count](const DrawWeights& drawn, std::uint64_t word) {
          const bool garbage = harness::mixed(622, (*count)++) % 50'000 == 0;
          if (!garbage) return token_of(drawn, word);
-         std::int32_t id = 0;  // the first one that cannot be drawn
+         std::int32_t id = 0;  // the first id that cannot be drawn
          RowWeight before = 0;
          while (id < drawn.vocab() && drawn.prefix[static_cast<std::size_t>(id)] > before) {
            before = drawn.prefix[static_cast<std::size_t>(id++)];
@@ -125,8 +126,8 @@ constexpr Entry kGenerators[] = {
      }},
 };
 
-// Generators that start alike in each instance: whoever is given no seed gets the tokens that the
-// last process gave. `start` is asked once for each instance, when it is made.
+// Makes generators start alike in each instance, so that a user without a seed gets the tokens of
+// the last process. `start` is evaluated once per instance.
 void start_from(Mutation& mutation, std::uint64_t start) {
   mutation.word = [start](const WordKey& of) { return draw_word(of, start, of.offset, 0); };
 }

@@ -1,4 +1,4 @@
-// Log-probabilities as engines report them: which row they are of, which values, ranks, orders.
+// Mutants of log-probabilities as engines report them: wrong rows, values, ranks, orders.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -19,7 +19,6 @@ std::vector<float> without_banned(const Row& row) {
   return logits;
 }
 
-// The right values.
 RealLogprobs right(const Row& row, const Result& result, LogprobsMode mode) {
   if (is_raw(mode)) {
     return reference::real_log_probabilities(row.logits, {}, mode, row.parameters.temperature);
@@ -81,7 +80,7 @@ constexpr Entry kValues[] = {
 
 std::int64_t tokens_of(const fairdraw_batch& batch) { return batch.outputs * batch.num_samples; }
 
-// Every value that is reported: of tokens, of the top, of whole rows.
+// Changes every reported value: of tokens, of the top n, of whole rows.
 void change_values(const fairdraw_batch& batch, void (*change)(float&)) {
   for (std::int64_t i = 0; i < tokens_of(batch); ++i) change(batch.report_values[i]);
   for (std::int64_t i = 0; i < batch.outputs * batch.top_n; ++i) change(batch.report_top_values[i]);
@@ -91,7 +90,7 @@ void change_values(const fairdraw_batch& batch, void (*change)(float&)) {
   }
 }
 
-// Leaves calls alone that do not report.
+// Restricts the mutation to calls that report log-probabilities.
 void where_reported(Mutation& mutation) {
   if (!mutation.finish) return;
   mutation.finish = [change = mutation.finish](const fairdraw_batch& batch) {
@@ -190,11 +189,11 @@ constexpr Entry kReports[] = {
      [](fairdraw_batch& batch) { batch.report_all_stride = batch.vocab; }},
 };
 
-// --- Of rows with logits processing: which modes see it, whose it is, how tokens are ordered -----
+// --- Rows with logits processing: which modes use it, of which row, and the order of tokens -----
 
 using reference::RowProcessing;
 
-// The row's logits behind `processing`; as they came where that is not possible.
+// Returns the row's logits after `processing`, or the input logits if processing fails.
 std::vector<float> processed_by(const Row& row, const RowProcessing& processing) {
   const reference::ProcessedRow processed =
       reference::process_row(row.logits, row.allowed, processing);
@@ -211,8 +210,8 @@ RealLogprobs right_processed(const Row& row, const Result& result, LogprobsMode 
                                            row.parameters.temperature);
 }
 
-// Processed modes behind a processing that lacks something. What is drawn is right, so every token
-// of the support keeps a value.
+// Returns the values of processed modes after incomplete processing. The draw is right, so every
+// token of the support keeps a value.
 template <class Forget>
 RealLogprobs without(const Row& row, const Result& result, LogprobsMode mode, Forget forget) {
   if (is_raw(mode)) return right_processed(row, result, mode);

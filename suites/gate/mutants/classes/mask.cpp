@@ -1,4 +1,4 @@
-// Wrong filters: a token is kept that must go, or goes that must stay.
+// Mutants with wrong filters: a token stays that must be removed, or the reverse.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -13,7 +13,7 @@ bool has_top_p(const Row& row) { return !is_greedy(row) && row.parameters.top_p 
 
 bool has_top_k(const Row& row) { return !is_greedy(row) && filters_by_k(row); }
 
-// The survivors of everything but top_p.
+// Returns the survivors of all filters except top_p.
 Result before_top_p(const Row& row) {
   return result_with(row, [](Parameters& p) { p.top_p = 1; });
 }
@@ -25,8 +25,8 @@ Result before_top_k_and_top_p(const Row& row) {
   });
 }
 
-// True where all probabilities underflow that are taken relative to the average of what is left
-// plus ten deviations.
+// Returns whether all probabilities underflow that are taken relative to the mean of the remaining
+// scores plus ten deviations.
 bool underflows_below_ten_deviations(const Scores& scores) {
   double n = 0;
   double sum = 0;
@@ -49,8 +49,8 @@ double share(const Candidate& token, const Result& of) {
   return static_cast<double>(token.weight) / static_cast<double>(of.total);
 }
 
-// top_p over the survivors of the other filters, one by one in rank order: `keeps(before, after)`
-// from the mass in front of a token and with it. The first one stays.
+// Applies top_p to the survivors of the other filters, in rank order. `keeps(before, after)`
+// decides from the mass before a token and the mass including it. The first token always stays.
 void nucleus(Result& result, const Row& row,
              const std::function<bool(double before, double after)>& keeps) {
   if (!has_top_p(row) || result.status != RowStatus::ok) return;
@@ -65,7 +65,7 @@ void nucleus(Result& result, const Row& row,
   keep_only(result, kept);
 }
 
-// Pushes every candidate into a heap, and pops the smallest while the sum exceeds p.
+// Applies top_p by a heap: pushes every candidate, and pops the smallest while the sum exceeds p.
 void nucleus_by_heap(Result& result, const Row& row, const Place&) {
   if (!has_top_p(row) || result.status != RowStatus::ok) return;
   result = before_top_p(row);
@@ -87,7 +87,7 @@ void nucleus_by_heap(Result& result, const Row& row, const Place&) {
   keep_only(result, heap);
 }
 
-// From the small end, as if the survivors of top_k still had mass 1 together.
+// Removes tokens from the small end, as if the survivors of top_k still had mass 1.
 void top_p_of_unnormalised(Result& result, const Row& row, const Place&) {
   if (!has_top_p(row) || result.status != RowStatus::ok) return;
   result = before_top_p(row);
@@ -102,7 +102,7 @@ void top_p_of_unnormalised(Result& result, const Row& row, const Place&) {
   keep_only(result, kept);
 }
 
-// Sorted by 8 bits of the logit only, equals by id.
+// Sorts by only 8 bits of the logit, and equal ones by id.
 void coarse_sort(Result& result, const Row& row, const Place&) {
   if (!(has_top_p(row) || has_top_k(row)) || result.status != RowStatus::ok) return;
   result = before_top_k_and_top_p(row);
@@ -154,8 +154,8 @@ constexpr Entry kMask[] = {
      "top_p keeps what is left in a heap that pops the smallest while the sum exceeds p: no prefix "
      "of the ranking",
      nucleus_by_heap},
-    // A pivot for top_p is searched for above the smallest probability, so that a nucleus of all
-    // tokens ends before the smallest ones.
+    // The pivot for top_p is searched above the smallest probability, so that a nucleus of all
+    // tokens loses the smallest ones.
     {"topp-loses-the-smallest", "vLLM 0.33 topk_topp_triton.py",
      "top_p keeps what is above a pivot, which is searched for above the smallest probability: "
      "where all tokens are needed, the smallest are lost",
@@ -234,8 +234,8 @@ constexpr Entry kMask[] = {
          result = all;
        }
      }},
-    // A bisection of 12 steps for the k-th value: what is above its last pivot stays, and of what
-    // is below the smallest value above the pivot before.
+    // A bisection of 12 steps for the k-th value. Tokens above its last pivot stay, and so do
+    // tokens below it that equal the smallest value above the previous pivot.
     {"pivot-search-state-mismatch", "vllm-ascend PR #13847",
      "a bisection that is cut short takes the boundary of one step and the pivot of another",
      By("mask/*/v32000/everyday mask/*/v1000/edges"),

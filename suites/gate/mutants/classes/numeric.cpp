@@ -1,4 +1,4 @@
-// Numbers that are too narrow: for sums, for noise, for small probabilities.
+// Mutants with too narrow numbers: for sums, for noise, for small probabilities.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -12,7 +12,7 @@
 namespace fairdraw::suites {
 namespace {
 
-// The nucleus with its running sum in bfloat16: it stalls where an addend is below half a step.
+// Applies top_p with a running sum in bfloat16, which stalls when an addend is below half a step.
 void bf16_top_p(Scores& scores, float top_p) {
   if (top_p >= 1) return;
   const std::vector<float> probs = float_softmax(scores);
@@ -35,7 +35,7 @@ constexpr Entry kNumeric[] = {
     {"uniform-23-bit-gumbel", "JAX PR #26974, issue #30879",
      "uniforms of 23 bits: Gumbel noise ends at 15.9",
      [](double uniform) {
-       // [tiny, 1), as jax.random.uniform with minval = tiny.
+       // Uniform in [tiny, 1), like jax.random.uniform with minval = tiny.
        return gumbel(std::max(std::floor(uniform * 0x1p23) * 0x1p-23, 0x1p-126));
      }},
     {"uniform-8-bit-gumbel", "JAX issue #30879", "bfloat16 noise: uniforms of 8 bits",
@@ -58,7 +58,7 @@ constexpr Entry kNumeric[] = {
     {"log1m-residual", "vLLM PR #46665",
      "the residual's correction log(1 - x) is lost for x below one ulp",
      By("chi_squared/gaussian*/v1000/none/*", Base::hf_cdf),
-     // exp(log(1 - p)) instead of exp(log1p(-p)) for the mass beside each token.
+     // exp(log(1 - p)) instead of exp(log1p(-p)) for the mass of all other tokens.
      [](std::vector<float>& probs) {
        for (float& probability : probs) {
          if (probability <= 0 || probability >= 1) continue;
@@ -102,15 +102,16 @@ constexpr Entry kNumeric[] = {
 };
 
 // Weights by tiles (reference/integer_model.h), with a step of their arithmetic wrong. Words at the
-// ends of intervals show all of it, in samplers that take words. In others too small for the gate's
-// rows is a dropped tile of 48 octaves below alone; the kernels' known answers have such tiles.
+// ends of intervals show all of these bugs in samplers that take words. In other samplers only a
+// dropped tile 48 octaves below is too small for the gate's rows; the kernels' known answers have
+// such tiles.
 //
-// No mutant takes a tile's octave from the tokens that its filters leave. It would be right: what
-// filters keep is the front of the ranking, so that a tile with a survivor keeps its largest token.
+// No mutant takes a tile's octave from the tokens that filters leave, because that would be right:
+// filters keep the front of the ranking, so a tile with a survivor keeps its largest token.
 
 using reference::TokenOctaves;
 
-// Calls `weigh(id, octaves)` for each token that has some, banned or not.
+// Calls `weigh(id, octaves)` for each token with octaves, banned or not.
 template <typename Weigh>
 void for_each_token(const Row& row, Weigh weigh) {
   const float temperature = row.parameters.temperature == 0 ? 1 : row.parameters.temperature;
@@ -133,8 +134,8 @@ void wrap_shifts_at_64(Result& result, const Row& row) {
   });
 }
 
-// Weights of a row changed; what the filters keep stays. Rows that need processing first are left
-// alone, and so are greedy ones: nothing is weighed there.
+// Lets the mutation change weights but not masks. Rows with processing and greedy rows are left
+// alone, because nothing is weighed there.
 void change_weights_alone(Mutation& mutation) {
   if (!mutation.result) return;
   mutation.result = [change = mutation.result](Result& result, const Row& row, const Place& place) {

@@ -1,4 +1,4 @@
-// Logits processing of verified drafts: whose history a row has, and how far it goes.
+// Mutants of logits processing of verified drafts: a row has the wrong history, or a part of it.
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -17,8 +17,8 @@ bool has_processing(const DraftedTokens& request) {
   return !request.target.empty() && request.target.front().processing.has_value();
 }
 
-// `change` is called for each row behind the first, which is right, with its own processing and
-// that of row 0.
+// Calls `change` for each row after the first with the processing of the row and of row 0. The
+// first row is right.
 template <class Change>
 void change_rows(DraftedTokens& request, Change change) {
   if (!has_processing(request)) return;
@@ -47,14 +47,14 @@ void not_growing(DraftedTokens& request) {
               [](RowProcessing& row, const RowProcessing& first, std::size_t) { row = first; });
 }
 
-// Every row has the history of the last one: tokens are penalised for drafts behind them, which may
-// be rejected.
+// Gives every row the history of the last row, so that tokens are penalised for later drafts, which
+// may be rejected.
 void of_all_drafts(DraftedTokens& request) {
   if (!has_processing(request) || request.tree) return;
   for (DistributionRow& row : request.target) row.processing = request.target.back().processing;
 }
 
-// A node's history in the order in which nodes are numbered: those beside its path too.
+// Gives a node a history of all nodes before it by number, including nodes outside of its path.
 void history_by_number(DraftedTokens& request) {
   if (!request.tree || !has_processing(request)) return;
   const RowProcessing first = *request.target.front().processing;
@@ -63,7 +63,7 @@ void history_by_number(DraftedTokens& request) {
   }
 }
 
-// Bad words are matched once a request.
+// Matches bad words only in the first row of a request.
 void bad_words_of_the_first_row(DraftedTokens& request) {
   change_rows(request, [](RowProcessing& row, const RowProcessing& first, std::size_t) {
     row.bad_words.clear();
@@ -96,8 +96,8 @@ constexpr Entry kProcessed[] = {
      }},
     {"verify-history-of-all-drafts",
      "tokens are penalised for the drafts behind them, rejected ones too", of_all_drafts},
-    // What was rejected stays: the row behind drafts has them twice, as if a step before had
-    // drafted the same tokens and lost them.
+    // Rejected drafts stay in the history: rows after drafts contain them twice, as if an earlier
+    // step had drafted the same tokens and lost them.
     {"verify-rejected-drafts-stay", "drafts are counted when they come, and again when they stand",
      [](DraftedTokens& request) {
        if (!has_processing(request)) return;
@@ -134,7 +134,8 @@ constexpr Entry kProcessed[] = {
      bitmask_of_the_row_before},
     {"verify-tree-history-by-number",
      "a node's history holds all nodes before it, not those on its path", history_by_number},
-    // Row r has the penalties of request r: a value a request, where there is one a row.
+    // Row r has the penalties of request r, as if there were one value per request instead of one
+    // per row.
     {"verify-penalties-by-request",
      "penalties are read by the number of the request, not of the row",
      [](fairdraw_verification& call, Storage& storage) {
@@ -148,8 +149,8 @@ constexpr Entry kProcessed[] = {
        call.processing.repetition_penalty = storage.keep(std::move(repetition));
        call.processing.frequency_penalty = storage.keep(std::move(frequency));
      }},
-    // A list ends where the next one begins, whatever its length says: of lists that share memory
-    // it is empty.
+    // A list ends where the next one begins, whatever its length. Lists that share memory are then
+    // empty.
     {"verify-lists-end-at-the-next", "lists are taken to end where the next one begins",
      [](fairdraw_verification& call, Storage& storage) {
        fairdraw_token_lists& output = call.processing.output;
@@ -161,7 +162,8 @@ constexpr Entry kProcessed[] = {
        }
        output.lengths = storage.keep(std::move(lengths));
      }},
-    // The same without the claim of the arithmetic: found by the distribution of what is emitted.
+    // The same mutants without the claim of exact arithmetic, found by the distribution of emitted
+    // tokens.
     {"verify-law-ignores-processing",
      "rows of the target are judged without penalties, bias and bans",
      By("verify_law/*/processed*", Base::distribution), ignored},

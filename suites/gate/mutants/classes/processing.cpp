@@ -1,5 +1,5 @@
-// Logits processing gone wrong: penalties, bias, minimum tokens, bad words, allowed ids, and what
-// is given of another row or of another step. A mutated step is taken by hand and then left out.
+// Mutants of logits processing: penalties, bias, minimum tokens, bad words, allowed ids, and values
+// of another row or step. A mutated step is applied by hand and removed from the processing.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -15,7 +15,7 @@ namespace {
 using reference::RowProcessing;
 using Ids = std::vector<std::int32_t>;
 
-/// How often a token occurs in the output.
+/// Returns how often each token occurs in the output.
 std::map<std::int32_t, std::int32_t> counts_of(const RowProcessing& row, std::size_t vocab) {
   std::map<std::int32_t, std::int32_t> counts;
   for (const std::int32_t id : row.output) {
@@ -35,7 +35,7 @@ std::set<std::int32_t> seen_by(const RowProcessing& row, std::size_t vocab) {
   return seen;
 }
 
-/// Another repetition penalty: the given step by hand, and then none.
+/// Replaces the repetition penalty by the given step.
 void repeat_by(RowProcessing& processing, Row& row,
                float (*step)(float x, float penalty, std::int32_t count)) {
   if (processing.repetition_penalty == 1) return;
@@ -222,8 +222,8 @@ constexpr Entry kBans[] = {
      }},
 };
 
-/// The logits that top_n_sigma is measured on: their number, mean and population sigma, and the
-/// largest.
+/// Statistics of the logits on which top_n_sigma is measured: number, mean, population sigma,
+/// maximum.
 struct Spread {
   double tokens = 0, mean = 0, sigma = 0, largest = 0;
 };
@@ -245,7 +245,8 @@ Spread spread_of(const std::vector<float>& logits) {
   return spread;
 }
 
-/// Another n where the row has one; `change` gets the row and what is left of it.
+/// Changes n of a row with top_n_sigma; `change` gets the row and the statistics of its remaining
+/// logits.
 void with_n(RowProcessing& processing, const Row& row,
             double (*change)(double n, const Row& row, const Spread& left)) {
   const float n = processing.top_n_sigma;

@@ -1,5 +1,5 @@
-// Lists and values of logits processing that nothing can be made of, and logits that penalties and
-// biases meet at the ends of float32.
+// Mutants with invalid lists and values of logits processing, and with penalties and biases of
+// logits at the ends of float32.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -58,8 +58,7 @@ constexpr Entry kLists[] = {
      }},
 };
 
-// Logits over the temperature, and noise that is added to them, in float16 where they are
-// beyond 16.
+// Races logits over the temperature plus noise in float16, in rows whose largest value exceeds 16.
 void race_in_float16_of_large_logits(Mutation& mutation) {
   const auto largest = std::make_shared<float>(0.0F);
   mutation.row = [largest](Row& row, const Place&) {

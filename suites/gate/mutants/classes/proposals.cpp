@@ -1,5 +1,5 @@
-// Rows with top_p that draw by proposals: words of attempts that are not their own, and proposals
-// that are taken or refused wrongly. Masks stay right.
+// Mutants of rows with top_p that draw by proposals: attempts with wrong words, and proposals that
+// are wrongly accepted or refused. Masks stay right.
 #include <cmath>
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 namespace fairdraw::suites {
 namespace {
 
-// The sum over strictly larger weights, in the tiles that are not passed over.
+// Returns the sum of strictly larger weights in the tiles that are not skipped.
 RowWeight above(const Proposal& of, bool (*passed_over)(std::size_t tile)) {
   const RowWeight own = of.row.weight[static_cast<std::size_t>(of.token)];
   RowWeight sum = 0;
@@ -21,7 +21,7 @@ RowWeight above(const Proposal& of, bool (*passed_over)(std::size_t tile)) {
   return sum;
 }
 
-// floor(top_p Z) of a row without min_p.
+// Returns floor(top_p Z) of a row without min_p.
 RowWeight target_of(const Proposal& of) {
   return reference::position_of(
       static_cast<std::uint64_t>(std::ldexp(static_cast<double>(of.parameters.top_p), 64)),
@@ -59,7 +59,7 @@ constexpr Entry kProposals[] = {
      By("boundaries/*", Base::tokens),
      [](const Proposal& of) {
        if (!of.survives()) return false;
-       // The least of the survivors are the ones up to which top_p is reached.
+       // top_p is reached at the survivors of the smallest weight.
        const RowWeight own = of.row.weight[static_cast<std::size_t>(of.token)];
        for (std::size_t id = 0; id < of.row.mask.size(); ++id) {
          if (of.row.mask[id] != 0 && of.row.weight[id] < own) return true;

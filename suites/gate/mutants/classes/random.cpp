@@ -1,5 +1,5 @@
-// Wrong random bits: shared, frozen, too coarse at their ends; and draws of one role that know of
-// another's.
+// Mutants with wrong random bits: shared, frozen, too coarse at their ends; and draws that depend
+// on a draw of another purpose.
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -11,11 +11,11 @@
 namespace fairdraw::suites {
 namespace {
 
-// float32 uniforms have 24 bits: the first of 2^24 buckets.
+// Width of the first of 2^24 buckets; float32 uniforms have 24 bits.
 constexpr double kFirstBucket = 0x1p-24;
 bool is_zero_in_float(std::uint64_t word) { return word >> 40 == 0; }
 
-// The device's own entropy: another for each instance.
+// Returns a number that differs for each instance, in place of the device's entropy.
 std::uint64_t next_instance() {
   static std::atomic<std::uint64_t> instances = 0;
   return ++instances;
@@ -36,8 +36,8 @@ constexpr Entry kRandom[] = {
      [](const DrawWeights& drawn, std::uint64_t word) {
        const auto& prefix = drawn.prefix;
        const std::int32_t token = token_of(drawn, word);
-       // The edge as one order of summation rounds it is above what the other makes of it:
-       // the empty bin in front of the token wins the positions between the two.
+       // Two orders of summation round the edge differently. The empty bin before the token wins
+       // the positions between the two edges.
        const auto at = static_cast<std::size_t>(token);
        if (at == 0) return token;
        const bool empty_bin = prefix[at - 1] == (at == 1 ? 0 : prefix[at - 2]);
@@ -117,8 +117,8 @@ constexpr Entry kIndependence[] = {
      }},
 };
 
-// The first 24 bits of every word alone. No number of draws that a run makes shows it; words that
-// are given do at once, where tokens are compared bit for bit.
+// Draws with only the first 24 bits of the word. No run makes enough draws to show it, but given
+// words do at once if tokens are compared bit for bit.
 std::int32_t cut(const DrawWeights& drawn, std::uint64_t word) {
   return token_of(drawn, word >> 40 << 40);
 }
@@ -132,12 +132,12 @@ constexpr Entry kNarrowWords[] = {
      "bits too; to see a token of 2^-24 lost takes more than 10^8 draws"},
 };
 
-/// Places of a verification's requests in their streams of random bits.
+/// The positions of a verification's requests in their streams of random bits.
 struct Streams {
   const fairdraw_verification* call = nullptr;
-  std::int64_t request = 0;  ///< the next one; all of a call are valid in what this is for
+  std::int64_t request = 0;  ///< the next one; all requests of such a call are valid
 
-  /// The word of the offset that is `ahead` from the request's own.
+  /// Returns the word of the request's offset plus `ahead`.
   std::uint64_t word(std::uint64_t ahead, Purpose purpose, std::uint32_t attempt = 0) const {
     const bool scalar = call->seed_is_scalar != 0;
     const std::int64_t s = scalar ? 0 : request;
@@ -146,7 +146,7 @@ struct Streams {
   }
 };
 
-// The last word of a request's chain, changed to one of the next call's first offset.
+// Replaces the last word of a request's chain by one of the next call's first offset.
 void change_last_word(Mutation& mutation,
                       void (*change)(reference::PositionWords& last, const Streams& streams,
                                      std::uint64_t next)) {
@@ -162,7 +162,7 @@ void change_last_word(Mutation& mutation,
   };
 }
 
-// The word of purpose `of` is the acceptance word of the next offset.
+// Replaces the word of purpose `of` by the acceptance word of the next offset.
 template <Purpose of>
 void share_with_next_acceptance(Mutation& mutation) {
   mutation.chain_word = [](std::uint64_t seed, std::uint64_t offset, Purpose purpose,
@@ -172,8 +172,8 @@ void share_with_next_acceptance(Mutation& mutation) {
   };
 }
 
-// Verification of drafts whose words are those of the call that an engine makes next, at the offset
-// behind what was emitted. Within one call nothing is wrong.
+// Verification that uses words of the engine's next call, whose offset follows the emitted tokens.
+// Within one call nothing is wrong.
 constexpr Entry kNextCalls[] = {
     {"recovery-is-next-acceptance",
      "a recovered token and the next call's first acceptance share a word", By("chain_law/*"),

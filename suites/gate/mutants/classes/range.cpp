@@ -1,4 +1,4 @@
-// Tokens outside of the vocabulary, and memory outside of the arrays.
+// Mutants that give tokens outside of the vocabulary or access memory outside of the arrays.
 #include <algorithm>
 #include <cmath>
 #include <memory>

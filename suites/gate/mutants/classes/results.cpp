@@ -1,4 +1,5 @@
-// What is reported beside the token, where it is written, and what asking for it does.
+// Mutants of results besides the token: wrong values, wrong places, or side effects of requesting a
+// result.
 #include <algorithm>
 
 #include "suites/gate/mutants/table.h"

@@ -1,5 +1,5 @@
-// State and lists of a running batch gone wrong: counts that are too narrow, padding that takes
-// part, and requests that find or leave something in their slot.
+// Mutants of state and lists of a running batch: too narrow counts, padding that counts, and
+// requests that find or leave something in their slot.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -14,7 +14,7 @@ namespace {
 using reference::RowProcessing;
 using Ids = std::vector<std::int32_t>;
 
-/// Keeps the output's counts as `kept` has them.
+/// Replaces the counts of the output by `kept` of them.
 void count_in(Row& row, std::int32_t (*kept)(std::int32_t count)) {
   if (!row.processing) return;
   RowProcessing& processing = *row.processing;
@@ -111,14 +111,14 @@ constexpr Entry kPadding[] = {
      }},
 };
 
-/// What a sampler remembers of requests, which it tells by their seeds.
+/// The memory of a sampler about one request, which is identified by its seed.
 struct Seen {
   std::uint64_t last_call = 0, restored_at = 0;
-  std::size_t lost = 0;  ///< tokens of the output at the time when it was restored
+  std::size_t lost = 0;  ///< tokens of the output when the request was restored
 };
 
-/// Calls `restored` for rows of a request that was away for a call or more since it was seen first
-/// in a call, and comes back with a longer output or a later offset.
+/// The requests seen so far. note() marks a request as restored if it was absent for at least one
+/// call and comes back with an offset above 0.
 struct Requests {
   std::uint64_t calls = 0;
   std::map<std::uint64_t, Seen> seen;

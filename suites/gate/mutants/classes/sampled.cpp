@@ -1,4 +1,4 @@
-// Samplers that are right where a table of cases looks: on its rows, sizes and parameters, in
+// Mutants that are right wherever a table of cases looks: on its rows, sizes and parameters, in
 // float32, on ids below 2^17, in the first thousand draws.
 #include <algorithm>
 #include <array>
@@ -59,7 +59,8 @@ constexpr Entry kBands[] = {
      }},
 };
 
-// Rows of the statistical cases whose rows never change, as a sampler would remember them.
+// Returns hashes of the rows of statistical cases, which never change, as a sampler would remember
+// them.
 const std::set<std::uint64_t>& known_rows() {
   static const std::set<std::uint64_t> known = [] {
     std::set<std::uint64_t> hashes;
@@ -123,7 +124,7 @@ constexpr Entry kMemorised[] = {
      }},
 };
 
-// After `draws` draws of an instance words keep their first 6 bits.
+// Keeps only the first 6 bits of words after `draws` draws of an instance.
 void worsen_after(std::uint64_t draws, Mutation& mutation) {
   mutation.pick = [draws, made = std::uint64_t{0}](const DrawWeights& drawn,
                                                    std::uint64_t word) mutable {
@@ -141,7 +142,7 @@ constexpr Entry kDegrading[] = {
      By("chi_squared/*/n1000000"), [](Mutation& mutation) { worsen_after(200'000, mutation); }},
 };
 
-// Gumbel's race in float16: the uniform number has 11 bits, and noise and scores are rounded.
+// A Gumbel race in float16: uniform numbers have 11 bits, and noise and scores are rounded.
 class RaceInFloat16 {
  public:
   RaceInFloat16() {
@@ -188,7 +189,7 @@ class RaceInFloat16 {
   std::vector<std::int32_t> ids_;
 };
 
-// `pick` applies to logits of the dtype, where random words are not given.
+// Applies `pick` to calls with logits of the dtype and without given random words.
 void pick_narrowly(Mutation& mutation, DType dtype,
                    std::function<std::int32_t(const DrawWeights&, std::uint64_t word)> pick) {
   const auto applies = std::make_shared<bool>(false);
@@ -200,7 +201,7 @@ void pick_narrowly(Mutation& mutation, DType dtype,
   };
 }
 
-// The draw's uniform number as a value of `dtype`.
+// Rounds the uniform number of a draw to `dtype`.
 void narrow_uniform(Mutation& mutation, DType dtype) {
   pick_narrowly(mutation, dtype, [dtype](const DrawWeights& weights, std::uint64_t word) {
     const float uniform = static_cast<float>(static_cast<double>(word >> 11) * 0x1p-53);

@@ -1,4 +1,4 @@
-// A request's draws depend on something else than its seed and offset, or draws share their words.
+// Mutants whose draws depend on more than the request's seed and offset, or share their words.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -126,9 +126,9 @@ constexpr Entry kSeedDeterminism[] = {
      }},
 };
 
-// --- Keys and counters made wrongly: special values, ends of ranges, two parts mixed -------------
+// --- Wrong keys and counters: special values, ends of ranges, two mixed parts -------------------
 
-// Seeds for which `special` holds draw from a generator that no call repeats.
+// Lets seeds for which `special` holds draw from a generator that no call can repeat.
 void forget_seed(Mutation& mutation, bool (*special)(std::uint64_t)) {
   const auto count = std::make_shared<std::uint64_t>(0);
   mutation.word = [special, count](const WordKey& of) {
@@ -136,13 +136,14 @@ void forget_seed(Mutation& mutation, bool (*special)(std::uint64_t)) {
   };
 }
 
-// All draws of a call that has one seed and one sample an output share a word.
+// Returns a word that all draws share in a call with one seed and one sample per output, if
+// `holds`.
 std::uint64_t shared_where(bool holds, const WordKey& of) {
   const bool shared = holds && of.call->seed_is_scalar != 0 && of.call->num_samples == 1;
   return draw_word(of, of.seed, of.offset, shared ? 0 : of.index);
 }
 
-// The number of the sample among those of its output, where the call has one seed.
+// Returns the number of the sample within its output. Precondition: the call has one seed.
 std::uint64_t sample_of(const WordKey& of) {
   return of.index - static_cast<std::uint64_t>(of.output * of.call->num_samples);
 }
@@ -233,7 +234,7 @@ constexpr Entry kSamples[] = {
      }},
 };
 
-// --- Two draws that share a word: one is numbered as if it were part of another number -----------
+// --- Two draws that share a word, because one number overlaps another ---------------------------
 
 bool is_scalar(const WordKey& of) { return of.call->seed_is_scalar != 0; }
 

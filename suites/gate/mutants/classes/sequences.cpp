@@ -1,5 +1,5 @@
-// A sampler that keeps requests, and keeps something of them in the wrong place: in the slot, in
-// the row, or not at all. Each call by itself is right: only what happens between calls shows it.
+// Mutants that keep requests and store some of their state in the wrong place: in the slot, in the
+// row, or not at all. Each call by itself is right; only events between calls show the bug.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -11,13 +11,13 @@
 namespace fairdraw::suites {
 namespace {
 
-/// The model with its slots changed around events.
+/// The model with changes of its slots around events.
 class WrongKeeper final : public harness::ServingModel {
  public:
   using Kept = KeptRequest;
   using Slots = std::vector<std::optional<Kept>>;
 
-  /// An event, the slots as they are and as they were before it.
+  /// An event, with the slots after it and before it.
   struct Moment {
     const fairdraw_event& event;
     Slots& slots;
@@ -59,7 +59,7 @@ using Moment = WrongKeeper::Moment;
 using Kept = WrongKeeper::Kept;
 using Changes = WrongKeeper::Changes;
 
-/// `changes` is called for each sampler made, so that what it remembers is the sampler's own.
+/// Makes a mutant. `changes` is called for each sampler, so that each has its own state.
 Mutant wrong(bool exact, const char* name, const char* sentence, std::function<Changes()> changes) {
   return {name,
           "systematic",
@@ -72,7 +72,7 @@ Mutant wrong(bool exact, const char* name, const char* sentence, std::function<C
           }};
 }
 
-/// A step that follows each event of the kind.
+/// Makes a mutant that applies `change` after each event of the kind.
 Mutant after_each(bool exact, std::uint32_t kind, const char* name, const char* sentence,
                   void (*change)(const Moment&)) {
   return wrong(exact, name, sentence, [kind, change] {
@@ -84,8 +84,8 @@ Mutant after_each(bool exact, std::uint32_t kind, const char* name, const char* 
 
 using TakeOver = void (*)(Kept& request, const Kept& former);
 
-/// A request that comes by an event of the kind takes something over from the one that had the slot
-/// before it; from one of this batch, or of an earlier one.
+/// Makes a mutant in which a request that arrives by an event of the kind takes over state of the
+/// previous request in the slot, of this batch or of an earlier one.
 Mutant takes_over(bool exact, std::uint32_t kind, const char* name, const char* sentence,
                   TakeOver take, bool of_earlier_batch = false) {
   return wrong(exact, name, sentence, [kind, take, of_earlier_batch] {

@@ -1,6 +1,6 @@
-// Sharded vocabularies: ranks that each know a part of a row, with a step of what they exchange
-// wrong. The blocks are those of fairdraw/sharded.h, and changed alike on all ranks, so that the
-// call goes through.
+// Mutants of sharded vocabularies: each rank knows a part of a row, and a step of their exchange is
+// wrong. The blocks of fairdraw/sharded.h are changed alike on all ranks, so that the call
+// succeeds.
 #include "harness/adapters/sharded.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using harness::ShardFaults;
 constexpr int kShards = 2;
 const char* const kTwin = "sharded:2";
 
-// The layout of a summary, as fairdraw/sharded.h has it.
+// Layout of a summary in fairdraw/sharded.h.
 constexpr std::int64_t kHeader = 16;
 constexpr std::int64_t kStatus = 0, kMaxKey = 4, kMaxId = 8, kListed = 24, kLeftKey = 28;
 constexpr std::int64_t kCutValues = 816, kCandidate = 8;
@@ -40,7 +40,8 @@ void write(std::byte* at, T value) {
 
 std::int64_t shards_of(const ShardedRequest& request) { return request.boundaries.size - 1; }
 
-/// Values of cut tiles that a shard has: before the first whole tile and after the last.
+/// Returns the number of values of cut tiles in a shard: before its first whole tile and after the
+/// last one.
 std::int64_t cut_values(const ShardedRequest& request, std::int64_t shard) {
   const std::int64_t begin = request.boundaries.data[shard];
   const std::int64_t end = request.boundaries.data[shard + 1];
@@ -58,7 +59,7 @@ std::int64_t most_cut_values(const ShardedRequest& request) {
   return most;
 }
 
-/// Calls change(summaries) for each row of the first exchange: one summary a shard.
+/// Calls change(request, summaries) for each row of the first exchange, with one summary per shard.
 template <class Change>
 ShardFaults with_summaries(Change change) {
   ShardFaults faults;
@@ -78,11 +79,11 @@ ShardFaults with_summaries(Change change) {
   return faults;
 }
 
-/// Draws from the shard's columns alone.
+/// Draws from only the shard's columns.
 ShardFaults own_token() {
   ShardFaults faults;
   faults.result = [](const ShardedRequest& request, const SampleResult& result) {
-    // Lists have ids of the whole vocabulary.
+    // Lists contain ids of the whole vocabulary, so calls with processing are left alone.
     if (request.rows.logits.vocab == 0 || request.rows.processing.given()) return;
     if (request.input != TileInput::logits || !result.tokens.given()) return;
     std::vector<std::int32_t> tokens(static_cast<std::size_t>(result.tokens.size));
@@ -119,7 +120,7 @@ ShardFaults salted_seeds() {
     if (!seed.is_array()) return;
     if (request.shard == 0) seeds->clear();
     std::vector<std::uint64_t>& salted = seeds->emplace_back();
-    // Output i is what rank i % shards says.
+    // Output i is the token of rank i % shards.
     for (std::int64_t i = 0; i < seed.values.size; ++i) {
       salted.push_back(seed.values.data[i] + static_cast<std::uint64_t>(i % kShards));
     }
@@ -204,7 +205,7 @@ ShardFaults dropped_cut_tiles() {
           std::byte* at = summaries[static_cast<std::size_t>(s)] + kCutValues;
           const bool has_whole_tiles =
               read<std::int32_t>(summaries[static_cast<std::size_t>(s)] + kMaxId) >= 0;
-          if (!has_whole_tiles) continue;  // all of a small vocabulary is cut
+          if (!has_whole_tiles) continue;  // a small vocabulary has only cut tiles
           for (std::int64_t i = 0; i < cut_values(request, s); ++i) {
             write(at + 4 * i, -std::numeric_limits<float>::infinity());
           }

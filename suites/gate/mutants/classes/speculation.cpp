@@ -1,4 +1,5 @@
-// Verification in serving: which drafts stand, what comes instead, and whose rows they are.
+// Mutants of verification in serving: wrong acceptance of drafts, wrong replacement tokens, wrong
+// rows.
 #include <algorithm>
 
 #include "suites/gate/mutants/table.h"
@@ -20,7 +21,7 @@ bool is_token(const DraftedTokens& request, std::int32_t token) {
   return token >= 0 && static_cast<std::size_t>(token) < request.vocab;
 }
 
-// All mass of a row of a distribution on one token, where the row is right.
+// Puts all mass of a valid row on one token.
 void make_certain(DistributionRow& row, std::int32_t token) {
   if (row.model().status != RowStatus::ok) return;
   row.from_probs = true;
@@ -29,7 +30,7 @@ void make_certain(DistributionRow& row, std::int32_t token) {
   row.values[static_cast<std::size_t>(token)] = 1;
 }
 
-// The position of a chain whose draft was rejected by its distribution; -1 where none was.
+// Returns the position of a chain at which a draft was rejected by its distribution, or -1.
 std::int64_t rejected_position(const SpeculationOutcome& outcome, const DraftedTokens& request) {
   const bool rejected = outcome.status == RowStatus::ok && !request.tree &&
                         !request.draft.empty() && is_random(request) &&
@@ -37,7 +38,6 @@ std::int64_t rejected_position(const SpeculationOutcome& outcome, const DraftedT
   return rejected ? outcome.accepted : -1;
 }
 
-// Weights of a filtered row.
 std::vector<Wide> masses(const DistributionRow& row) {
   const IntegerRow model = row.model();
   std::vector<Wide> result;
@@ -55,7 +55,7 @@ Wide sum_of(const std::vector<Wide>& values) {
 
 struct Residual {
   std::vector<Wide> mass;
-  Wide whole = 0;  ///< what both distributions sum to
+  Wide whole = 0;  ///< sum of both distributions
 };
 
 Residual residual_of(const DraftedTokens& request, std::size_t i) {
@@ -68,7 +68,7 @@ Residual residual_of(const DraftedTokens& request, std::size_t i) {
   return residual;
 }
 
-// The first token whose prefix sum exceeds a share of `of`; the last one where none does.
+// Returns the first token whose prefix sum exceeds a share of `of`, or the last token if none does.
 std::int32_t draw_share(const std::vector<Wide>& mass, Wide of, std::uint64_t word) {
   const Wide t = (of >> 64) * word + (((of & ~std::uint64_t{0}) * word) >> 64);
   Wide sum = 0;
@@ -99,9 +99,9 @@ void seed_of_the_first(fairdraw_verification& call, Storage& storage) {
       storage.keep(std::vector<std::uint64_t>(static_cast<std::size_t>(call.batch), call.seed[0]));
 }
 
-// The base says how the gate is to find it: integers by the model's tokens, distribution by what is
-// emitted (then the mutant does not claim the arithmetic, and is called verify-law-NAME), and none
-// by both.
+// Mutants of verification. The base says how the gate finds them: `integers` by the model's tokens;
+// `distribution` by the emitted tokens, in a mutant verify-law-NAME without the claim of exact
+// arithmetic; no base means both.
 constexpr Entry kSpeculation[] = {
     {"residual-not-renormalised", "what is left of p - q is searched as if it summed to 1",
      [](SpeculationOutcome& outcome, const DraftedTokens& request) {
@@ -141,7 +141,7 @@ constexpr Entry kSpeculation[] = {
      [](DraftedTokens& request) {
        for (reference::PositionWords& words : request.words) words.accept = 0;
      }},
-    // A coin of bfloat16's 8 bits that is 0 passes `coin <= p / q` where p is 0.
+    // A bfloat16 coin (8 bits) of 0 passes `coin <= p / q` even if p is 0.
     {"coin-at-most", "SGLang issue #35771",
      "a coin of 0 in bfloat16 accepts a draft that the target excludes",
      [](DraftedTokens& request) {
@@ -241,7 +241,7 @@ constexpr Entry kSpeculation[] = {
          request.target[row].values = request.target[row + 1].values;
        }
      }},
-    // Greedy requests compare their drafts up to the longest of the batch.
+    // Greedy requests compare as many drafts as the longest request of the batch.
     {"greedy-compares-padding", "greedy requests look at the padding behind their drafts",
      Base::integers,
      [](fairdraw_verification& call, Storage& storage) {
@@ -264,7 +264,8 @@ constexpr Entry kSpeculation[] = {
      }},
     {"seed-of-the-first", "all requests of a batch have the first one's seed", Base::integers,
      seed_of_the_first},
-    // Drafts of packed requests are looked for where their rows start: one place too far a request.
+    // Drafts of packed requests are read where the rows start, one place too far per earlier
+    // request.
     {"drafts-at-row-begins", "packed drafts are looked for where the rows of their request start",
      Base::integers,
      [](fairdraw_verification& call, Storage& storage) {

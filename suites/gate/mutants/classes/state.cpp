@@ -1,4 +1,4 @@
-// What a sampler keeps from call to call, and what it does to arrays that are not its own.
+// Mutants that keep state between calls, or change arrays of the caller.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -10,7 +10,7 @@
 namespace fairdraw::suites {
 namespace {
 
-// What every call of a sampler sees, set by the first one.
+// Returns a function that always gives the value of the first call.
 template <class T>
 std::function<T(T)> kept_from_first() {
   const auto first = std::make_shared<std::optional<T>>();
@@ -20,7 +20,7 @@ std::function<T(T)> kept_from_first() {
   };
 }
 
-// What the call before had.
+// Returns a function that gives the value of the previous call.
 template <class T>
 std::function<T(T)> late_by_one() {
   const auto before = std::make_shared<std::optional<T>>();

@@ -1,4 +1,5 @@
-// Drafted ids that are no tokens: taken for others, for rejected ones, or for none at all.
+// Mutants of drafted ids outside of the vocabulary: they count as other tokens, as rejected, or as
+// absent.
 #include <algorithm>
 
 #include "suites/gate/mutants/table.h"

@@ -1,4 +1,5 @@
-// Not from a tracker: what goes wrong when one step of a kernel is off by one, or left out.
+// Systematic mutants, without an issue as their source: one step of a kernel is off by one or left
+// out.
 #include <algorithm>
 #include <cmath>
 #include <functional>

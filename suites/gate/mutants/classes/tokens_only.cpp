@@ -1,5 +1,5 @@
-// Samplers that report tokens and nothing else, as most engines do: what they say of a row that has
-// no token, and what they do with boundary tokens, must be seen in tokens.
+// Mutants that report only tokens, as most engines do: errors in rows without a token and at
+// boundary tokens must show in the tokens.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,7 +11,8 @@
 namespace fairdraw::suites {
 namespace {
 
-// Another sampler, of which only tokens are known; without per-request seeds one token a row, too.
+// A sampler that reports only the tokens of another one, and one token per row if it has no
+// per-request seeds.
 class TokensOnly final : public harness::Sampler {
  public:
   explicit TokensOnly(std::unique_ptr<harness::Sampler> sampler) : sampler_(std::move(sampler)) {
@@ -35,7 +36,7 @@ class TokensOnly final : public harness::Sampler {
   harness::SamplerDescription description_;
 };
 
-// Rows that have no token give `token` instead of -1.
+// Replaces -1, which stands for no token, by `token`.
 void replace_no_token(const fairdraw_batch& batch, std::int64_t token) {
   std::replace(batch.tokens, batch.tokens + batch.outputs * batch.num_samples, -1,
                static_cast<std::int32_t>(token));
@@ -71,7 +72,7 @@ constexpr Entry kNoToken[] = {
      }},
 };
 
-// top_k decided by `before(a, b)`: whether candidate a comes in front of b. Ties with the k-th
+// Applies top_k in the order `before(a, b)`, in which candidate a precedes b. Ties with the k-th
 // stay.
 void keep_by(bool (*before)(float a, float b), Result& result, const Row& row) {
   const auto k = static_cast<std::size_t>(std::max(row.parameters.top_k, 0));
@@ -88,7 +89,7 @@ void keep_by(bool (*before)(float a, float b), Result& result, const Row& row) {
   keep_only(result, list);
 }
 
-// The nucleus with the largest weight, or top_p itself, wrong by a factor.
+// Applies top_p with the largest weight multiplied by `head`, or top_p by `target`.
 void keep_nucleus(double head, double target, Result& result, const Row& row) {
   if (result.status != RowStatus::ok || is_greedy(row) || row.parameters.top_p >= 1) return;
   result = result_with(row, [](Parameters& p) { p.top_p = 1; });
@@ -104,7 +105,7 @@ void keep_nucleus(double head, double target, Result& result, const Row& row) {
   keep_only(result, {list.begin(), list.begin() + static_cast<std::ptrdiff_t>(kept)});
 }
 
-// Each on a sampler with seeds, and on one with a generator of its own.
+// Bugs at boundary tokens, each on a sampler with seeds and on one with its own generator.
 constexpr Entry kBoundaries[] = {
     {"negative-zero-below-zero", "logits are compared as integers: -0 comes behind +0",
      [](Result& result, const Row& row) {

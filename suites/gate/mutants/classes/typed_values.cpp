@@ -1,5 +1,5 @@
-// Samplers of which tokens alone are known, and which are wrong for one value that users type, next
-// to the size of the vocabulary, in one shape of a call, or in what a uniform number cannot reach.
+// Mutants that report only tokens and are wrong for one value that users type, for top_k next to
+// the vocabulary size, in one shape of call, or in tails that their uniform numbers cannot reach.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,7 +13,8 @@ std::int32_t size_of(std::size_t vocab) { return static_cast<std::int32_t>(vocab
 
 bool is_alone(const Parameters& p) { return p.top_p == 1 && p.min_p == 0; }
 
-// Each on a sampler with seeds, and on one with a generator of its own.
+// Bugs of top_k next to the vocabulary size, each on a sampler with seeds and on one with its own
+// generator.
 constexpr Entry kNextToVocab[] = {
     {"k-of-vocab-keeps-half", "a top_k of the whole vocabulary keeps half of it",
      [](Parameters& p, std::size_t v) {
@@ -140,12 +141,12 @@ constexpr Entry kTyped[] = {
      }},
 };
 
-// A sample's number among those of its output.
+// Returns the number of a sample within its output.
 std::uint32_t sample_of(const WordKey& of) {
   return of.index % static_cast<std::uint32_t>(of.call->num_samples);
 }
 
-// The word of a uniform number with so many bits, and of one that ends at `end`.
+// Return the word of a uniform number with `bits` bits, and of one scaled to [0, end).
 std::uint64_t cut_to(int bits, std::uint64_t word) { return word >> (64 - bits) << (64 - bits); }
 std::uint64_t scaled_to(double end, std::uint64_t word) {
   return static_cast<std::uint64_t>(static_cast<double>(word >> 11) * end) << 11;

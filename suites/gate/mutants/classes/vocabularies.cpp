@@ -1,5 +1,5 @@
-// Samplers that are right at the sizes of a table of cases: wrong at one model's vocabulary alone,
-// in a band of sizes, or from a size on.
+// Mutants that are right at the sizes of a table of cases, and wrong at one model's vocabulary, in
+// a band of sizes, or from a size on.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -19,7 +19,7 @@ bool lies_in(std::size_t vocab, std::size_t first, std::size_t last) {
   return vocab >= first && vocab <= last;
 }
 
-// The largest `kept` logits, and what ties with the last of them.
+// Keeps the largest `kept` logits, and ties with the last of them.
 void prefilter(std::size_t kept, Row& row) {
   std::vector<float> values = row.logits;
   const auto place = values.begin() + static_cast<std::ptrdiff_t>(kept);
@@ -33,7 +33,7 @@ float in_float16(double value) {
   return harness::rounded_to(DType::float16, static_cast<float>(value));
 }
 
-// The nucleus by a running sum of float16, over weights of which the largest is 1.
+// Applies top_p with a float16 running sum of weights whose maximum is 1.
 void sum_in_float16(Result& result, const Row& row) {
   const bool filters = !is_greedy(row) && row.parameters.top_p < 1;
   if (result.status != RowStatus::ok || !filters || row.logits.size() <= 65'536) return;
