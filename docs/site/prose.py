@@ -53,12 +53,14 @@ def is_python(name, text):
 
 
 def joined(found, lines):
-    """Blocks from single comments: (line, column, text, kind). Those of one column are one block."""
+    """Makes blocks of single comments: (line, column, text, kind). A comment below another one in the same
+    column continues its block, unless code stands before it."""
     blocks = []
     for line, column, text, kind in found:
         parts = text.splitlines() or [""]
         begun = blocks[-1] if blocks else None
-        if begun and begun[1:3] == [line - 1, column] and kind in (begun[3], "comment"):
+        goes_on = kind == "comment" or kind != "trailing" and begun and begun[3] in (kind, "trailing")
+        if begun and begun[1:3] == [line - 1, column] and goes_on:
             begun[1] = line + len(parts) - 1
             begun[4] += parts
         else:

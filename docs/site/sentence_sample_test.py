@@ -27,6 +27,9 @@ FILES = {
 int count();  // an aside of five words
 const char* kText = "// is no comment at all here";
 const int kMany = 1'000'000;  ///< more than there can be
+const int kFew = 3;           ///< fewer than one may think,
+                              ///< for it goes on here
+const int kSome = 30;         ///< a number between the two
 // NOLINT(of a tool for tools alone)
 // Too short.
 """,
@@ -67,6 +70,8 @@ SENTENCES = [
     ("cpp", "things.h", "Reads a file of things."), ("cpp", "things.h", "It goes on in the next line of it."),
     ("cpp", "things.h", "Counts all things there are."), ("cpp", "things.h", "Takes the time of a scan."),
     ("cpp", "things.h", "an aside of five words"), ("cpp", "things.h", "more than there can be"),
+    ("cpp", "things.h", "fewer than one may think, for it goes on here"),
+    ("cpp", "things.h", "a number between the two"),
     ("cuda", "kernel.cu", "Adds two rows of numbers."),
     ("python", "tool.py", "Finds what is lost."), ("python", "tool.py", "Prints it in the order of names."),
     ("python", "tool.py", "Looks into every folder there is."),
@@ -105,7 +110,7 @@ class Sample(unittest.TestCase):
         drawn = self.printed("--seed", "1", "--count", "6")
         self.assertEqual(drawn, self.printed("--seed", "1", "--count", "6"))
         self.assertEqual(len(set(drawn.splitlines()[1:])), 6)
-        # Orders of 6 of 19 sentences: five seeds that all give this one would be no accident.
+        # Orders of 6 of 21 sentences: five seeds that all give this one would be no accident.
         others = {self.printed("--seed", str(seed), "--count", "6") for seed in range(2, 7)}
         self.assertNotEqual(others, {drawn})
 
