@@ -1,7 +1,6 @@
 #include "suites/gate/identify/conditions_seen.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <set>
@@ -11,13 +10,13 @@
 #include "harness/contract/semantics_text.h"
 #include "harness/run/calls/conditions.h"
 #include "harness/run/evidence/causes.h"
+#include "harness/run/time_limit.h"
 #include "suites/gate/identify/profile_sampler.h"
 #include "suites/gate/identify/seen_definitions.h"
 
 namespace fairdraw::suites {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using harness::CaseRecord;
 using harness::Condition;
 using harness::Job;
@@ -90,7 +89,8 @@ double cost_of(const CaseRecord& one) {
 // possible.
 std::vector<Question> questions(const std::vector<Job>& jobs, const harness::RunRecord& record,
                                 const harness::SamplerRecord& sampler,
-                                const std::vector<std::size_t>& places) {
+                                const std::vector<std::size_t>& places,
+                                const harness::TimeLimit& limit) {
   constexpr std::size_t kMost = 3, kTries = 6;
   constexpr double kMostCost = 1e8;
   std::vector<const CaseRecord*> cases;
@@ -103,6 +103,7 @@ std::vector<Question> questions(const std::vector<Job>& jobs, const harness::Run
   for (const bool again : {false, true}) {
     for (const CaseRecord* one : cases) {
       if (list.size() == kMost || tried.size() == kTries || cost_of(*one) > kMostCost) break;
+      if (limit.is_over()) break;
       if (breaks(*one) || (!again && !checks.insert(one->check).second)) continue;
       if (!tried.insert(one->id).second) continue;
       const auto job = std::ranges::find_if(jobs, [one](const Job& known) {
@@ -157,9 +158,9 @@ bool told_by_others(const Condition& condition, const harness::RunRecord& record
 
 class Conditions {
  public:
-  Conditions(const std::vector<Question>& asked, const harness::RunRecord& record,
-             harness::SamplerRecord& sampler)
-      : asked_(asked), record_(record), sampler_(sampler) {}
+  Conditions(const std::vector<Question>& asked, const harness::TimeLimit& limit,
+             const harness::RunRecord& record, harness::SamplerRecord& sampler)
+      : asked_(asked), limit_(limit), record_(record), sampler_(sampler) {}
 
   void find() {
     for (const Condition& condition : harness::row_conditions()) {
@@ -170,15 +171,12 @@ class Conditions {
     }
     if (!find_rows()) find_batch();
     if (sampler_.conditions.empty()) find_vocab();
-    if (is_over()) sampler_.conditions.clear();
+    if (limit_.is_over()) sampler_.conditions.clear();
   }
 
  private:
-  // Limits the time that a slow sampler can keep a run waiting.
-  bool is_over() const { return Clock::now() - start_ > std::chrono::minutes(5); }
-
   bool holds(const Condition& condition) const {
-    if (is_over()) return false;
+    if (limit_.is_over()) return false;
     bool agrees = false, silent = false;
     for (const Question& one : asked_) {
       const Said said = one.said_of(condition);
@@ -201,8 +199,8 @@ class Conditions {
     for (const std::int64_t modulus : {2, 3, 4}) {
       for (std::int64_t rest = 0; rest < modulus; ++rest) {
         const Condition condition = harness::every_nth_row(modulus, rest);
-        const bool agree = std::ranges::all_of(asked_, [&condition](const Question& one) {
-          return one.said_of(condition) == Said::agrees;
+        const bool agree = std::ranges::all_of(asked_, [&](const Question& one) {
+          return !limit_.is_over() && one.said_of(condition) == Said::agrees;
         });
         if (!agree) continue;
         sampler_.conditions.push_back({std::string(condition.subject), condition.text});
@@ -246,14 +244,14 @@ class Conditions {
   }
 
   const std::vector<Question>& asked_;
+  const harness::TimeLimit& limit_;
   const harness::RunRecord& record_;
   harness::SamplerRecord& sampler_;
-  Clock::time_point start_ = Clock::now();
 };
 
 }  // namespace
 
-void note_conditions(const std::vector<Job>& jobs, harness::RunRecord& record) {
+void note_conditions(const std::vector<Job>& jobs, double seconds, harness::RunRecord& record) {
   if (std::ranges::none_of(record.cases, failed)) return;
   for (harness::SamplerRecord& sampler : record.samplers) {
     harness::RunRecord own = record;
@@ -261,15 +259,17 @@ void note_conditions(const std::vector<Job>& jobs, harness::RunRecord& record) {
     std::erase_if(own.cases, [&](const CaseRecord& one) { return one.sampler != sampler.name; });
     const std::vector<harness::Cause> causes = harness::ranked_causes(own);
     if (causes.empty()) continue;
-    const std::vector<Question> asked = questions(jobs, own, sampler, causes.front().cases);
-    if (!asked.empty()) Conditions(asked, own, sampler).find();
+    const harness::TimeLimit limit(seconds);
+    const std::vector<Question> asked = questions(jobs, own, sampler, causes.front().cases, limit);
+    if (!asked.empty()) Conditions(asked, limit, own, sampler).find();
   }
 }
 
 void ask_failed_samplers(const std::vector<Job>& jobs, const SamplerMaker& make,
                          harness::RunRecord& record) {
+  constexpr double kLeastSeconds = 5;  // a run of few cases takes less than its conditions
   note_seen_definitions(make, record);
-  note_conditions(jobs, record);
+  note_conditions(jobs, std::max(kLeastSeconds, record.seconds), record);
 }
 
 }  // namespace fairdraw::suites

@@ -16,11 +16,13 @@ namespace fairdraw::suites {
 /// once rows with a condition are correct, it fails in no other rows; if it still fails, the
 /// condition is refuted for all cases. A condition that all rows of a case have is accepted if
 /// cases of the same check without the condition pass and none fails. `jobs` are those of the run;
-/// a few cheap failed ones of different checks are repeated, which takes some seconds. After five
-/// minutes the search ends without conditions.
-void note_conditions(const std::vector<harness::Job>& jobs, harness::RunRecord& record);
+/// a few cheap failed ones of different checks are repeated, which takes some seconds. If `seconds`
+/// do not suffice for a sampler, the search ends without conditions.
+void note_conditions(const std::vector<harness::Job>& jobs, double seconds,
+                     harness::RunRecord& record);
 
-/// Fills in the definitions (seen_definitions.h), then the conditions.
+/// Fills in the definitions (seen_definitions.h), then the conditions. The search for conditions
+/// takes at most as long as the run took, so that a slow sampler keeps no run waiting.
 void ask_failed_samplers(const std::vector<harness::Job>& jobs, const SamplerMaker& make,
                          harness::RunRecord& record);
 

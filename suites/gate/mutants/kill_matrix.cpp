@@ -64,11 +64,11 @@ class Judge {
     outcome.record.samplers = plan_for(mutant.name, mutant.make).samplers;
     if (outcome.killed && options_.causes) {
       judge_further(mutant, outcome);
-      const auto make = [&mutant](const std::string&) { return mutant.make(); };
+      note_seen_definitions([&mutant](const std::string&) { return mutant.make(); },
+                            outcome.record);
       if (options_.conditions) {
-        ask_failed_samplers(plan_for(mutant.name, mutant.make).jobs, make, outcome.record);
-      } else {
-        note_seen_definitions(make, outcome.record);
+        constexpr double kSeconds = 300;
+        note_conditions(plan_for(mutant.name, mutant.make).jobs, kSeconds, outcome.record);
       }
     }
     outcome.record.suite = to_string(Suite::gate);
