@@ -17,7 +17,7 @@ namespace {
 using reference::Semantics;
 
 // Members that may be any number in [0, largest]; all other members have named values. The limits
-// lie beyond what any engine does, so that a definition leaves something to judge.
+// lie beyond the values of all engines, and still leave something to judge.
 struct Number {
   const char* name;
   double Semantics::*member;
@@ -28,7 +28,7 @@ struct Number {
 };
 constexpr Number kNumbers[] = {
     // Engines make temperatures below 1e-5 greedy (profiles_torch.cpp), or raise temperatures below
-    // 0.01 (vLLM). Ten times that is still below every temperature that a user asks for.
+    // 0.01 (vLLM). The limit is ten times 0.01, still below every temperature that a user requests.
     {"greedy_below", &Semantics::greedy_below, 0.1,
      "a sampler that is greedy at larger temperatures does not sample at them", 1e-5,
      "makes temperatures below {} greedy"},

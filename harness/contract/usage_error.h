@@ -16,7 +16,7 @@ class UsageError : public std::runtime_error {
 
 /// Returns "unknown sampler 'cpu:avx3'; did you mean 'cpu:avx2'? Known: ...". It suggests names
 /// that begin with the given one, that it abbreviates, or that it misspells in at most a third of
-/// their letters. If there is none: "unknown sampler 'bf16'; known: ...".
+/// their letters. If there is no suggestion: "unknown sampler 'bf16'; known: ...".
 std::string unknown_name_message(std::string_view what, std::string_view given,
                                  std::span<const std::string> known);
 

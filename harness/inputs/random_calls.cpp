@@ -30,7 +30,8 @@ void choose_seeds(Dice& dice, OwnedCall& call) {
   }
 }
 
-/// Leaves features out, because kernels have other code for absent features than for neutral ones.
+/// Omits features at random, because kernels have other code for absent features than for neutral
+/// ones.
 void leave_out(Dice& dice, const ProcessingSteps& steps, ProcessingArrays& arrays) {
   for (auto* penalties :
        {&arrays.repetition_penalty, &arrays.frequency_penalty, &arrays.presence_penalty}) {
@@ -122,7 +123,7 @@ OwnedCall random_call(std::uint64_t number, std::int64_t rows, std::int64_t voca
   for (std::int64_t row = 0; row < rows; ++row) {
     std::vector<float> logits = random_logits(dice, vocab, call.dtype);
     call.set_parameters(row, random_parameters(dice, logits, options));
-    call.set_row(row, logits.data());  // random_parameters() may have changed the row
+    call.set_row(row, logits.data());  // because random_parameters() may have changed the row
     if (banned && dice.once_in(2)) {
       std::ranges::copy(random_allowed(dice, vocab),
                         call.allowed.begin() + row * call.allowed_stride);
