@@ -1,9 +1,9 @@
-// Judges samplers that keep requests which come and go. The judge sends the events, keeps the same
-// books, and compares every token with the one that the request's own row, parameters, seed, offset
-// and history give.
+// Judges samplers that keep requests which come and go. The judge sends the events, tracks the
+// requests itself, and compares every token with the one that the request's own row, parameters,
+// seed, offset and history give.
 //
-// Cannot see: state that shows only in speed or memory, and events that an engine has but the
-// contract lacks (slots that move without an eviction).
+// This check cannot see state that shows only in speed or memory, nor events that an engine has but
+// the contract lacks (slots that move without an eviction).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -95,7 +95,7 @@ class Sequence {
   Held next_request() {
     Held held;
     held.number = added_++;
-    // One in four has no processing, next to requests that do.
+    // One request in four has no processing, next to requests that do.
     held.processed = input_.sampler->description().processing && held.number % 4 != 3;
     if (held.processed) {
       held.processing =
