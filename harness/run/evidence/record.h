@@ -13,9 +13,9 @@
 
 namespace fairdraw::harness {
 
-/// passed: every check held. failed: one did not. underpowered: too few draws to find the declared
-/// discrepancy of the case. skipped: the sampler lacks an ability. error: the case could not be
-/// run.
+/// passed: every check held. failed: a check did not hold. underpowered: too few draws to find the
+/// declared discrepancy of the case. skipped: the sampler lacks an ability. error: the case could
+/// not be run.
 enum class Verdict { passed, failed, underpowered, skipped, error };
 
 const char* to_string(Verdict verdict);
