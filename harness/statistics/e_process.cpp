@@ -16,8 +16,8 @@
 namespace fairdraw::statistics {
 namespace {
 
-// Values half a decade apart. The best kappa is at most a factor 1.8 off, which costs the exponent
-// less than the ln 10 = 2.3 nats for having ten values.
+// Concentrations kappa, half a decade apart. The best kappa of the grid is at most a factor 1.8
+// off, which costs the exponent less than the ln 10 = 2.3 nats for having ten values.
 constexpr std::array<double, 10> kConcentrations = {30,    100,   300,    1000,   3000,
                                                     10000, 30000, 100000, 300000, 1000000};
 // Shares of the divergence that the design may use to cover the second term of its bound.
@@ -69,7 +69,7 @@ void DirichletMixture::add(std::span<const std::uint64_t> counts) {
   require_same_size("counts", counts.size(), "probability", probability_.size());
   std::uint64_t more = 0;
   for (const std::uint64_t count : counts) {
-    more += std::min(count, kMaxBetDraws + 1);  // the sum of 100 of these does not overflow
+    more += std::min(count, kMaxBetDraws + 1);  // the sum of 100 such counts does not overflow
   }
   if (more > kMaxBetDraws - draws_) {
     throw std::invalid_argument(

@@ -1,5 +1,5 @@
-// Tests of evidence over nights: mean 1 under the null, Ville's bound over the whole sequence, and
-// faults that no single night finds.
+// Tests evidence over nightly runs: mean 1 under the null, Ville's bound over the whole sequence,
+// and faults that no single run finds.
 #include "harness/statistics/nights.h"
 
 #include <gtest/gtest.h>
