@@ -9,8 +9,8 @@
 namespace fairdraw::reference {
 
 /// Returns an empty string, or how an integer model contradicts the real-number oracle: a token
-/// that must be in or out and is not, a support size outside its range, or a distribution farther
-/// away than the bound.
+/// whose membership is wrong, a support size outside its range, or a distribution farther away than
+/// the bound.
 std::string contradiction(const IntegerRow& row, const RealDistribution& distribution);
 
 /// Returns the fairdraw profile with these options.

@@ -60,7 +60,7 @@ std::vector<std::size_t> sorted_ids(const Floats& x, bool descending, RandomRows
   return ids;
 }
 
-// Returns ids by falling value, with equal values in the order of their ids or in a random one.
+// Returns ids by decreasing value, with equal values in the order of their ids or in a random one.
 std::vector<std::size_t> largest_first(const Floats& x, bool by_id, RandomRows& random) {
   std::vector<std::size_t> ids = sorted_ids(x, true, random);
   if (by_id) {
