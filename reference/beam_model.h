@@ -13,7 +13,8 @@ namespace fairdraw::reference {
 
 using TokenSequence = std::vector<std::int32_t>;
 
-/// A sequence with its scores. The sequence is live if its last token is no end id.
+/// A beam: a sequence of tokens with its scores. The sequence is live if its last token is no end
+/// id.
 struct BeamHypothesis {
   TokenSequence tokens;
   float cumulative = 0;

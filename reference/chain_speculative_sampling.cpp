@@ -1,5 +1,6 @@
 // Chain speculative sampling (Leviathan et al. 2023; Chen et al. 2023) in the integers of the
-// specification. There is no division, so "accept with probability min(1, p / q)" is exact.
+// specification. The acceptance test has no division, so "accept with probability min(1, p / q)" is
+// exact.
 #include <boost/multiprecision/cpp_int.hpp>
 #include <stdexcept>
 #include <vector>

@@ -22,8 +22,8 @@
 //
 //     l_i / (l_i + sum_{j != i} h_j) / (1 + G)   to   h_i / (h_i + sum_{j != i} l_j) / (1 - G).
 //
-// Then the result is rounded to its dtype: by half a unit in the last place, r of the value, or by
-// an absolute amount if it is subnormal (flushed, in float32 and bfloat16).
+// After this step the result is rounded to its dtype: by half a unit in the last place, r of the
+// value, or by an absolute amount if it is subnormal (flushed, in float32 and bfloat16).
 //
 // The sum of a row is closer to 1 than the sum of these bounds. Results are quotients by a sum of
 // the same numbers, so errors of scaling cancel. The remaining errors are G, r, and those of

@@ -336,7 +336,7 @@ RealDistribution make_distribution(const RankedWeights& filters, const RankedWei
   distribution.support_high = static_cast<std::int32_t>(cut.count_high);
   distribution.ambiguous_mass =
       static_cast<double>((row.mass[cut.possible] - row.mass[cut.certain]) / drawn.total);
-  // A single token has all of the mass, whatever its weight is.
+  // If only one token is kept, it has all of the mass, whatever its weight is.
   if (cut.possible > 1) {
     const double walked = static_cast<double>(2 * drawn.last_error / drawn.total);
     distribution.total_variation_bound =

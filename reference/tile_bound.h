@@ -55,7 +55,7 @@
 //
 //   distance <= 2^-23 + 2^-24 ln2 (log2(V) / 4 + 1/3) + V 2^-48   for every row of V tokens,
 //
-// This bounds D by 3.5e-7 for 2^20 tokens, and 3.1e-7 for 2^17.
+// The result bounds D by 3.5e-7 for 2^20 tokens, and 3.1e-7 for 2^17.
 //
 // After a filter this derivation holds for the row of its survivors; which tokens a filter keeps is
 // a separate question. A draw from one word of 64 bits adds at most V 2^-65, because a token has W

@@ -50,7 +50,7 @@ std::string dump(const Json& json, int indent);
 /// Returns a JSON value as text for a message, cut and safe to print.
 std::string shown(const Json& value);
 
-/// A JSON value that is read, with its path in the text.
+/// Part of a JSON text that is being read, with its path in the text.
 class Value {
  public:
   Value(const Json& json, const Format& format) : json_(json), format_(format) {}
@@ -169,7 +169,8 @@ void expect_point(const Value& value, std::size_t width);
 inline void read_coordinate(const Value& value, double& to) { read(value, to); }
 void read_coordinate(const Value& value, std::uint64_t& to);
 
-/// Reads a JSON value and checks its rules. The rules of a container apply to each of its values.
+/// Reads a JSON value and checks its rules. The rules of an array or a map apply to each of its
+/// values.
 template <class T, class... Rules>
 void read_by(const Value& value, T& to, const Rules&... rules) {
   read(value, to);
@@ -201,7 +202,7 @@ void read_by(const Value& value, std::map<std::string, T>& to, const Rules&... r
   }
 }
 
-/// A JSON object that is written or read. When the object is read, all its fields must be named.
+/// A JSON object that is written or read. When an object is read, all its fields must be named.
 class JsonObject {
  public:
   explicit JsonObject(Json& to) : to_(&to) {}
@@ -230,7 +231,7 @@ class JsonObject {
     }
   }
 
-  /// Reads or writes a field that is left out if it is empty.
+  /// Reads or writes a field that is left out if its value is empty.
   template <class T, class... Rules>
   void optional(const std::string& key, T& value, const Rules&... rules) {
     if (has(key, !is_empty(value))) (*this)(key, value, rules...);

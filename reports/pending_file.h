@@ -23,8 +23,8 @@ class PendingFile {
   PendingFile(const PendingFile&) = delete;
   PendingFile& operator=(const PendingFile&) = delete;
 
-  /// Moves the file to its place, and replaces an older one. Throws std::runtime_error if that
-  /// fails.
+  /// Moves the finished file to its place, and replaces an older one. Throws std::runtime_error if
+  /// that fails.
   void put_in_place();
 
  private:

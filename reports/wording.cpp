@@ -20,7 +20,7 @@ std::string of_cases(std::uint64_t count, std::uint64_t total) {
   return fmt::format("{} of {} case{}", grouped(count), grouped(total), total == 1 ? "" : "s");
 }
 
-/// Returns the number with its verb, "1 was" or "3 were".
+/// Returns a number of cases with its verb, "1 was" or "3 were".
 std::string were(std::uint64_t count) { return grouped(count) + (count == 1 ? " was" : " were"); }
 
 /// Returns the verdict of cases together: failed before error before underpowered before passed;

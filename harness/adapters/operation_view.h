@@ -34,8 +34,8 @@ PerRequest<T> parameter_of(const fairdraw_operation& call, const T* values) {
   return {values, call.rows};
 }
 
-/// Returns the request whose report of raw log-probabilities is the log-softmax. It also draws a
-/// token per row, into `tokens` [rows].
+/// Returns the request whose report of raw log-probabilities is the log-softmax. The request also
+/// draws a token per row, into `tokens` [rows].
 inline SampleRequest logarithms_request_of(const fairdraw_operation& call) {
   SampleRequest request;
   request.logits = rows_of(call);
@@ -51,7 +51,7 @@ inline SampleResult logarithms_result_of(const fairdraw_operation& call, std::in
   return result;
 }
 
-/// Runs the operation, unless it is log-softmax.
+/// Runs the row operation, unless it is log-softmax.
 template <class Execution>
 Error run_row_operation(const fairdraw_operation& call, View<RowStatus> statuses,
                         const Execution& execution) {

@@ -1,5 +1,5 @@
 // Translates a batch of the contract to fairdraw/sample.h: views over the batch's own arrays in
-// host or device memory. Scalar seeds are read here, so they must be in host memory.
+// host or device memory. Scalar seeds are read by this code, so they must be in host memory.
 #pragma once
 
 #include "fairdraw/sample.h"

@@ -28,8 +28,8 @@ class Shard {
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 
-  /// Copies the shard's columns of the mask into the whole mask. Padding rows are left as they
-  /// were.
+  /// Copies the shard's columns of the mask into the whole mask. Padding rows of the mask are not
+  /// changed.
   void merge_mask(const SampleRequest& whole, const SampleResult& wanted) const {
     if (!wanted.mask.given()) return;
     for (std::int64_t row = 0; row < wanted.mask.rows; ++row) {

@@ -31,8 +31,9 @@ extern "C" {
  * The rows of the first four are logits, those of the last two probabilities: finite and >= 0, in
  * any scale. Ties of the k-th largest value stay, for k = 1 too; k = 0, -1 and k >= vocab keep all.
  * A token is in the nucleus if the probabilities that are strictly larger have less than p times
- * the row's mass; p = 0 keeps the largest one, lowest id, and p = 1 all. min_p = 0 keeps all. This
- * is the profile fairdraw; a sampler of another profile follows the definition of its profile.
+ * the row's mass; p = 0 keeps the largest one, lowest id, and p = 1 all. min_p = 0 keeps all. These
+ * rules are the profile fairdraw; a sampler of another profile follows the definition of its
+ * profile.
  *
  * A token of logit -inf has probability 0, log-probability -inf, and stays -inf in masks. Masked
  * logits are -inf exactly, and dropped probabilities 0 exactly. A logit that a mask keeps is

@@ -36,7 +36,7 @@ enum class AcceptanceRule {
 };
 
 /// Abilities of a sampler that verifies drafts. By default a sampler has all these abilities;
-/// Python callables may decline some. Inputs that a sampler does not take are not sent to it.
+/// Python callables may decline some. Inputs that a sampler does not take are not passed to it.
 struct DraftContract {
   /// Forms of the draft distribution that the sampler takes when it verifies against logits.
   bool unknown = true, probs = true, logits = true;
@@ -53,7 +53,7 @@ struct DraftContract {
 struct SamplerDescription {
   std::string name;  ///< as given to --sampler, e.g. "cpu:avx2"
   std::string version;
-  std::string semantics;       ///< the profile that it follows unless the user names another
+  std::string semantics;       ///< profile that the sampler follows unless the user names another
   bool exact_integer = false;  ///< claims the integer arithmetic: tokens are compared bit for bit
   bool per_request_seeds = false;  ///< a token depends only on row, parameters, seed and offset
   bool float16 = false, bfloat16 = false;

@@ -35,7 +35,8 @@ constexpr Number kNumbers[] = {
     {"least_temperature", &Semantics::least_temperature, 0.1,
      "a sampler that raises larger temperatures ignores what it is asked for", 0.01,
      "raises temperatures below {} to that"},
-    // rosellm keeps 1e-9. At 1e-6 the 2^17 tokens of a large vocabulary get 13 % of the draws.
+    // rosellm keeps 1e-9. With a floor of 1e-6 the 2^17 tokens of a large vocabulary get 13 % of
+    // the draws.
     {"masked_probability_floor", &Semantics::masked_probability_floor, 1e-6,
      "with more, filtered tokens of a large vocabulary are drawn as often as the others", 0,
      "lets every token that the filters drop be drawn, with a weight of {}"},

@@ -38,7 +38,7 @@ extern "C" {
  *
  * A row without a token gets -1 and its status, and its request stays as it was: nothing is
  * appended, and the offset stays. A row that fails does not affect the other rows of the step.
- * Requests that are not in a step do not change in it.
+ * Requests that take no part in a step do not change in it.
  *
  * Events come one at a time and in an order that makes sense: every batch begins with `begin`; a
  * slot that is added or restored to is free, and one that steps, is evicted or ends is not. */

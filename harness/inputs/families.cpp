@@ -155,9 +155,10 @@ class GroupFiller {
 };
 
 void fill_ties_at_k(const CounterRandom& random, std::span<float> row) {
-  // Group boundaries are at 3, 12, 48, 192, ..., which users do not choose as k. From the third on,
-  // each group has four times as many tokens as the one before. The step of 1.25 is a little less
-  // than ln 4, so that all groups keep some mass and the token that crosses p is tied too.
+  // Group boundaries are at 3, 12, 48, 192, ..., which users do not choose as k. From the third
+  // group on, each group has four times as many tokens as the one before. The step of 1.25 is a
+  // little less than ln 4, so that all groups keep some mass and the token that crosses p is tied
+  // too.
   GroupFiller groups(random, row);
   float value = row_offset(random);
   for (std::size_t size = 3; groups.left() > 0; value -= 1.25f) {

@@ -64,7 +64,7 @@ void replace_one(Dice& dice, std::vector<T>& values, T value) {
   if (!values.empty()) values[dice.below(values.size())] = value;
 }
 
-/// Puts one fault into the call, in some feature that it has.
+/// Puts one fault into the call, in a random feature of the call.
 void mutate(Dice& dice, ProcessingArrays& arrays, std::int64_t vocab) {
   std::array lists = {&arrays.prompt,          &arrays.output,    &arrays.bias_ids,
                       &arrays.stop_ids,        &arrays.bad_words, &arrays.allowed_ids,

@@ -15,8 +15,8 @@ using reference::RowParameters;
 
 /// The temperature at which one unit of logit is one octave, so that c of the specification is 1.
 constexpr float kOctave = 0x1.715476p0F;
-/// Maximum vocabulary of dyadic rows. They have no mass below 2^-20, so wider rows would consist
-/// almost only of such masses.
+/// Maximum vocabulary of dyadic rows. Dyadic rows have no mass below 2^-20, so wider rows would
+/// consist almost only of such masses.
 constexpr std::size_t kMaxDyadicVocab = 1 << 15;
 
 // Returns a row's finite values in descending order.

@@ -26,7 +26,7 @@ struct CallKind {
   std::string (*ask)(void* function, const void* call, bool on_device);
 };
 
-/// A call's struct, and the number of its kind.
+/// A struct with the inputs of a call, and the number of the call's kind.
 struct PluginCall {
   std::uint32_t kind;
   const void* call;

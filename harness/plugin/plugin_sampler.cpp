@@ -60,7 +60,7 @@ class TrustedSampler final : public PluginSampler {
   Library library_;
 };
 
-/// Calls the library in a process of its own.
+/// Calls the plugin's library in a process of its own.
 class IsolatedSampler final : public PluginSampler, public Interruptible {
  public:
   IsolatedSampler(const std::string& name, std::shared_ptr<PluginFile> file, Description said,

@@ -32,7 +32,7 @@ double upper_tail(std::uint64_t k, std::uint64_t n, double p) {
 }
 
 // Returns the first k in [begin, end) for which the condition holds, or `end`. Precondition: the
-// condition stays true once it is true.
+// condition stays true for all larger k.
 template <class Condition>
 std::uint64_t first_where(std::uint64_t begin, std::uint64_t end, const Condition& condition) {
   while (begin < end) {

@@ -24,7 +24,7 @@ constexpr std::array<double, 10> kConcentrations = {30,    100,   300,    1000, 
 constexpr std::array<double, 6> kSpentShares = {0x1p-8, 0x1p-6, 0x1p-5, 0x1p-4, 0x1p-3, 0x1p-2};
 
 // Returns the remainder of Stirling's formula, 1/(12x) - 1/(360x^3) + 1/(1260x^5) - 1/(1680x^7).
-// From x = 16 on, the next term, 1/(1188x^9), is below 2^-46.
+// For x >= 16 the next term of the series, 1/(1188x^9), is below 2^-46.
 double stirling_remainder(double x) {
   const double inverse = 1 / x;
   const double square = inverse * inverse;

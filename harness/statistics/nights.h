@@ -26,7 +26,7 @@ namespace fairdraw::statistics {
 
 /// Returns ln of an e-value of a valid p-value: the mean of kappa p^(kappa - 1) over kappa in (0,
 /// 1), which is (1 - p + p ln p) / (p (ln p)^2) (Vovk and Wang 2021). p is in [0, 1]; below 10^-300
-/// the result is that of 10^-300. At p = 1 the e-value is 1/2.
+/// the result is that of 10^-300. At p = 1 the e-value of p is 1/2.
 double p_to_log_e(double p_value);
 
 /// Returns ln M_T of the last run, from ln e of each run; at least one.

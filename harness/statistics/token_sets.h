@@ -21,8 +21,8 @@ struct TokenSets {
 /// sixteenths of the vocabulary; ids below each power of 2; ranks from each power of 2 to the next,
 /// and from it on; 32 buckets of equal mass; the 64 most likely tokens one by one; the first, the
 /// last and the least likely (boundary) token; and the tokens tied with the least and the most
-/// likely one. These kinds of sets have equal weights. Ranks are by decreasing probability, lower
-/// id first among equals.
+/// likely one. These kinds of token sets have equal weights. Ranks are by decreasing probability,
+/// lower id first among equals.
 std::vector<TokenSets> directed_sets(std::span<const double> probability);
 
 }  // namespace fairdraw::statistics

@@ -42,10 +42,11 @@ double two_sample_distance(std::span<const std::uint64_t> counts_a,
 /// Tests one set of tokens by Fisher's exact test, given how many of all draws fell on the set.
 /// Returns twice the smaller tail, at most 1. The odds of the set in the two distributions may
 /// differ by a factor of up to `odds_ratio` >= 1. The count is then distributed as Fisher's
-/// noncentral hypergeometric, whose weights are h(x) w^x over the mean of w^X under h. That mean is
-/// at least w^E(X) (Jensen), so terms h(x) w^(x - E) bound the upper tail, which grows with w. The
-/// tail is summed from its edge outwards, with the rest as a geometric series. The p-value is right
-/// within a relative draws * 2^-42 (nine values of ln Gamma, each to 2 ulp), for up to 2^32 draws.
+/// noncentral hypergeometric, whose weights are h(x) w^x over the mean of w^X under h. The mean of
+/// w^X is at least w^E(X) (Jensen), so terms h(x) w^(x - E) bound the upper tail, which grows with
+/// w. The tail is summed from its edge outwards, with the rest as a geometric series. The p-value
+/// is right within a relative draws * 2^-42 (nine values of ln Gamma, each to 2 ulp), for up to
+/// 2^32 draws.
 double two_sample_set_p_value(std::uint64_t count_a, std::uint64_t draws_a, std::uint64_t count_b,
                               std::uint64_t draws_b, double odds_ratio = 1);
 

@@ -55,10 +55,11 @@ struct TreeDraft {
 };
 
 /// Verifies a tree of n = drafted.size() tokens. `target` has n + 1 rows, row j + 1 after drafted
-/// token j. `words` are by depth; at most n + 1 of them are used. The status is the first of these
-/// faults: a drafted token outside the vocabulary; a parent that does not come before its child or,
-/// with a known distribution, has too many children; a path longer than `max_depth`; then, along
-/// the path, the target's row, the draft's row if there are children, a tested child of weight 0.
+/// token j. `words` are the random words by depth; at most n + 1 of them are used. The status is
+/// the first of these faults: a drafted token outside the vocabulary; a parent that does not come
+/// before its child or, with a known distribution, has too many children; a path longer than
+/// `max_depth`; then, along the path, the target's row, the draft's row if there are children, a
+/// tested child of weight 0.
 SpeculationOutcome accept_tree_model(std::span<const IntegerRow> target,
                                      std::span<const std::int32_t> drafted,
                                      std::span<const std::int32_t> parents,

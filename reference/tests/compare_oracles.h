@@ -13,7 +13,7 @@ namespace fairdraw::reference {
 /// the bound.
 std::string contradiction(const IntegerRow& row, const RealDistribution& distribution);
 
-/// Returns the fairdraw profile with these options.
+/// Returns the semantics of the profile fairdraw with these options.
 Semantics fairdraw_semantics(TieRule tie_rule, FilterOrder filter_order);
 
 /// Returns the total variation distance between the integer distribution and the real one.

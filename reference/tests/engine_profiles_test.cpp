@@ -469,7 +469,8 @@ TEST(EngineProfiles, ATokenThatIsPartlyDrawnHasNoFrequency) {
 }
 
 TEST(EngineProfiles, AFloorLeavesOpenWhatWasOpen) {
-  // It is open which of the last two tokens is kept, and so is their frequency, 1/8 or 1e-9.
+  // Which one of the last two tokens is kept is not defined, and so is their frequency, 1/8 or
+  // 1e-9.
   const std::vector<float> probs = {0.5F, 0.25F, 0.125F, 0.125F};
   const RealDistribution distribution =
       real_oracle_from_probs(probs, {.top_p = 0.875F}, exactly("rosellm"));

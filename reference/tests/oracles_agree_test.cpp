@@ -135,7 +135,7 @@ TEST(OraclesAgree, OnWhateverRapidCheckFinds) {
 }
 
 // The next two tests find rows on which integers and real numbers do decide differently. On these
-// rows the band is needed and must say ambiguous.
+// rows the band around the cut is needed and must say ambiguous.
 
 struct Scaled {
   float logit, temperature;

@@ -75,7 +75,7 @@ TEST(TopPBand, HoldsASlackOfTheTailAloneWhereSumsBeginThere) {
 }
 
 TEST(TopPBand, HoldsWhatIsOpenOfTheBase) {
-  // There are no errors, but min_p may have dropped the third token, so Z is 1 or 0.9.
+  // The sums have no errors, but min_p may have dropped the third token, so Z is 1 or 0.9.
   const RankedWeights row = row_of({{0.6, 0}, {0.3, 0}, {0.1, 0}});
   Cut base = whole_row(row);
   base.certain = base.count_low = 2;

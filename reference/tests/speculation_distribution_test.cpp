@@ -78,10 +78,10 @@ TEST(SpeculationDistribution, DraftsOfTheTargetsOwnDistributionAlwaysStand) {
   }
 }
 
-// This test shows that the proof of the distribution can fail. Here the draft is the largest token
-// of q and judged as if drawn from q (transformers, issue 32867). Token 0 is always drafted and
-// accepted with .3 / .5. Otherwise the residual max(p - q, 0) = {0, .1, .1} gives the other tokens
-// .2 each, so token 0 has .3 too much.
+// This test shows that the proof of the distribution can fail. In this test the draft is the
+// largest token of q and judged as if drawn from q (transformers, issue 32867). Token 0 is always
+// drafted and accepted with .3 / .5. Otherwise the residual max(p - q, 0) = {0, .1, .1} gives the
+// other tokens .2 each, so token 0 has .3 too much.
 TEST(SpeculationDistribution, ADraftDrawnFromAnotherDistributionShows) {
   const RowBehind target = always({0.3F, 0.4F, 0.3F});
   const std::vector<float> q = {0.5F, 0.3F, 0.2F};
@@ -189,7 +189,7 @@ TEST(SpeculationDistribution, SampledTreesHaveTheTargetsDistributionWhateverTheD
         for (const RowBehind& draft : {small_rows_of(seed + 1000, 4), small_rows_of(seed, 4.25F),
                                        small_rows_of(seed, 0), small_rows_of(seed, 4)}) {
           expect_distribution_of_tree(seed, draft, parents, SiblingSampling::with_replacement);
-          // Only two different tokens can be drawn from some rows.
+          // Some rows have only two tokens, so three siblings cannot be drawn without replacement.
           if (most_children(parents) > 2) continue;
           expect_distribution_of_tree(seed, draft, parents, SiblingSampling::without_replacement);
         }

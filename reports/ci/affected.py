@@ -67,7 +67,7 @@ CLASS = re.compile(r'^ {6}\{"([a-z-]+)",', re.MULTILINE)
 
 
 def git(root: Path, *words: str) -> str | None:
-    """Runs git and returns its output; None if it fails."""
+    """Runs git and returns its output; None if git fails."""
     try:
         result = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True)
     except OSError:

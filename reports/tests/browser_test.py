@@ -331,8 +331,8 @@ def main():
             green_run(browser, folder, axe, arguments.screenshots)
             hostile_text(browser, folder, axe)
             many_cases(browser, folder)
-            # A page with faults shows that the checks above can fail. This page has an error, a
-            # request and a fault of accessibility.
+            # A page with faults shows that the checks above can fail. The faulty page has an error,
+            # a request and a fault of accessibility.
             before = len(problems)
             bad = folder / "bad"
             bad.mkdir()

@@ -65,7 +65,7 @@ def wrong_values(schema):
 
 
 def broken_reports(schema, report):
-    """Yields pairs of a change and the report that it breaks."""
+    """Yields each change that breaks the report, and the broken report."""
     for path, field, required in fields(schema):
         if not path:
             continue
@@ -95,8 +95,8 @@ def broken_reports(schema, report):
 
 
 def reading_problem(fairdraw, what, broken, folder):
-    """Returns the fault in how `fairdraw report` treats a broken report; None if it refuses the report
-    and says why."""
+    """Returns the fault in how `fairdraw report` treats a broken report; None if it
+    refuses the report and says why."""
     path = Path(folder) / "broken.json"
     path.write_text(json.dumps(broken), encoding="utf-8")
     result = subprocess.run([fairdraw, "report", str(path), str(Path(folder) / "rendered")],

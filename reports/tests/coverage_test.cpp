@@ -191,7 +191,7 @@ TEST(Coverage, WhatIsRequiredAndWasNotJudgedEndsWith3) {
   // A failure takes precedence.
   record.cases[5].verdict = Verdict::failed;
   EXPECT_EQ(record.exit_code(), 1);
-  // No case exercises the feature, so it is not judged either.
+  // No case exercises the required feature, so the feature is not judged either.
   record = tokens_only();
   record.required = {"chains"};
   EXPECT_EQ(record.exit_code(), 3);

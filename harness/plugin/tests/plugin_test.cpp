@@ -1,5 +1,5 @@
-// Tests plugins that misbehave in every way that the harness promises to survive. This binary is
-// also the process that holds them: see main() at the end.
+// Tests plugins that misbehave in every way that the harness promises to survive. This test binary
+// is also the process that holds the plugins: see main() at the end.
 #include "harness/contract/plugin.h"
 
 #include <fcntl.h>

@@ -33,7 +33,7 @@ class KeptAnswers {
   /// Returns the object of this thread; null if the thread has none.
   static KeptAnswers* of_this_thread();
 
-  /// Returns the answer to a question; null if it is not kept.
+  /// Returns the kept answer to a question; null if no answer is kept.
   std::shared_ptr<const void> find(const std::string& question) const;
   void keep(std::string question, std::shared_ptr<const void> answer, std::size_t bytes);
 

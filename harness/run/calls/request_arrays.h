@@ -139,7 +139,7 @@ class EncodedLogits {
   std::size_t size_ = 0;
 };
 
-/// Values in a dtype, as bytes. For float32 these are the bytes of the given values.
+/// Values in a dtype, as bytes. For float32 the encoded bytes are the bytes of the given values.
 class Encoded {
  public:
   Encoded(DType dtype, std::span<const float> values);

@@ -36,7 +36,7 @@ struct Counts {
   std::vector<std::uint64_t> of_token;  ///< [vocab]
   std::uint64_t draws = 0;
   std::uint64_t no_token = 0;  ///< draws outside of [0, vocab)
-  std::string trouble;         ///< why drawing stopped; empty if it did not stop
+  std::string trouble;         ///< reason why drawing stopped; empty if it did not stop
 };
 
 /// One part of the draws that a check makes; `merge` adds the parts up.
@@ -47,7 +47,7 @@ struct CountedDraws {
 };
 
 /// Counts over cells that depend on the distribution alone, and so are the same in every run.
-/// `merge --across-seeds` adds them up.
+/// The command `merge --across-seeds` adds the cell counts up.
 struct CellCounts {
   std::string axis;                 ///< "rank", "lane"
   std::vector<double> probability;  ///< [cells], a distribution without zeros
@@ -178,8 +178,8 @@ struct RunRecord {
   std::string case_part;  ///< part such as "2/4", "2/4 again" (second look) of all divisible cases
   std::string selection;  ///< arguments of --case and --exclude; empty: all cases
   std::string options;    ///< further options to repeat the run: "--semantics hf"
-  /// Reason why the run ended early; `cases` then holds only the cases that ran. Empty for a whole
-  /// run.
+  /// Reason why the run ended early; `cases` then holds only the cases that ran. The reason is
+  /// empty for a whole run.
   std::string incomplete;
   /// Features of features.inc that must be judged for the run to pass (--require), and the maximum
   /// percentage of cases that each sampler may skip (--max-skipped).

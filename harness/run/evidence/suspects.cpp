@@ -171,7 +171,7 @@ void judge_profiles(const std::vector<Profile>& profiles, std::vector<Suspect>& 
       if (profile.axis == "id") judge_ids(profile, weighed);
     }
   }
-  // A likely token that is off makes its lane look off.
+  // A likely token with a wrong count makes its lane look wrong.
   if (std::ranges::any_of(weighed, &Weighed::is_trend)) {
     std::erase_if(weighed, [](const Weighed& one) { return one.is_partial_lane; });
   }
@@ -388,7 +388,7 @@ void add_suspects(const std::string& check, CheckOutcome& outcome) {
   judge_pit(evidence, suspects);
   judge_evenness(evidence, suspects);
   if (suspects.empty()) judge_check(check, suspects);
-  // Each bug is named once, for its first reason.
+  // Each class of bugs is named once, for its first reason.
   std::set<std::string> named;
   std::erase_if(suspects, [&named](const Suspect& one) { return !named.insert(one.bug).second; });
 }

@@ -100,7 +100,7 @@ bool is_cut_near(const std::vector<float>& row, const reference::RowParameters& 
 }
 
 TEST(Float32Ambiguity, OfFewTokensIsAtTheCutsAloneUnderEveryProfile) {
-  // Only one filter cuts, so that no profile's order of filters moves the cut.
+  // Only one filter cuts a row, so that no profile's order of filters moves the cut.
   const std::vector<reference::RowParameters> parameters = {{.top_k = kVocab, .top_p = 0.9F},
                                                             {.top_k = 50, .top_p = 0.95F},
                                                             {.top_k = kVocab, .top_p = 0.99F},

@@ -17,7 +17,7 @@ constexpr std::size_t kPlenty = std::size_t{1} << 20;
 
 const std::vector<float> kRow = {1, 2, 3, 4};
 
-// A question of these tests about the row.
+// A question of the tests to an oracle about the row.
 struct Asked {
   std::vector<float> row = kRow;
   std::vector<std::uint32_t> allowed = {};

@@ -91,7 +91,7 @@ inline std::vector<double> zipf_distribution(std::size_t size) {
   return distribution;
 }
 
-/// Returns `distribution` divided by its sum.
+/// Returns the entries of `distribution` divided by their sum.
 inline std::vector<double> normalized(std::vector<double> distribution) {
   double sum = 0;
   for (const double p : distribution) sum += p;

@@ -189,7 +189,7 @@ class Batches {
     }
   }
 
-  // Runs the call that fill() made of these rows.
+  // Runs the call that fill() made of the given rows.
   Response run(const std::vector<Place>& places, const std::string& name,
                const WantedResults& wanted) {
     Response response = run_request(*input_.sampler, request_, wanted);

@@ -36,7 +36,7 @@ struct OperationRows {
 };
 OperationRows operation_rows(const CheckInput& input, OperationKind kind);
 
-/// A class of bugs, and why it is suspected.
+/// A suspected class of bugs, and the reason of the suspicion.
 struct OperationTrouble {
   std::string what;  ///< the suspected bug; empty: the result is right
   std::string bug, reason;

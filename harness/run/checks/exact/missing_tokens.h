@@ -23,8 +23,8 @@ class MissingTokens {
   MissingTokens(const reference::RealDistribution& row, const Counts& counts)
       : row_(row), counts_(counts) {}
 
-  /// Expects that at least one of these ids was drawn. Precondition: all these ids are certainly in
-  /// the support.
+  /// Expects that at least one of the given ids was drawn. Precondition: all given ids are
+  /// certainly in the support.
   void expect_one_of(std::span<const std::size_t> ids);
   /// Expects that each of the last half, the last quarter, ... of the certain tokens, by decreasing
   /// probability, was drawn from.

@@ -137,8 +137,8 @@ std::string compare_logprobs(const Request& request, const Response& response, s
   return {};
 }
 
-// Makes three samples of two outputs per row, in another order than the rows. Each sample has its
-// own log-probability.
+// Makes three samples of two outputs per row, in another order than the rows. Each sample of an
+// output has its own log-probability.
 std::string compare_samples(const CheckInput& input, const Request& rows,
                             const std::vector<RealRow>& distributions,
                             const reference::WeightBound& bound, CheckOutcome& outcome) {

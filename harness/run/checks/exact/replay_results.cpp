@@ -192,7 +192,7 @@ void compare_sizes(Replay& replay) {
   for (std::int64_t i = 0; i < kMany; ++i) picks.push_back((i * 5 + (i >> 16)) % base.rows);
   Request many = pick_rows(base, picks);
   replay.expect_same("70000 rows", many, picks);
-  // Outputs sample the last of these rows, in descending order.
+  // Outputs sample the last of the cheap rows, in descending order.
   std::vector<std::int64_t> of_output;
   many.with_indices = true;
   for (std::int64_t row = kMany - 1; row >= kMany - 6000; row -= 7) {

@@ -177,7 +177,7 @@ class ChainDistribution : public DistributionTables {
       outcome.measures[name + "_p_value"] = p_value;
       note_decisive(name, p_value, level, outcome);
       if (p_value >= level) return;
-      // This suspected cause is named before its consequences.
+      // The suspected cause "how often drafts are accepted" is named before its consequences.
       auto& suspects = outcome.evidence.suspects;
       suspects.insert(suspects.begin(), {"speculative decoding: how often drafts are accepted",
                                          "of what is counted, " + name + " is off"});

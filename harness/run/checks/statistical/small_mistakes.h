@@ -29,7 +29,7 @@ struct CountedSet {
 std::uint64_t draws_to_find(const CountedSet& set, double level);
 
 /// Adds both measures of a small mistake, for the set with the most information per draw. One in
-/// `rows` of the case's draws belongs to these sets.
+/// `rows` of the case's draws belongs to the sets of tokens.
 void note_small_mistake(const std::string& mistake, std::span<const CountedSet> sets, double level,
                         std::size_t rows, CheckOutcome& outcome);
 
