@@ -15,7 +15,7 @@ inline constexpr std::uint64_t kMaxDraws = std::uint64_t{1} << 53;
 
 /// Requires a value in [0, 1].
 void require_probability(std::string_view field, double value);
-/// Requires a value in (0, 1/2]. Requires an error rate of at most 1/2, because above it guessing
+/// Requires a value in (0, 1/2], because with an error rate above 1/2 guessing
 /// would do better than the test.
 void require_error_rate(std::string_view field, double value);
 /// Requires a value in (0, 1].

@@ -19,10 +19,11 @@ namespace {
 // Shares of the case's budget; the orderings divide kDkwmShare equally.
 constexpr double kChiSquaredShare = 0.1, kTooGoodShare = 0.1, kGShare = 0.35, kDkwmShare = 0.35,
                  kExactShare = 0.1;
-// Minimum expected count of a cell for Pearson's chi-squared to decide. With smaller expected
-// counts the tail of its null distribution is too light at levels near 1e-12: the true rate is 2
-// times the nominal one at 400 and 10 cells, 20000 times at 5. At the square root of such a level,
-// with which each of the two looks is compared, the true rate is even closer to the nominal one.
+// Minimum expected count and number of cells for Pearson's chi-squared to decide. With smaller
+// expected counts the tail of its null distribution is too light at levels near 1e-12: the true
+// rate is 2 times the nominal one at 400 and 10 cells, 20000 times at 5. At the square root of such
+// a level, with which each of the two looks is compared, the true rate is even closer to the
+// nominal one.
 constexpr double kSmallestExpected = 400;
 constexpr std::size_t kSmallestCells = 10;
 constexpr std::size_t kTooGoodCells = 30;
