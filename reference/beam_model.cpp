@@ -65,8 +65,8 @@ std::vector<float> beam_logprobs(std::span<const float> logits) {
   const IntegerRow row = integer_model(logits, {}, {});
   const auto first = std::max_element(logits.begin(), logits.end());
   const float max = *first;
-  // The maximum's own weight, which need not be the largest, because the significand polynomial can
-  // decrease between neighbours.
+  // The weight of the maximum itself, which need not be the largest weight, because the significand
+  // polynomial can decrease between neighbours.
   const RowWeight of_max = row.weight[static_cast<std::size_t>(first - logits.begin())];
   const double log_mass =
       std::log(to_nearest_double(row.total_unfiltered) / to_nearest_double(of_max));

@@ -13,11 +13,12 @@ namespace fairdraw::reference {
 
 using TokenSequence = std::vector<std::int32_t>;
 
-/// A sequence with its scores. It is live if its last token is no end id.
+/// A beam: a sequence of tokens with its scores. The sequence is live if its last token is no end
+/// id.
 struct BeamHypothesis {
   TokenSequence tokens;
   float cumulative = 0;
-  float score = 0;  ///< normalised; not set for live beams until the end
+  float score = 0;  ///< normalised score; not set for live beams until the end
   bool operator==(const BeamHypothesis&) const = default;
 };
 
@@ -29,21 +30,21 @@ struct BeamRules {
   std::vector<std::int32_t> end_ids;
 };
 
-/// The state of one request. It begins with one live beam without tokens.
+/// The state of one request. The state begins with one live beam without tokens.
 struct BeamModelState {
   std::vector<BeamHypothesis> live = {{}};
   std::vector<std::int32_t> parents;  ///< for each live beam, its parent in the step before
   std::vector<BeamHypothesis> pool;   ///< best first
   BeamState state = BeamState::live;
-  RowStatus status = RowStatus::ok;  ///< of the last step
+  RowStatus status = RowStatus::ok;  ///< status of the last step
 };
 
 /// Returns the log-probabilities of a row of logits as beam search uses them: integer weights,
 /// rounded once. -inf stays -inf. Precondition: the row has no NaN and no +inf.
 std::vector<float> beam_logprobs(std::span<const float> logits);
 
-/// Makes one step. Row b holds the log-probabilities of live beam b. A request that is not live or
-/// has no candidate only changes its status.
+/// Makes one step. Row b of the input holds the log-probabilities of live beam b. A request that is
+/// not live or has no candidate only changes its status.
 void beam_step_model(BeamModelState& state, const std::vector<std::vector<float>>& logprobs,
                      const BeamRules& rules);
 

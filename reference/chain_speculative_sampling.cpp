@@ -1,5 +1,6 @@
 // Chain speculative sampling (Leviathan et al. 2023; Chen et al. 2023) in the integers of the
-// specification. There is no division, so "accept with probability min(1, p / q)" is exact.
+// specification. The acceptance test has no division, so "accept with probability min(1, p / q)" is
+// exact.
 #include <boost/multiprecision/cpp_int.hpp>
 #include <stdexcept>
 #include <vector>
@@ -25,9 +26,9 @@ bool accepts(const IntegerRow& target, const IntegerRow& draft, std::size_t toke
   return p > 0 && (a >= b || scale(word, b) < a);
 }
 
-// Draws from max(target - draft, 0). The difference is zero everywhere only if both distributions
-// are equal and the drafted token has weight 0. No drawn token has weight 0, and the token is then
-// drawn from the target itself.
+// Draws from the residual max(target - draft, 0). The residual is zero everywhere only if both
+// distributions are equal and the drafted token has weight 0. No draft that was drawn has weight 0;
+// for other drafts, the token is then drawn from the target itself.
 std::int32_t recover(const IntegerRow& target, const IntegerRow& draft, std::uint64_t word) {
   std::vector<Wide> residual(target.mask.size());
   const Wide target_total = target.speculation_total(), draft_total = draft.speculation_total();
@@ -57,7 +58,7 @@ std::vector<IntegerRow> weigh_rows(std::span<const float> probs, std::size_t row
   return weighed;
 }
 
-// Returns the first failed status by position: the draft's row, then the target's.
+// Returns the first failed status by position: that of the draft's row, then the target's.
 RowStatus first_failure(std::span<const IntegerRow> draft, std::span<const IntegerRow> target) {
   for (std::size_t i = 0; i < target.size(); ++i) {
     if (i < draft.size() && draft[i].status != RowStatus::ok) return draft[i].status;

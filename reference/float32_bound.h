@@ -7,29 +7,30 @@
 //   s_i = x_i * fl(1 / T) or fl(x_i / T),  z_i = fl(s_i - s_m),  e_i = exp(z_i),
 //   S = sum e_i,  p_i = fl(e_i / S),  F = a sum of some of the p_i (or e_i),
 //
-// and compares F, or p_i, with a threshold.
+// The sampler compares F, or p_i, with a threshold.
 //
 // Weights. s_i has at most two roundings, so z_i is off by 2u (|x_i| + |x_m|) / T and by its own
 // rounding, u |z_i|. The oracle allows 3u (|x_i| + |x_m|) / T if the profile scales first, and 3u
 // |z_i| in any case (ranked_weights.cpp). An exponential right to a = exp_ulps ulps, where one ulp
-// is at most 2^-23 = 2u of the value, multiplies by 1 + t, |t| <= 2 a u. Below FLT_MIN the result
-// may be flushed, an absolute error of FLT_MIN. Dividing by S, which is the same for all tokens,
-// rounds once more. So a weight has the relative error (2 a + 1) u, besides the two errors that
-// grow with z and x.
+// is at most 2^-23 = 2u of the value, multiplies by 1 + t, |t| <= 2 a u. A result below FLT_MIN may
+// be flushed to zero, an absolute error of FLT_MIN. Dividing by the sum S, which is the same for
+// all tokens, rounds once more. So a weight has the relative error (2 a + 1) u, besides the two
+// errors that grow with z and x.
 //
 // Sums. A value that passes through k additions on its way into a sum, in any order (k is n - 1 for
 // one after another, ceil(log2 n) for a tree, and their sum over levels for blocks), is multiplied
 // by k factors 1 + t, |t| <= u, that is by 1 + g, |g| <= k u / (1 - k u) (Higham, Accuracy and
 // Stability of Numerical Algorithms, 2002, lemma 3.1). All terms are positive, so the relative
-// error of a sum is at most that. The comparison "F < p" has one such sum in the numerator, one (S)
-// in the denominator, one division and one rounding of the threshold (1 - p, p S, or u S): 2 k + 2
-// factors in all, so that
+// error of a sum is at most this |g|. The comparison "F < p" has one such sum in the numerator, one
+// (S) in the denominator, one division and one rounding of the threshold (1 - p, p S, or u S): 2 k
+// + 2 factors in all, so that
 //
 //   |computed F / S - F / S| <= g(2 k + 2) F / S + the effect of errors of the weights.
 //
 // The oracle adds g(2 k + 2) times the row's sum to the band of top_p; it adds g(2 k + 2) times F
 // itself if F is summed from the smallest token on and compared with 1 - p. real_filters.cpp bounds
-// the effect of the weights. A fused multiply-add has fewer roundings.
+// the effect of the weights. A fused multiply-add has fewer roundings, so the bounds hold for it
+// too.
 //
 // A filter that compares p_i with another p_j, or with min_p p_m, uses two weights and one more
 // rounding: at most twice the error of a weight.
@@ -44,12 +45,12 @@ namespace fairdraw::reference {
 
 /// The known properties of a sampler's float32 arithmetic.
 struct Float32Arithmetic {
-  double exp_ulps = 2;        ///< error of its exponential, in ulps of the result
+  double exp_ulps = 2;        ///< error of the exponential, in ulps of the result
   std::size_t additions = 0;  ///< maximum additions on a weight's way into a sum
 };
 
 /// The bound that the oracle adds to weight_error(): the part that grows with the distance to the
-/// maximum, and no truncation.
+/// maximum, without truncation.
 inline constexpr WeightBound kFloat32Weights = {
     .constant = 0, .per_octave = 3 * 0x1p-24 * 0.69314718055994530942, .truncation = false};
 
@@ -72,8 +73,8 @@ Semantics in_float32(Semantics semantics, const Float32Arithmetic& arithmetic);
 /// Bounds the error of the end of a token's interval in [0, 1], for a sampler that inverts the
 /// prefix sums of its survivors in any order of tokens. The error consists of the distance of the
 /// distributions, the rounding of sums, and the rounding of the random word to a float32 in [0, 1)
-/// (2^-23, or one part in 2^24, depending on how it is made). `distribution` is that of
-/// `semantics`.
+/// (2^-23, or one part in 2^24, depending on how it is made). `distribution` is the row's
+/// distribution under `semantics`.
 double interval_error(const RealDistribution& distribution, const Semantics& semantics);
 
 }  // namespace fairdraw::reference

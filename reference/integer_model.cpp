@@ -1,8 +1,8 @@
-// Weighs every token by itself: finds first its tile's octave, then the row's, then its weight. A
-// row with active filters is ranked once (largest first, lowest id among equals). Every filter of
-// the specification is a threshold on the value, so each keeps a prefix of that ranking, and their
-// intersection is the shortest prefix. The code is deliberately simple and shares nothing with the
-// kernels.
+// Computes the weight of every token by itself: first the octave of its tile, then the octave of
+// the row, then the weight. A row with active filters is ranked once (largest first, lowest id
+// among equals). Every filter of the specification is a threshold on the value, so each keeps a
+// prefix of the ranking, and their intersection is the shortest prefix. The code is deliberately
+// simple and shares nothing with the kernels.
 #include "reference/integer_model.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using boost::multiprecision::uint256_t;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr double kNoOctave = -std::numeric_limits<double>::infinity();
 constexpr int kSignificandBits = 23;
-constexpr double kSignificandUnits = 0x1p23;  // units of a significand in [1, 2)
+constexpr double kSignificandUnits = 0x1p23;  // number of units of a significand in [1, 2)
 constexpr int kBitsInTile = 32;               // extra bits of a weight in a tile over a significand
 constexpr int kBitsInRow = 48;  // extra bits of a weight in a row over one in the first tile
 constexpr int kBitsInSpeculation = 16;  // extra bits of a weight in speculation over a significand
@@ -32,8 +32,8 @@ struct Ranked {
   float value;
   std::int32_t id;
 
-  // Returns a number that grows as the value falls, and with the id among equals. Both zeros are
-  // equal.
+  // Returns a number that grows as the value decreases, and with the id among equals. Both zeros
+  // have the same value.
   std::uint64_t place() const {
     const std::uint32_t below = 0x80000000U - static_cast<std::uint32_t>(key_of(value));
     return (static_cast<std::uint64_t>(below) << 32) + static_cast<std::uint32_t>(id);
@@ -57,7 +57,7 @@ void check_sizes(std::size_t vocab, std::span<const std::uint32_t> allowed) {
   }
 }
 
-// NaN must fail every test.
+// The comparison is written so that NaN fails every test.
 bool in_unit_interval(float value) { return value >= 0 && value <= 1; }
 
 RowStatus check_parameters(const RowParameters& parameters) {
@@ -117,8 +117,8 @@ void weigh(IntegerRow& row, std::span<const Ranked> tokens, OctavesOf octaves_of
   }
 }
 
-// Ranks the tokens, which are given by id. No two places are equal, so every sort gives the same
-// ranking.
+// Ranks the tokens, which are given in the order of their ids. No two places are equal, so every
+// sort gives the same ranking.
 void rank(std::vector<Ranked>& tokens, std::span<const float> values) {
   std::vector<std::uint64_t> places;
   places.reserve(tokens.size());
@@ -160,7 +160,7 @@ RowWeight top_p_threshold(float top_p, RowWeight total) {
 }
 
 // Returns the number of ranked tokens for which the weight of strictly larger values is below the
-// threshold. `base` are the tokens whose mass top_p refers to.
+// threshold. `base` is the set of tokens whose mass top_p refers to.
 std::size_t top_p_prefix(std::span<const Ranked> base, std::span<const RowWeight> weight,
                          float top_p) {
   if (top_p >= 1) return base.size();
@@ -213,7 +213,8 @@ void keep_greedy(IntegerRow& row, std::span<const Ranked> tokens) {
   keep(row, std::span(&first, 1));
 }
 
-// True if no filter is active. Then no ranking is needed, which takes most of the time of a row.
+// True if no filter is active. Without filters no ranking is needed, which takes most of the time
+// of a row.
 bool keeps_all(const RowParameters& parameters) {
   return parameters.top_k <= 0 && parameters.top_p >= 1 && parameters.min_p == 0;
 }
@@ -236,7 +237,7 @@ std::uint32_t octave_significand(float r) {
 }
 
 TokenOctaves octaves_of_logit(float logit, float scale) {
-  // Exact: 24 bits times 24 bits, far from the ends of double's range.
+  // The product is exact: 24 bits times 24 bits, far from the ends of double's range.
   const double octaves = static_cast<double>(logit) * static_cast<double>(scale);
   const double whole = std::nearbyint(octaves);
   return {whole, octave_significand(static_cast<float>(octaves - whole))};
@@ -267,14 +268,14 @@ std::uint64_t weight_in_speculation(const TokenOctaves& token, double row_octave
 }
 
 float min_p_threshold(float min_p) {
-  // Computed in 113 bits. log2 of a float32 is an integer or irrational, and never so close to
-  // halfway between two float32 values that rounding twice differs from rounding once.
+  // log2 is computed in 113 bits. log2 of a float32 is an integer or irrational, and never so close
+  // to halfway between two float32 values that rounding twice differs from rounding once.
   using Quad = boost::multiprecision::cpp_bin_float_quad;
   return static_cast<float>(Quad(boost::multiprecision::log2(Quad(min_p))));
 }
 
 std::int32_t key_of(float value) {
-  // Bit patterns of positive floats are in order.
+  // Bit patterns of positive floats have the same order as the floats.
   const auto magnitude = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(std::fabs(value)));
   return value < 0 ? -magnitude : magnitude;
 }
@@ -344,7 +345,7 @@ IntegerRow integer_model_from_probs(std::span<const float> probs, const RowParam
                                     FilterOrder filter_order, bool top_k_1_keeps_ties) {
   check_sizes(probs.size(), {});
   RowParameters checked = parameters;
-  checked.temperature = 1;  // not used, so not checked
+  checked.temperature = 1;  // the temperature is not used, so not checked
   RowStatus status = check_parameters(checked);
   if (status == RowStatus::ok) status = check_values(probs);
   if (status == RowStatus::ok && std::ranges::any_of(probs, [](float p) { return p < 0; })) {

@@ -27,7 +27,7 @@ class CompensatedSum {
   long double sum_ = 0, rest_ = 0;
 };
 
-// Sets values and bounds of the distribution over the tokens of `order`.
+// Sets the values and bounds of the distribution over the tokens of `order`.
 void set_logprobs(RealLogprobs& row, double temperature, const WeightBound& weight_bound) {
   const auto logit = [&row](std::int32_t token) {
     return static_cast<long double>(row.logits[static_cast<std::size_t>(token)]);
@@ -39,7 +39,7 @@ void set_logprobs(RealLogprobs& row, double temperature, const WeightBound& weig
     weight.push_back(std::exp((logit(token) - largest) / temperature));
     sum.add(weight.back());
   }
-  // Relative error of a sampler's sum: each term is off by its bound, but at most by itself.
+  // The relative error of a sampler's sum: each term is off by its bound, but at most by itself.
   CompensatedSum error;
   for (std::size_t i = 0; i < row.order.size(); ++i) {
     const long double distance = (logit(row.order[i]) - largest) / temperature;

@@ -15,7 +15,7 @@ constexpr double kHalfUlp = 0x1p-24;  // u
 constexpr double kLog2E = 0x1.71547652b82fep0;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Half a unit in the last place: relative to a normal value, and the absolute error of a subnormal.
+// Half a unit in the last place of a dtype: relative for a normal value, absolute for a subnormal.
 struct Rounding {
   double relative = 0, absolute = 0;
 };
@@ -68,7 +68,7 @@ Weights logit_weights(std::span<const float> logits, double temperature, const S
     if (semantics.rounds_scaled_logits) {
       distance += 3 * kHalfUlp * (std::abs(x) + std::abs(largest)) / temperature;
     }
-    // The rounding of our own float64: one difference, one quotient.
+    // The rounding of the oracle's own float64: one difference, one quotient.
     distance += 0x1p-51 * std::abs(nats);
     if (x == largest) distance = 0;
     const long double least = std::exp(static_cast<long double>(nats) - distance);
@@ -159,7 +159,7 @@ ResultIntervals log_softmax_intervals(std::span<const float> logits, const Seman
     }
     const double least = nats * (1 + kHalfUlp) - log_high * (1 + 3 * kHalfUlp);
     const double most = nats * (1 - kHalfUlp) - log_low * (1 - 3 * kHalfUlp);
-    // Both bounds are at most 0.
+    // Both bounds of the log-probability are at most 0.
     intervals.low.push_back(least * (1 + rounding + kHalfUlp) - absolute);
     intervals.high.push_back(most * (1 - rounding - kHalfUlp) + absolute);
   }
@@ -177,7 +177,7 @@ ResultIntervals renorm_intervals(std::span<const float> probs, std::span<const s
         truncation && counts
             ? std::min(1.0, tile_prob_error(std::log2(largest / static_cast<double>(probs[id]))))
             : 0;
-    // A sampler that flushes subnormals sees a subnormal probability as 0.
+    // A sampler that flushes subnormals reads a subnormal probability as 0.
     const bool flushed = !truncation && value < static_cast<long double>(FLT_MIN);
     const double error = semantics.relative_weight_error;
     weights.low.push_back(flushed ? 0 : value * (1 - lost) / (1 + error));

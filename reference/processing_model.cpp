@@ -1,6 +1,6 @@
-// Collects every fault of the lists first, whatever its consequences; the first fault in the order
-// of the statuses counts. Then each step goes over the whole vocabulary. The code shares nothing
-// with the kernels.
+// Collects every fault of the lists first, even if it has no effect; the first fault in the order
+// of the statuses counts. After this each step goes over the whole vocabulary. The code shares
+// nothing with the kernels.
 #include "reference/processing_model.h"
 
 #include <algorithm>
@@ -114,7 +114,8 @@ std::map<std::int32_t, std::int32_t> counts_of(const RowProcessing& row) {
   return counts;
 }
 
-/// Applies steps 1 to 3 in place. False if a finite logit becomes infinite.
+/// Applies steps 1 to 3 of logits processing in place. Returns false if a finite logit becomes
+/// infinite.
 bool change_values(std::vector<float>& logits, const RowProcessing& row) {
   const std::set<std::int32_t> prompt(row.prompt.begin(), row.prompt.end());
   const std::map<std::int32_t, std::int32_t> counts = counts_of(row);
@@ -163,7 +164,7 @@ std::vector<std::int64_t> distances_of(const std::vector<float>& logits) {
   return distances;
 }
 
-/// Applies step 8 in place, with the integers of its definition.
+/// Applies step 8 (top_n_sigma) in place, with the integers of its definition.
 void keep_top_n_sigma(std::vector<float>& logits, float n) {
   const std::vector<std::int64_t> distances = distances_of(logits);
   Wide tokens = 0, sum = 0, squares = 0;
@@ -180,11 +181,12 @@ void keep_top_n_sigma(std::vector<float>& logits, float n) {
   }
 }
 
-/// True if float32 may put a token on the other side of the threshold, judged in real numbers. With
-/// u = 2^-24, a sum of N terms, each of two more operations, has a relative error of at most g = (N
-/// + 2) u / (1 - (N + 2) u) in any order (Higham 2002, 4.2). So the mean and each deviation are off
-/// by g times the largest |x|, and sigma by that and by g of itself. The threshold is rounded twice
-/// more. Distances count in steps of 2^-20 here, and distances from 2^11 on all count as the same.
+/// True if float32 may put a token on the other side of the threshold of top_n_sigma, judged in
+/// real numbers. With u = 2^-24, a sum of N terms, each of two more operations, has a relative
+/// error of at most g = (N + 2) u / (1 - (N + 2) u) in any order (Higham 2002, 4.2). So the mean
+/// and each deviation are off by g times the largest |x|, and sigma by that amount and by g of
+/// itself. The threshold is rounded twice more. Distances count in steps of 2^-20 here, and
+/// distances from 2^11 on all count as the same.
 bool is_undecided(const std::vector<float>& logits, float n) {
   const long double largest = *std::ranges::max_element(logits);
   long double tokens = 0, sum = 0, squares = 0, size = 0;
@@ -304,7 +306,8 @@ ProcessedRow process_row(std::span<const float> logits, std::span<const std::uin
 IntegerRow integer_model(std::span<const float> logits, std::span<const std::uint32_t> allowed,
                          const RowProcessing& processing, const RowParameters& parameters,
                          TieRule tie_rule, FilterOrder filter_order) {
-  // The parameters come first. A row of a single zero fails only because of its parameters.
+  // The status of the parameters is determined first. A row of a single zero fails only because of
+  // its parameters.
   const float zero = 0;
   const bool parameters_ok =
       integer_model(std::span(&zero, 1), {}, parameters).status == RowStatus::ok;

@@ -19,7 +19,7 @@ struct RowProcessing {
 #define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) type name = neutral;
 #include "fairdraw/processing_parameters.inc"
 
-  std::vector<std::int32_t> prompt;  ///< from a mask: its ids, each once
+  std::vector<std::int32_t> prompt;  ///< ids of the prompt; from a mask: each id once
   std::vector<std::int32_t> output;
   std::optional<std::vector<std::int32_t>> output_counts;  ///< [vocab]
   std::int32_t output_length = 0;                          ///< for min_tokens
@@ -30,14 +30,14 @@ struct RowProcessing {
   };
   std::vector<Bias> biases;
   std::vector<std::int32_t> stop_ids;
-  std::vector<std::int32_t> bad_words;  ///< one word after another
+  std::vector<std::int32_t> bad_words;  ///< tokens of the bad words, one word after another
   std::vector<std::int32_t> bad_word_lengths;
   std::vector<std::int32_t> allowed_ids;
 
   std::vector<RowStatus> outside;  ///< faults of lists that are outside their buffers
 };
 
-/// Returns the processing of row `row` of a call. Reads nothing outside the buffers.
+/// Returns the processing of row `row` of a call. The function reads nothing outside the buffers.
 RowProcessing processing_of_row(const LogitsProcessing& processing, std::int64_t row,
                                 std::size_t vocab);
 

@@ -1,5 +1,5 @@
 // The profiles, one function each. An engine's behaviour is read in its public source or reported
-// in its tracker. A word in each function tells how certain a choice is:
+// in its issue tracker. A word in each function says how certain a choice is:
 //   read      in the source of the function that is named;
 //   emulated  the source's algorithm was run on a CPU;
 //   told      in an issue, pull request or other thread (reported);

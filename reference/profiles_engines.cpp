@@ -6,17 +6,17 @@
 namespace fairdraw::reference {
 namespace {
 
-// FlashInfer's arithmetic, as in profiles_flashinfer.cpp.
+// FlashInfer's arithmetic, the same as in profiles_flashinfer.cpp.
 constexpr Float32Arithmetic kFlashInfer = {.exp_ulps = 2, .additions = 12 + 64};
-// PyTorch's arithmetic, as in profiles_torch.cpp.
+// PyTorch's arithmetic, the same as in profiles_torch.cpp.
 constexpr Float32Arithmetic kTorch = {.exp_ulps = 2, .additions = 10 + 256};
-// One block of 512 threads or more. At V = 2^18 each thread adds 512 values one after another,
-// followed by a tree of 10 levels or a scan. Histograms by atomic additions change the order, and
-// add at most as many additions as the block has threads. The fast exponential of a difference z is
-// ex2.approx (2 ulp) of one more rounded product, which the bound on weights covers for samplers
-// that scale.
+// Arithmetic of a single block of 512 threads or more. At V = 2^18 each thread adds 512 values one
+// after another, followed by a tree of 10 levels or a scan. Histograms by atomic additions change
+// the order, and add at most as many additions as the block has threads. The fast exponential of a
+// difference z is ex2.approx (2 ulp) of one more rounded product, which the bound on weights covers
+// for samplers that scale.
 constexpr Float32Arithmetic kOneBlock = {.exp_ulps = 2, .additions = 512 + 10 + 512};
-// One token after another; `sequential_sums` adds the additions.
+// Adds one token after another; `sequential_sums` accounts for the additions.
 constexpr Float32Arithmetic kSequential = {.exp_ulps = 2, .additions = 0};
 
 }  // namespace
@@ -32,17 +32,18 @@ Semantics trtllm_torch_profile() {
   semantics.top_k_one = TopKOne::greedy;
   semantics.min_p_one = MinPOne::greedy;
   semantics.greedy_ties = GreedyTies::any;
-  // k = 0, k >= V, p >= 1 and min_p <= 0 are off. Negative k: assumed to be refused.
+  // The values k = 0, k >= V, p >= 1 and min_p <= 0 are off. A negative k is assumed to be refused.
   semantics.top_k_zero = TopKZero::off;
   semantics.top_k_negative = TopKNegative::error;
   semantics.top_p_above_one = TopPAboveOne::off;
-  // Then min_p, top_k, top_p, each renormalising. All of them keep ties.
+  // TensorRT-LLM then applies min_p, top_k, top_p, each with renormalisation. All three filters
+  // keep ties.
   semantics.min_p_place = MinPPlace::before_top_k;
   semantics.top_k_ties = TopKTies::keep_all;
   semantics.top_p_ties = TopPTies::keep_all;
   semantics.top_p_boundary = TopPBoundary::mass_above_below_p;
   semantics.top_p_base = TopPBase::renormalised;
-  // A device-side assertion ends the process.
+  // For NaN a device-side assertion ends the process.
   semantics.nan_logit = NanLogit::row_error;
   semantics.invalid_parameter = InvalidParameter::undefined;
   return in_float32(semantics, kFlashInfer);
@@ -66,8 +67,8 @@ Semantics trtllm_fused_profile() {
   semantics.min_p_place = MinPPlace::before_top_k;
   semantics.top_k_ties = TopKTies::keep_all;
   semantics.top_k_one = TopKOne::filter;
-  // Keeps a token while the mass strictly above it is <= p Z of the survivors: one more at
-  // equality, and with p = 0 the maximum and its ties.
+  // The filter keeps a token while the mass strictly above it is <= p Z of the survivors: one more
+  // at equality, and with p = 0 the maximum and its ties.
   semantics.top_p_boundary = TopPBoundary::mass_above_at_most_p;
   semantics.top_p_ties = TopPTies::keep_all;
   semantics.top_p_base = TopPBase::renormalised;
@@ -80,7 +81,7 @@ Semantics trtllm_fused_profile() {
   semantics.temperature_zero = TemperatureZero::greedy;
   semantics.greedy_ties = GreedyTies::any;
   semantics.min_p_one = MinPOne::filter;
-  // Falls back to argmax, or to something undefined.
+  // A row with NaN falls back to argmax, or to something undefined.
   semantics.nan_logit = NanLogit::undefined;
   semantics.invalid_parameter = InvalidParameter::undefined;
   return in_float32(semantics, kOneBlock);
@@ -92,15 +93,15 @@ Semantics trtllm_fused_profile() {
 Semantics trtllm_legacy_profile() {
   Semantics semantics;
   semantics.name = "trtllm_legacy";
-  // k rounds of argmax, so exactly k tokens, by the order of a reduction. A hard check limits k to
-  // 1024.
+  // Top-k makes k rounds of argmax, so it keeps exactly k tokens, by the order of a reduction. A
+  // hard check limits k to 1024.
   semantics.top_k_ties = TopKTies::any_k;
   semantics.top_k_one = TopKOne::filter;
   semantics.top_k_limit = 1024;
   semantics.top_k_zero = TopKZero::off;
   semantics.top_k_negative = TopKNegative::undefined;
-  // The draw walks the cumulative mass up to u p sum, so the token that crosses p has only the part
-  // of its mass below p (arithmetic run: {.5, .5} and p = .6 give .833 and .167).
+  // The draw adds up the cumulative mass up to u p sum, so the token that crosses p has only the
+  // part of its mass below p (arithmetic run: {.5, .5} and p = .6 give .833 and .167).
   semantics.top_p_boundary = TopPBoundary::mass_above_below_p;
   semantics.boundary_mass = BoundaryMass::truncated;
   semantics.top_p_ties = TopPTies::any;
@@ -111,21 +112,22 @@ Semantics trtllm_legacy_profile() {
   // Temperature 0 is k = 1 (from memory).
   semantics.temperature_zero = TemperatureZero::greedy;
   semantics.greedy_ties = GreedyTies::any;
-  // No token is found, and the last id is emitted "for debug" (told in issue 2217).
+  // If no token is found, the last id is emitted "for debug" (reported in issue 2217).
   semantics.nan_logit = NanLogit::last_token;
   semantics.invalid_parameter = InvalidParameter::undefined;
   return in_float32(semantics, kOneBlock);
 }
 
 // The promises of TensorRT-LLM's documentation of sampling (docs/source/features/sampling.md),
-// whatever its four samplers do, because a user may rely on these alone.
+// whatever its four samplers do, because a user may rely on the documentation alone.
 Semantics trtllm_documented_profile() {
   Semantics semantics = trtllm_torch_profile();
   semantics.name = "trtllm_documented";
   // "The minimal subset of tokens with total probability greater than top_p": at equality this
   // keeps one token more than the source and the usual definition.
   semantics.top_p_boundary = TopPBoundary::mass_above_at_most_p;
-  // No treatment of tied probabilities is guaranteed: neither which of them stay nor how many.
+  // The documentation guarantees no treatment of tied probabilities: neither which of them are kept
+  // nor how many.
   semantics.top_k_ties = TopKTies::any_k;
   semantics.top_p_ties = TopPTies::any;
   semantics.tie_counts_are_open = true;
@@ -138,8 +140,8 @@ Semantics trtllm_documented_profile() {
 Semantics max_gpu_profile() {
   Semantics semantics;
   semantics.name = "max_gpu";
-  // Accepts a token if fewer than k are strictly larger and the mass above it is <= p Z, with Z of
-  // the unmasked row. k = 1 and p = 0 leave the maximum and its ties.
+  // The kernel accepts a token if fewer than k are strictly larger and the mass above it is <= p Z,
+  // with Z of the unmasked row. k = 1 and p = 0 leave the maximum and its ties.
   semantics.top_k_ties = TopKTies::keep_all;
   semantics.top_k_one = TopKOne::filter;
   semantics.top_p_boundary = TopPBoundary::mass_above_at_most_p;
@@ -149,7 +151,8 @@ Semantics max_gpu_profile() {
   // min_p sets weights to 0 during the search and leaves the budget p Z unchanged. All tokens above
   // a kept token are kept too, so the distribution is that of min_p applied last.
   semantics.min_p_place = MinPPlace::after_top_p;
-  // k <= 0 means V. -1 means the largest k of the batch, which is V if it is alone (derived).
+  // A top_k <= 0 means V. -1 means the largest k of the batch, which is V for a single row
+  // (derived).
   semantics.top_k_zero = TopKZero::off;
   semantics.top_k_negative = TopKNegative::off;
   // Temperatures are raised to 1e-6, so 0 draws among equal maxima, and among logits within 1e-5.
@@ -171,8 +174,8 @@ Semantics max_cpu_profile() {
   semantics.name = "max_cpu";
   semantics.top_k_ties = TopKTies::lowest_id;
   semantics.top_k_one = TopKOne::filter;
-  // _adjust_top_p: keeps the tokens that top-k left up to the first whose cumulative mass reaches
-  // p, with all of its mass.
+  // _adjust_top_p: keeps the tokens that survive top-k up to the first whose cumulative mass
+  // reaches p, with all of its mass.
   semantics.top_p_boundary = TopPBoundary::mass_above_below_p;
   semantics.top_p_ties = TopPTies::lowest_id;
   semantics.top_p_base = TopPBase::renormalised;
@@ -191,27 +194,28 @@ Semantics max_cpu_profile() {
   return in_float32(semantics, kSequential);
 }
 
-// llama-sampler.cpp in the default order: top_k, top_p, min_p, temperature, dist (the order is told
-// in an issue that quotes common.h).
+// llama-sampler.cpp in the default order: top_k, top_p, min_p, temperature, dist (the order is
+// reported in an issue that quotes common.h).
 Semantics llamacpp_profile() {
   Semantics semantics;
   semantics.name = "llamacpp";
-  // A partial or a bucket sort, neither of them stable, so exactly k (run: equal values change
-  // places).
+  // top_k uses a partial or a bucket sort, neither of them stable, so it keeps exactly k (run:
+  // equal values change places).
   semantics.top_k_ties = TopKTies::any_k;
   semantics.top_k_one = TopKOne::filter;
   semantics.top_k_zero = TopKZero::off;
   semantics.top_k_negative = TopKNegative::off;
-  // Keeps until the cumulative mass is >= p; p = 0 keeps one, p >= 1 is off (run at the boundary).
+  // top_p keeps tokens until the cumulative mass is >= p; p = 0 keeps one token, p >= 1 is off (run
+  // at the boundary).
   semantics.top_p_boundary = TopPBoundary::mass_above_below_p;
   semantics.top_p_ties = TopPTies::any;
   semantics.top_p_base = TopPBase::renormalised;
   semantics.top_p_zero = TopPZero::greedy;
   semantics.top_p_one = TopPOne::off;
   semantics.top_p_above_one = TopPAboveOne::off;
-  // Keeps logits >= max + ln p.
+  // min_p keeps logits >= max + ln p.
   semantics.min_p_place = MinPPlace::after_top_p;
-  // Applied last, so the filters see temperature 1.
+  // The temperature is applied last, so the filters see temperature 1.
   semantics.temperature_place = TemperaturePlace::after_filters;
   // T <= 0 leaves the first maximum of an array that a filter may have sorted.
   semantics.temperature_zero = TemperatureZero::greedy;

@@ -17,21 +17,22 @@ namespace {
 using Eigen::ArrayXd;
 using Eigen::Index;
 
-// Sums of probabilities are exact in it if they are below 2^63 times the last bit of the addends.
+// Sums of probabilities are exact in long double if they are below 2^63 times the last bit of the
+// addends.
 static_assert(LDBL_MANT_DIG >= 64, "the oracle sums in a long double of at least 64 bits");
 
 constexpr double kLog2E = 0x1.71547652b82fep0;
 constexpr double kHalfUlp = 0x1p-24;  // largest relative error of one float32 rounding
 
-// Returns bits that grow as the value falls. The bits of positive floats grow with the value, those
-// of negative ones fall.
+// Returns bits that grow as the value decreases. The bits of positive floats grow with the value,
+// those of negative floats decrease.
 std::uint32_t falling_bits(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value + 0.0F);  // -0 is 0
   return bits < 0x80000000U ? 0x7fffffffU - bits : bits;
 }
 
-// Sorts by value and then by index. No two keys are equal, and integers sort faster than floats in
-// a stable sort.
+// Sorts tokens by value and then by index. No two keys are equal, and integers sort faster than
+// floats in a stable sort.
 void rank(RankedWeights& row) {
   std::vector<std::uint64_t> order(row.size());
   for (std::size_t i = 0; i < row.size(); ++i) {
@@ -57,8 +58,8 @@ void add_up(RankedWeights& row, const ArrayXd& error) {
   }
 }
 
-// Bounds the error of our own sums: each of the n additions rounds by at most half an ulp of the
-// total.
+// Bounds the error of the oracle's own sums: each of the n additions rounds by at most half an ulp
+// of the total.
 double own_sum_error(std::size_t n) { return static_cast<double>(n) * 0x1p-64; }
 
 // Bounds the error of a sampler's sums over a row of n tokens, relative to the row's sum.
@@ -76,8 +77,8 @@ double last_bit_of(double value) {
   return std::ldexp(1.0, exponent - DBL_MANT_DIG + std::countr_zero(significand));
 }
 
-// Returns exp(e) - 1, the relative error of a weight whose logarithm is off by e. Capped, because
-// an infinite error times an underflowed weight would be NaN.
+// Returns exp(e) - 1, the relative error of a weight whose logarithm is off by e. The error is
+// capped, because an infinite error times an underflowed weight would be NaN.
 ArrayXd relative_error(const ArrayXd& log_error) {
   return log_error.min(600.0).unaryExpr([](double e) { return std::expm1(e); });
 }
@@ -124,8 +125,8 @@ RankedWeights rank_logits(std::span<const float> logits, std::span<const std::ui
   if (semantics.rounds_scaled_logits) {
     scaling = (x.abs() + std::abs(x[0])) * (3 * kHalfUlp / temperature);
   }
-  // The rounding of our own float64: difference, quotient and exponential, half an ulp of the
-  // argument each, and two ulps of the result.
+  // The rounding of the oracle's own float64: difference, quotient and exponential, half an ulp of
+  // the argument each, and two ulps of the result.
   const ArrayXd own = (nats.abs() + 4) * 0x1p-51;
 
   const ArrayXd log_error =
@@ -144,9 +145,9 @@ RankedWeights rank_logits(std::span<const float> logits, std::span<const std::ui
 
   // min_p compares octaves, because weights close to 1 are all 1 in float64. The distance of any
   // sampler, also of fairdraw, is off by three roundings (float32 difference, factor, product), by
-  // a subnormal's ulp, and by the error of scaling. Its threshold is off by at most 0.5001 ulp,
-  // which is below 1.0002 * 2^-24 of it. A sampler that compares probabilities uses two weights and
-  // a product.
+  // a subnormal's ulp, and by the error of scaling. The threshold of a sampler is off by at most
+  // 0.5001 ulp, which is below 1.0002 * 2^-24 of it. A sampler that compares probabilities uses two
+  // weights and a product.
   const double threshold = -std::log2(min_p);
   const bool equality_stays = semantics.min_p_boundary == MinPBoundary::at_least;
   for (Index i = 0; i < n; ++i) {
@@ -190,7 +191,7 @@ RankedWeights rank_probs(std::span<const float> probs, double min_p, const Seman
     const double lost = truncation ? tile_prob_error(std::log2(largest / probability)) : 0.0;
     error[i] = (slack + lost) * probability;
     last_bit = std::min(last_bit, last_bit_of(probability));
-    // The product of two float32 values is exact here; a sampler with slack may round it.
+    // The product of two float32 values is exact in float64; a sampler with slack may round it.
     const double least = min_p * largest;
     const auto stays = [&](double value) {
       return i == 0 || value > least || (equality_stays && value == least);

@@ -11,7 +11,7 @@
 
 namespace fairdraw::reference {
 
-/// Lengths of the prefix of the ranking that min_p keeps: surely, in exact arithmetic, possibly.
+/// Lengths of the prefix of the ranking that min_p keeps: certainly, in exact arithmetic, possibly.
 struct MinPPrefixes {
   std::size_t certain = 0, exact = 0, possible = 0;
 };
@@ -20,21 +20,19 @@ struct MinPPrefixes {
 struct RankedWeights {
   std::vector<std::int32_t> id;
   std::vector<float> value;       ///< logit or probability, which filters compare exactly
-  Eigen::ArrayXd weight;          ///< 1 for the largest logit; for rows of probabilities the
-                                  ///< probability
-  Eigen::ArrayXd tie_error;       ///< relative; a sampler may confuse two weights within the sum of
-                                  ///< their errors
+  Eigen::ArrayXd weight;          ///< logits: 1 for the largest; otherwise the probability
+  Eigen::ArrayXd tie_error;       ///< relative; two weights within the sum of their errors may tie
   std::vector<long double> mass;  ///< [size + 1] sum of the weights before each token
-  std::vector<long double> mass_error;  ///< [size + 1] bound on a sampler's error of that sum
-  /// Further errors of every sum, as fractions of the row's sum: a sampler's, and our own in
-  /// `mass`.
+  std::vector<long double> mass_error;  ///< [size + 1] bound on a sampler's error of `mass`
+  /// Further errors of every sum, as fractions of the row's sum: a sampler's, and the oracle's own
+  /// in `mass`.
   double sampler_slack = 0, own_slack = 0;
   MinPPrefixes min_p;
 
   std::size_t size() const { return id.size(); }
   double sum_slack() const { return sampler_slack + own_slack; }
   double weight_at(std::size_t i) const { return weight[static_cast<Eigen::Index>(i)]; }
-  /// True if a sampler may take the two weights for equal; always so for equal values.
+  /// True if a sampler may treat the two weights as equal; always so for equal values.
   bool may_tie(std::size_t i, std::size_t j) const;
 };
 

@@ -1,16 +1,17 @@
-// The decision of top_p. Let F be the mass in front of a token (above it, or up to it, depending on
-// the profile), R the rest of the base and Z = F + R. The rule "F < p Z" reads
+// Decides which tokens top_p keeps. Let F be the mass in front of a token (above it, or up to it,
+// depending on the profile), R the rest of the base and Z = F + R. The rule "F < p Z" reads
 //
 //     margin = p R - (1 - p) F = p Z - F > 0.
 //
-// A sampler has F' and R' in their place. They are sums over different tokens, so their errors are
-// independent: |F' - F| <= EF and |R' - R| <= ER, sums of the errors of single weights, and its
-// margin is within (1 - p) EF + p ER of ours. If that band does not contain 0, every sampler within
-// the bound decides alike. Further terms are the uncertainty of the base itself (p times its mass),
-// the rounding of sums in a float32 sampler and in ours (parts of Z), and the mass that a sampler
-// may take for tied and therefore not count as strictly above. A sampler that sums from the
-// smallest token on compares R' with (1 - p) Z'. All terms are positive, so its rounding is a part
-// of R, and at p = 1 it drops no token whose weight is not 0.
+// A sampler has sums F' and R' in place of F and R. F' and R' are sums over different tokens, so
+// their errors are independent: |F' - F| <= EF and |R' - R| <= ER, sums of the errors of single
+// weights, and the sampler's margin is within (1 - p) EF + p ER of the oracle's. If the band around
+// the margin does not contain 0, every sampler within the bound decides alike. Further terms are
+// the uncertainty of the base itself (p times its mass), the rounding of sums in a float32 sampler
+// and in the oracle (parts of Z), and the mass that a sampler may treat as tied and therefore not
+// count as strictly above. A sampler that sums from the smallest token on compares R' with (1 - p)
+// Z'. All terms are positive, so the rounding of such a sampler is a part of R, and at p = 1 it
+// drops no token whose weight is not 0.
 //
 // A weight that is an integer (probabilities within 32 octaves of the largest) has no error. If the
 // sum of all weights has at most 63 bits too, sums and margin are exact, and equality at the
@@ -59,7 +60,7 @@ class TopPRule {
         inclusive_(semantics.top_p_boundary == TopPBoundary::inclusive_mass_at_most_p),
         from_the_smallest_(semantics.sums_from_the_smallest) {
     total_error_ = row.mass_error[base.exact];
-    // p * total without rounding, as a sum of two numbers.
+    // p * total is computed without rounding, as a sum of two numbers.
     target_ = top_p_ * total_;
     target_rest_ = std::fma(top_p_, total_, -target_);
     base_error_ = std::max(total_ - base.mass_low, base.mass_high - total_);
@@ -68,8 +69,8 @@ class TopPRule {
 
   bool inclusive() const { return inclusive_; }
 
-  // Decides about a token. `tied` is the mass in front of it that the sampler may count as tied
-  // instead.
+  // Decides about a token. `tied` is the mass in front of the token that the sampler may count as
+  // tied instead.
   Decision decide(long double front, long double front_error, long double tied) const {
     const long double margin = (target_ - front) + target_rest_;
     const long double rest_error = std::max(total_error_ - front_error, 0.0L);
@@ -92,9 +93,9 @@ class TopPRule {
 };
 
 // Widens the end of the nucleus, among the first `positions` tokens, by `resolution` of the largest
-// weight. Tokens that close to its last token, or to the first one after it, may be on either side.
-// If no token comes after it, 0 stands for that token's weight, so last tokens with such small
-// weights are open too. The maximum always stays.
+// weight. Tokens within this distance of the last token of the nucleus, or of the first one after
+// it, may be on either side. If no token follows the nucleus, 0 stands for that token's weight, so
+// last tokens with such small weights are ambiguous too. The maximum always stays.
 void widen(const RankedWeights& row, std::size_t positions, double resolution, Cut& cut) {
   if (cut.exact == 0) return;
   const double reach = resolution * row.weight_at(0);
@@ -136,7 +137,7 @@ Cut top_k_cut(const RankedWeights& row, std::size_t k, TopKTies ties, bool count
     return prefix_cut(row, end, end, tie_end(row, last));
   }
   Cut cut = prefix_cut(row, k, k, k);
-  // Exactly k stay. It is open which ones, among real ties (any_k) and among ties that the
+  // Exactly k stay. Which tokens stay is ambiguous among real ties (any_k) and among ties that the
   // sampler's rounding may make.
   const std::size_t begin = tie_begin(row, last);
   const std::size_t end = tie_end(row, last);
@@ -175,8 +176,8 @@ Cut top_p_cut(const RankedWeights& row, const Cut& base, float top_p, const Sema
   }
   Cut cut = prefix_cut(row, certain, exact, possible);
   if (semantics.top_p_resolution > 0) widen(row, positions, semantics.top_p_resolution, cut);
-  // Inside a tie it is open which tokens take the positions. If equal values are taken by id, this
-  // is open only among tokens that the sampler's rounding may make equal.
+  // Inside a tie it is ambiguous which tokens take the positions. If equal values are taken by id,
+  // the choice is ambiguous only among tokens that the sampler's rounding may make equal.
   certain = cut.certain, possible = cut.possible;
   if (!ties_stay || base.open()) {
     const bool by_id = semantics.top_p_ties == TopPTies::lowest_id && !base.open();

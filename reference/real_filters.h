@@ -1,5 +1,5 @@
-// The filters of the real-number oracle. Each keeps a prefix of the ranking. The prefix is known up
-// to the error of the sampler and the ties that a profile leaves open.
+// The filters of the real-number oracle. Each filter keeps a prefix of the ranking. The prefix is
+// known up to the error of the sampler and the ties that a profile leaves open.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace fairdraw::reference {
 
-/// The result of a filter. It keeps every token before `certain`, none from `possible` on, and in
-/// exact arithmetic those before `exact`. The number of kept tokens is between `count_low` and
-/// `count_high`, which is narrower than [certain, possible] in a tie in which the number is known
-/// but not the tokens.
+/// The result of a filter. A filter keeps every token before `certain`, none from `possible` on,
+/// and in exact arithmetic those before `exact`. The number of kept tokens is between `count_low`
+/// and `count_high`, which is narrower than [certain, possible] in a tie in which the number is
+/// known but not the tokens.
 struct Cut {
   std::size_t certain = 0, exact = 0, possible = 0;
   std::size_t count_low = 0, count_high = 0;
@@ -24,17 +24,17 @@ struct Cut {
 /// Keeps all tokens.
 Cut whole_row(const RankedWeights& row);
 
-/// Keeps one of the largest. With `of_weights`, the maximum is searched among rounded weights, more
-/// of which may tie, instead of among the logits.
+/// Returns the cut that keeps one of the largest tokens. With `of_weights`, the maximum is searched
+/// among rounded weights, more of which may tie, instead of among the logits.
 Cut greedy_cut(const RankedWeights& row, GreedyTies ties, bool of_weights);
 
 Cut min_p_cut(const RankedWeights& row);
 
-/// Applies top_k, k >= 1. With `counts_are_open`, more than k may stay of real ties.
+/// Applies top_k, k >= 1. With `counts_are_open`, more than k tokens may stay of real ties.
 Cut top_k_cut(const RankedWeights& row, std::size_t k, TopKTies ties, bool counts_are_open = false);
 
-/// Applies top_p in (0, 1]. The mass is that of the tokens that `base` keeps, and the result is a
-/// part of these.
+/// Applies top_p in (0, 1]. The mass refers to the tokens that `base` keeps, and the result is a
+/// part of these tokens.
 Cut top_p_cut(const RankedWeights& row, const Cut& base, float top_p, const Semantics& semantics);
 
 Cut intersection(const Cut& a, const Cut& b);

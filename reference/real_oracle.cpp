@@ -17,8 +17,8 @@ namespace {
 struct Plan {
   enum class Outcome { distribution, must_fail, undefined };
   Outcome outcome = Outcome::distribution;
-  bool greedy = false;             // argmax of the logits
-  bool greedy_of_weights = false;  // the nucleus of mass 0
+  bool greedy = false;             // the row is greedy: argmax of the logits
+  bool greedy_of_weights = false;  // greedy as the nucleus of mass 0
   bool uniform = false;
   double temperature = 1;
   std::optional<std::size_t> top_k;
@@ -150,7 +150,7 @@ Plan make_plan(const RowParameters& parameters, std::size_t vocab, const Semanti
     plan.outcome = is_open ? Plan::Outcome::undefined : Plan::Outcome::must_fail;
     return plan;
   }
-  // Later calls override earlier ones: an error wins over an undefined result.
+  // Later calls override earlier ones, so an error overrides an undefined result.
   plan_top_p(plan, parameters.top_p, parameters.top_k, semantics);
   plan_top_k(plan, parameters.top_k, vocab, semantics);
   plan_temperature(plan, parameters.temperature, semantics);
@@ -161,7 +161,7 @@ Plan make_plan(const RowParameters& parameters, std::size_t vocab, const Semanti
   plan.min_p = parameters.min_p > 0 && semantics.min_p_place != MinPPlace::none;
   if (plan.min_p && parameters.min_p == 1) {
     if (semantics.min_p_one == MinPOne::greedy) plan.greedy = true;
-    // Nothing is above the maximum, so the row is empty.
+    // No token is above the maximum, so the row is empty.
     const bool nothing_stays = semantics.min_p_boundary == MinPBoundary::above && !plan.greedy;
     if (nothing_stays && plan.outcome == Plan::Outcome::distribution) {
       plan.outcome = Plan::Outcome::undefined;
@@ -235,14 +235,14 @@ Filtered filter(const RankedWeights& row, const Plan& plan, const Semantics& sem
   return {cut, base};
 }
 
-// Bounds the distance of a sampler's distribution from ours. The sampler keeps a set S' between the
-// certain and the possible tokens, with weights w' within their errors. For a fixed set, with sums
-// Z and Z',
+// Bounds the distance of a sampler's distribution from the oracle's. The sampler keeps a set S'
+// between the certain and the possible tokens, with weights w' within their errors. For a fixed
+// set, with sums Z and Z',
 //   TV = 1/2 sum |w'/Z' - w/Z| <= 1/2 (sum |w' - w| / Z + |Z - Z'| / Z) <= sum of errors / Z.
-// Between two sets with the same weights, with masses a (only in ours) and b (only in S') over Z,
-// TV <= max(a, b), at most the ambiguous mass. The largest weight is always in both. Drawing with
-// 64 random bits moves each token's probability by less than 2^-64, and dividing in float64 moves
-// all of them together by 2^-52.
+// Between two sets with the same weights, with masses a (only in the oracle's) and b (only in S')
+// over Z, TV <= max(a, b), at most the ambiguous mass. The largest weight is always in both sets.
+// Drawing with 64 random bits moves each token's probability by less than 2^-64, and dividing in
+// float64 moves all of them together by 2^-52.
 double total_variation_bound(const RankedWeights& row, const Cut& cut, double ambiguous_mass) {
   const long double least =
       std::max(row.mass[cut.certain], static_cast<long double>(row.weight_at(0)));
@@ -252,7 +252,8 @@ double total_variation_bound(const RankedWeights& row, const Cut& cut, double am
 }
 
 // Bounds the largest probability in a sampler within the weight bound: the largest weight over the
-// smallest kept mass. In an open tie it is open which tokens stay, but their number is known.
+// smallest kept mass. In an ambiguous tie the tokens that stay are unknown, but their number is
+// known.
 double largest_bound(const RankedWeights& row, const Cut& cut) {
   const auto open = static_cast<long double>(cut.count_low - cut.certain);
   const long double error = row.mass_error[cut.possible];
@@ -261,7 +262,7 @@ double largest_bound(const RankedWeights& row, const Cut& cut) {
   return least > most ? static_cast<double>(most / least + 0x1p-52L) : 1;
 }
 
-// The mass that a draw walks through if the last token only gets the rest of p times the base: each
+// The mass that a draw adds up if the last token only gets the rest of p times the base: each
 // token's part, and a bound on a sampler's error of the last part, a difference of two sums.
 struct Walk {
   std::vector<long double> weight;  // by rank, up to cut.exact
@@ -293,9 +294,9 @@ Walk walk(const RankedWeights& row, const Filtered& filtered, const Plan& plan,
   return result;
 }
 
-// Raises all probabilities to the floor, so that every token is drawn; how often stays open as
-// before. Raising to the floor does not increase the distance of two distributions. Dividing by
-// sums above 1 that differ by at most that distance doubles it at most.
+// Raises all probabilities to the floor, so that every token may be drawn; ambiguous frequencies
+// stay ambiguous. Raising to the floor does not increase the distance of two distributions.
+// Dividing by sums above 1 that differ by at most that distance doubles it at most.
 void apply_floor(RealDistribution& distribution, double floor) {
   double sum = 0;
   for (double& p : distribution.probability) {
@@ -329,25 +330,25 @@ RealDistribution make_distribution(const RankedWeights& filters, const RankedWei
     if (i < cut.exact)
       distribution.probability[id] = static_cast<double>(drawn.weight[i] / drawn.total);
   }
-  // The last token that certainly stays may be the one that crosses.
+  // The last token that certainly stays may be the one that crosses p.
   if (drawn.truncated && cut.certain > 1) distribution.partly_drawn = row.id[cut.certain - 1];
   distribution.support_low = static_cast<std::int32_t>(cut.count_low);
   distribution.support_high = static_cast<std::int32_t>(cut.count_high);
   distribution.ambiguous_mass =
       static_cast<double>((row.mass[cut.possible] - row.mass[cut.certain]) / drawn.total);
-  // A single token has all of the mass, whatever its weight is.
+  // If only one token is kept, it has all of the mass, whatever its weight is.
   if (cut.possible > 1) {
     const double walked = static_cast<double>(2 * drawn.last_error / drawn.total);
     distribution.total_variation_bound =
         std::min(1.0, total_variation_bound(row, cut, distribution.ambiguous_mass) + walked);
     if (drawn.last_error > 0) {
-      // Relative to the mass that is walked through, which is less than the kept mass.
+      // The error is relative to the mass that the draw adds up, which is less than the kept mass.
       const auto scale = static_cast<double>(row.mass[cut.exact] / drawn.total);
       distribution.total_variation_bound =
           std::min(1.0, distribution.total_variation_bound * scale);
     }
   }
-  // If the last token only has a part of its mass, less is walked through than is kept.
+  // If the last token only has a part of its mass, the draw adds up less than the kept mass.
   if (cut.possible > 1 && !drawn.truncated) distribution.largest = largest_bound(row, cut);
   if (!drawn.weight.empty()) {
     const auto first = static_cast<double>(drawn.weight.front() / drawn.total);
@@ -396,7 +397,7 @@ RealDistribution real_oracle(std::span<const float> logits, std::span<const std:
   if (!allowed.empty() && std::isfinite(semantics.banned_logit)) {
     const std::vector<float> filled = with_banned(logits, allowed, semantics.banned_logit);
     RealDistribution distribution = real_oracle(filled, {}, parameters, semantics, bound);
-    // Tokens far below the rest are never drawn, so it is open whether a mask holds them.
+    // Tokens far below the rest are never drawn, so a mask may hold them or not.
     for (std::size_t id = 0; id < vocab && distribution.defined; ++id) {
       const bool is_banned = ((allowed[id / 32] >> (id % 32)) & 1U) == 0;
       if (!is_banned || distribution.membership[id] != Membership::in ||

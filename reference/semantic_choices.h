@@ -16,14 +16,15 @@ struct ChoiceValue {
   std::function<bool(const Semantics&)> is_set;
 };
 
-/// One member of Semantics, with all its possible values. For numeric members these are the values
-/// that profiles have.
+/// One member of Semantics, with all its possible values. For numeric members the possible values
+/// are those that profiles have.
 struct Choice {
   std::string name;
   std::string meaning;  ///< as a question
   std::vector<ChoiceValue> values;
 
-  /// Returns the value in `semantics`. Throws std::logic_error if it is none of `values`.
+  /// Returns the value of this choice in `semantics`. Throws std::logic_error if the value is none
+  /// of `values`.
   const ChoiceValue& of(const Semantics& semantics) const;
 };
 

@@ -8,7 +8,7 @@
 namespace fairdraw::reference {
 
 Semantics fairdraw_profile() {
-  Semantics semantics;  // the defaults are the specification
+  Semantics semantics;  // defaults follow the specification
   semantics.name = "fairdraw";
   return semantics;
 }

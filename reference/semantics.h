@@ -1,8 +1,8 @@
 // Every definition that samplers choose differently, as a named enum value. A profile is a set of
-// such values.
+// values of these enums.
 //
-// The defaults are fairdraw's own. Under `error` the row must be reported as failed. Under
-// `undefined` the engine promises nothing, so nothing is judged.
+// The default values are fairdraw's own definitions. Under `error` the row must be reported as
+// failed. Under `undefined` the engine promises nothing, so nothing is judged.
 #pragma once
 
 #include <cstddef>
@@ -104,40 +104,41 @@ struct Semantics {
   NanLogit nan_logit = NanLogit::row_error;
   InvalidParameter invalid_parameter = InvalidParameter::row_error;
   ProbabilitySum probability_sum = ProbabilitySum::any;
-  /// Temperatures in (0, greedy_below) are greedy too.
+  /// Temperatures in (0, greedy_below) are greedy like temperature 0.
   double greedy_below = 0;
-  /// Lower temperatures are raised to it; also 0 if temperature_zero is clamped.
+  /// Lower temperatures are raised to this value; so is 0 if temperature_zero is clamped.
   double least_temperature = 0;
   /// A larger top_k is an error; 0: no limit.
   std::int32_t top_k_limit = 0;
-  /// The logit that banned tokens get. Above -inf they can be drawn at a high temperature.
+  /// The logit that banned tokens get. If this logit is above -inf, banned tokens can be drawn at a
+  /// high temperature.
   float banned_logit = -std::numeric_limits<float>::infinity();
   /// The weight that a masked token keeps: a floor under the filtered probabilities, before the
   /// draw normalises them. 0 in all sound samplers.
   double masked_probability_floor = 0;
   /// Numeric slack of a float32 sampler, derived in float32_bound.h: a bound on the relative error
   /// of one weight, and on the error of a sum of weights relative to the sum of the row. The oracle
-  /// adds them to its bounds.
+  /// adds these errors to its bounds.
   double relative_weight_error = 0;
   double relative_sum_error = 0;
-  /// Sums run over the row one token after another. The oracle adds sum_error() for as many
-  /// additions as the row has tokens.
+  /// True if sums add one token of the row after another. For sequential sums the oracle adds
+  /// sum_error() for as many additions as the row has tokens.
   bool sequential_sums = false;
-  /// Sums of top_p begin at the small end, and a token stays depending on the mass from there up to
-  /// it. Their errors are then fractions of that mass, not of the row's.
+  /// Sums of top_p begin at the small end, and a token stays depending on the mass from the small
+  /// end up to it. The errors of these sums are then fractions of that mass, not of the row's.
   bool sums_from_the_smallest = false;
   /// The end of the nucleus is searched among probabilities, and found up to this fraction of the
-  /// largest one. 0: it is found exactly.
+  /// largest one. 0: the end is found exactly.
   double top_p_resolution = 0;
   /// Logits are divided by the temperature and rounded to float32 first (and filters may compare
-  /// the float32 probabilities made from them). This adds an error that grows with the size of the
-  /// logits, and ties between different logits.
+  /// the float32 probabilities made from them). Rounded scaling adds an error that grows with the
+  /// size of the logits, and ties between different logits.
   bool rounds_scaled_logits = false;
-  /// Results are open for bad values that no engine defines, though fairdraw refuses them:
+  /// Results may be anything for bad values that no engine defines, though fairdraw refuses them:
   /// temperatures above 0 and outside [2^-126, 2^64], NaN parameters, and NaN or +inf only at
   /// banned ids (engines that ban first never see them).
   bool extremes_are_open = false;
-  /// If any of equal tokens may stay at the end of top_k or of the nucleus, their number is open
+  /// If any of equal tokens may stay at the end of top_k or of the nucleus, their number may vary
   /// too, from as many as are needed to all.
   bool tie_counts_are_open = false;
 

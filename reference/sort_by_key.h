@@ -11,7 +11,7 @@ namespace fairdraw::reference {
 
 /// Sorts entries whose upper 32 bits are keys, and whose lower bits grow from entry to entry.
 inline void sort_by_key(std::vector<std::uint64_t>& entries) {
-  constexpr std::size_t kShort = 1024;  // below this, counting digits takes longer
+  constexpr std::size_t kShort = 1024;  // for fewer entries, counting digits takes longer
   if (entries.size() < kShort) {
     std::sort(entries.begin(), entries.end());
     return;

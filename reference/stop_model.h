@@ -9,7 +9,7 @@
 
 namespace fairdraw::reference {
 
-/// The criteria of a request, in plain lists.
+/// The criteria by which a request ends, in plain lists.
 struct StopRules {
   std::int32_t eos_id = -1;
   bool ignore_eos = false;

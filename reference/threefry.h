@@ -1,4 +1,5 @@
-// Threefry2x32-20 (Salmon, Moraes, Dror, Shaw 2011), written from the paper, for children's seeds.
+// Threefry2x32-20 (Salmon, Moraes, Dror, Shaw 2011), written from the paper, for the seeds of a
+// prompt's further outputs.
 #pragma once
 
 #include <cstdint>

@@ -15,21 +15,22 @@
 //
 // The octave and its rest. n is an integer next to x c and x c - n is exact in double. r is that
 // difference rounded to float32, by at most 2^-26 because |r| <= 1/2; this is ln2 2^-26 of the
-// weight. m is 2^r 2^23 up to kSignificandError, by enumeration of every r. Together they are
-// 1.961e-7 + 0.104e-7 < 2.07e-7, and 2^-22 = 2.38e-7. The remaining 3e-8 exceed the products of
+// weight. m is 2^r 2^23 up to kSignificandError, by enumeration of every r. Together these errors
+// are 1.961e-7 + 0.104e-7 < 2.07e-7, and 2^-22 = 2.38e-7. The remaining 3e-8 exceed the products of
 // errors, which are below 2e-11 up to the 112 octaves that a weight above 0 can be below (63 in its
 // tile, 48 of the tile, and one for the rounding of the two octaves).
 //
-// In the tile, v = floor(m 2^(32 - s)) loses less than one unit, and nothing for s <= 32. The unit
-// is 2^(s - 32) / m of the weight. m >= 2^22.5, and s is at most one more than the distance to the
-// tile's maximum, because both octaves are rounded by at most 1/2. So the loss is less than 2^(d -
-// 53.5), a fortieth of the term above. If v is 0 because s >= 64, the distance is at least 63, and
-// the term is more than 1.
+// In the tile, the weight v = floor(m 2^(32 - s)) loses less than one unit, and nothing for s <=
+// 32. The unit is 2^(s - 32) / m of the weight. m >= 2^22.5, and s is at most one more than the
+// distance to the tile's maximum, because both octaves are rounded by at most 1/2. So the loss is
+// less than 2^(d - 53.5), a fortieth of the term above. If v is 0 because s >= 64, the distance is
+// at least 63, and the term is more than 1.
 //
-// In the row, a tile counts exactly or not at all. If its octave is 49 or more below the row's, its
-// maximum is at least 48 below in multiples of c, and so is the token. That is 48 / (1 + t) >= 48
-// (1 - |t|) in d, where the term is at least 1 - 48 ln2 |t|; the term before it covers the rest. So
-// the bound is at least 1 for every token that is lost, and it does not depend on tiles.
+// In the row, a tile counts exactly or not at all. If the octave of a tile is 49 or more below the
+// row's, its maximum is at least 48 below in multiples of c, and so is the token. That distance is
+// 48 / (1 + t) >= 48 (1 - |t|) in d, where the term is at least 1 - 48 ln2 |t|; the term before it
+// covers the rest. So the bound is at least 1 for every token that is lost, and it does not depend
+// on tiles.
 //
 // The distribution. P_i = 2^(-d_i) / sum is softmax, Q_i = W_i / Z. The three kinds of error move
 // mass in three steps; distances are in total variation.
@@ -46,25 +47,26 @@
 // because h / 2 < 1.04e-7 and 2^-23 = 1.19e-7. The remaining 1.5e-8 exceed the interactions of the
 // steps: D and the cut are taken at t = 0, which is off by |t| E d^2 and by 2e-6 of themselves.
 //
-// D is largest for two kinds of tokens. Let A be the tokens nearer to the maximum than E d, p =
-// P(A). Then D = p (1 - p) (E[d | not A] - E[d | A]). d_i = log2(P_max / P_i), so E[d | not A] is
-// log2(P_max / (1 - p)) plus an entropy, at most log2 V, and E[d | A] is at least log2(P_max / p).
-// D <= p (1 - p) (log2 V + log2(p / (1 - p))), and p (1 - p) log2(p / (1 - p)) is at most 0.3231.
-// Hence
+// D is largest for rows with two kinds of tokens. Let A be the tokens closer to the maximum than E
+// d, p = P(A). Then D = p (1 - p) (E[d | not A] - E[d | A]). d_i = log2(P_max / P_i), so E[d | not
+// A] is log2(P_max / (1 - p)) plus an entropy, at most log2 V, and E[d | A] is at least log2(P_max
+// / p). D <= p (1 - p) (log2 V + log2(p / (1 - p))), and p (1 - p) log2(p / (1 - p)) is at most
+// 0.3231. Hence
 //
 //   distance <= 2^-23 + 2^-24 ln2 (log2(V) / 4 + 1/3) + V 2^-48   for every row of V tokens,
 //
-// 3.5e-7 for 2^20 tokens, and 3.1e-7 for 2^17.
+// The result bounds D by 3.5e-7 for 2^20 tokens, and 3.1e-7 for 2^17.
 //
-// After a filter all of this holds for the row of its survivors; which tokens a filter keeps is a
-// separate question. A draw from one word of 64 bits adds at most V 2^-65, because a token has W
+// After a filter this derivation holds for the row of its survivors; which tokens a filter keeps is
+// a separate question. A draw from one word of 64 bits adds at most V 2^-65, because a token has W
 // 2^64 / Z words, up to one.
 //
-// Probabilities are integers times a power of two. Nothing is lost within 32 octaves of the row's
-// maximum, where s <= 32 and tiles count. In the tile a unit is 2^(N - 55), and the maximum at
-// least 2^N (also with subnormals, which share N = -126 and then lose nothing). The loss is less
-// than 2^(d - 55) of the weight, or all of it for d > 63. A tile does not count if its maximum is
-// below 2^(N + 1), N + 49 <= E, and the row's is at least 2^E: d > 48. So e_i is in [-min(1, 2^(d_i
+// Probabilities are integers times a power of two. Nothing of a probability is lost within 32
+// octaves of the row's maximum, where s <= 32 and tiles count. In the tile a unit is 2^(N - 55),
+// and the maximum at least 2^N (also with subnormals, which share N = -126 and then lose nothing).
+// The loss is less than 2^(d - 55) of the weight, or all of it for d > 63. A tile does not count if
+// its maximum is below 2^(N + 1), N + 49 <= E, and the row's is at least 2^E: d > 48. So e_i is in
+// [-min(1, 2^(d_i
 // - 48)), 0], 0 for d_i <= 32, and the distance is at most V 2^-48.
 #pragma once
 
@@ -89,13 +91,13 @@ double tile_prob_error(double octaves);
 /// Bounds the distance of a row's distribution from softmax, from every token's distance to the
 /// maximum.
 double tile_distribution_error(std::span<const double> octaves);
-/// Bounds that distance for any row of `vocab` tokens.
+/// Bounds the distance from softmax for any row of `vocab` tokens.
 double largest_tile_distribution_error(std::size_t vocab);
 
 /// Bounds the distance of any row of `vocab` probabilities from the distribution that they define.
 double largest_tile_prob_distribution_error(std::size_t vocab);
 
-/// Bounds the distance that a draw from one random word adds to any of these.
+/// Bounds the distance that a draw from one random word adds to any of these bounds.
 double word_distribution_error(std::size_t vocab);
 
 }  // namespace fairdraw::reference

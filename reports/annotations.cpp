@@ -9,13 +9,14 @@
 namespace fairdraw::reports {
 namespace {
 
-/// GitHub shows ten annotations of a kind per step. One per check is made, so that no check hides
-/// another.
+/// GitHub shows ten annotations of a kind per step. One annotation per check is made, so that no
+/// check hides another.
 constexpr std::size_t kMaxAnnotations = 10;
 constexpr std::size_t kMostDeclarations = 4;  ///< maximum in a notice
 
 /// Returns the value of a workflow command. terminal_text leaves no line breaks or control
-/// characters, and '%' starts GitHub's own escapes. Properties end at ',' and the data at '::'.
+/// characters, and '%' starts GitHub's own escapes. Properties of a workflow command end at ',' and
+/// its data at '::'.
 std::string command_text(std::string_view text, bool property) {
   std::string safe;
   for (const char c : terminal_text(text)) {

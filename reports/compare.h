@@ -1,4 +1,4 @@
-// Compares two runs: their differences, and which of them are regressions.
+// Compares two runs: their differences, and which of these are regressions.
 #pragma once
 
 #include <optional>
@@ -14,13 +14,13 @@ namespace fairdraw::reports {
 struct VerdictChange {
   std::string id, sampler;
   std::optional<harness::Verdict> base, head;
-  std::string message;  ///< the message in the head
-  std::string replay;   ///< the replay line in the head
+  std::string message;  ///< the message of the case in the head run
+  std::string replay;   ///< the replay line in the head run
   bool regression = false;
-  bool fixed = false;  ///< it was red and passes now
+  bool fixed = false;  ///< whether the case failed before and passes now
 };
 
-/// An effect whose intervals do not overlap.
+/// An effect whose confidence intervals in the two runs do not overlap.
 struct EffectChange {
   std::string id, sampler;
   harness::Effect base, head;
@@ -38,9 +38,9 @@ struct SpeedChange {
 /// A feature of a sampler that only one of the runs judged; see coverage.h.
 struct FeatureChange {
   std::string name, sampler;
-  std::uint64_t base = 0, head = 0;  ///< cases that ran and had the feature
-  bool gained = false;               ///< false: it was lost
-  std::vector<std::string> lacks;    ///< abilities that the head must declare to judge it
+  std::uint64_t base = 0, head = 0;  ///< cases of base and head that ran and had the feature
+  bool gained = false;               ///< false: the feature was lost
+  std::vector<std::string> lacks;    ///< abilities that the head lacks to be judged on it
   bool regression = false;
 };
 
@@ -52,41 +52,42 @@ struct Comparison {
   std::vector<FeatureChange> features;
   /// Samplers of the base and the samplers of the head they are compared with, if the names differ.
   std::vector<std::pair<std::string, std::string>> paired;
-  std::uint64_t compared = 0;  ///< cases or rows in both
-  std::string apart;           ///< a possible reason for none: "base judges cpu, head judges model"
-  bool incomplete = false;     ///< the head ended before all its cases were run
+  std::uint64_t compared = 0;  ///< number of cases or rows in both runs
+  std::string apart;           ///< a reason for none: "base judges cpu, head judges model"
+  bool incomplete = false;     ///< whether the head ended before all its cases were run
 
   std::uint64_t changes() const {
     return verdicts.size() + effects.size() + speeds.size() + features.size();
   }
   std::uint64_t regressions() const;
-  std::uint64_t fixed() const;  ///< red cases that pass now
-  /// False if the absence of regressions means nothing: the two have nothing in common, or the head
-  /// is incomplete.
+  std::uint64_t fixed() const;  ///< number of failed cases that pass now
+  /// False if the absence of regressions means nothing: the two runs have nothing in common, or the
+  /// head is incomplete.
   bool says_something() const { return compared > 0 && !incomplete; }
 };
 
 /// Compares runs. A case is identified by its id and its sampler. Samplers are paired by name; then
 /// by the name that a plugin declares, if one sampler of each run has it; then, if each run has
-/// just one left, with each other. A regression is a case that passed and does not, or is gone
-/// though both runs chose the same cases; or a feature that is no longer judged though both runs
-/// chose the same cases; or an effect that moved away from its expected value so far that intervals
-/// three times as wide do not overlap. (Half widths come from bounds like exp(-2 n t^2): intervals
-/// three times as wide miss with a probability of 0.01^9 = 1e-18 if the plain ones miss with 0.01.
-/// Plain intervals that do not overlap are shown; among many cases chance alone causes some.) The
-/// total seconds of a check are shown from a factor of 1.5 and one second on, if both ran on the
-/// same CPU. They are never a regression, because other work on the machine changes them as much.
+/// just one sampler left, with each other. A regression is a case that passed and does not, or is
+/// missing though both runs chose the same cases; or a feature that is no longer judged though both
+/// runs chose the same cases; or an effect that moved away from its expected value so far that
+/// intervals three times as wide do not overlap. (Half widths come from bounds like exp(-2 n t^2):
+/// intervals three times as wide miss with a probability of 0.01^9 = 1e-18 if the plain ones miss
+/// with 0.01. Plain intervals that do not overlap are shown; among many cases chance alone causes
+/// some.) The total seconds of a check are shown from a factor of 1.5 and one second on, if both
+/// ran on the same CPU. Times are never a regression, because other work on the machine changes
+/// them as much.
 Comparison compare(const harness::RunRecord& base, const harness::RunRecord& head);
 
-/// Compares benchmarks. Rows are matched by all their names except the machine. The compared value
-/// is the ratio to the floor of the same run, if both have one (it is comparable between machines),
-/// otherwise microseconds. Changes by more than `tolerance` (a fraction of the base) are shown.
-/// Slower rows and missing rows are regressions.
+/// Compares benchmarks. Rows of benchmarks are matched by all their names except the machine. The
+/// compared value is the ratio to the floor of the same run, if both rows have one (it is
+/// comparable between machines), otherwise microseconds. Changes by more than `tolerance` (a
+/// fraction of the base) are shown. Slower rows and missing rows are regressions.
 Comparison compare(const std::vector<harness::BenchmarkRecord>& base,
                    const std::vector<harness::BenchmarkRecord>& head, double tolerance);
 
-/// Maximum change without a report. On a quiet machine, medians repeat within 5 %, those of two
-/// runs within 10 %.
+/// Maximum change of a speed that is not reported. On a quiet machine, medians repeat within 5 %,
+/// and medians of two runs within 10 %.
 inline constexpr double kSpeedTolerance = 0.1;
 
 /// Returns "worse  cpu  mask/...  passed, now failed: ...", one line per change, under the

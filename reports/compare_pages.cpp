@@ -56,7 +56,7 @@ std::string effect_text(const harness::Effect& effect) {
   return fmt::format("{:.4g} [{:.4g}, {:.4g}]", effect.value, effect.low, effect.high);
 }
 
-/// A change as the cells of a table.
+/// A change as the cells of a table row.
 struct Row {
   bool regression = false;
   std::string what, sampler, base, head, note;

@@ -14,7 +14,7 @@ namespace {
 
 using harness::Coverage;
 
-/// Returns the set of cases that the share refers to, as a subject with its verb.
+/// Returns the cases that the share of coverage refers to, as a subject with its verb.
 std::string whole_of(const harness::RunRecord& record) {
   if (!record.incomplete.empty()) return "what was run applies";
   if (!record.case_part.empty()) return "this part applies";
@@ -23,8 +23,8 @@ std::string whole_of(const harness::RunRecord& record) {
   return "the suite applies";
 }
 
-/// Returns the features that were not judged. Operations on rows count as one if none of them was
-/// judged, because most samplers that draw tokens have no such operations.
+/// Returns the names of the features that were not judged. Operations on rows count as one if none
+/// of them was judged, because most samplers that draw tokens have no such operations.
 std::vector<std::string> gaps_of(const Coverage& coverage) {
   using harness::is_operation;
   std::vector<std::string> gaps = coverage.not_judged();
@@ -61,7 +61,7 @@ std::string declare_sentence(const Coverage& coverage, std::size_t most) {
   std::vector<std::string> parts;
   std::size_t left = 0;
   for (const harness::Undeclared& one : coverage.undeclared) {
-    if (one.skipped == 0) continue;  // only parts of cases need it
+    if (one.skipped == 0) continue;  // because only parts of cases need this ability
     if (parts.size() == most) {
       ++left;
       continue;

@@ -56,8 +56,8 @@ std::string spelled_out(char32_t c) {
   return value < 0x10000 ? fmt::format("\\u{:04x}", value) : fmt::format("\\U{:08x}", value);
 }
 
-/// Returns `text` with each code point as `special(c)`, or if that is null as itself or spelled
-/// out.
+/// Returns `text` with each code point replaced by `special(c)`; if that is null, by itself or its
+/// spelling.
 template <class Special>
 std::string escaped(std::string_view text, Special special) {
   std::string out;
@@ -101,7 +101,7 @@ const char* markdown_special(char32_t c) {
     case '>':
       return "&gt;";
     case '@':
-      return "&#64;";  // a comment made from the summary must not notify people
+      return "&#64;";  // an "@" in a comment made from the summary must not notify people
     case '\n':
     case '\r':
     case '\t':
@@ -217,7 +217,7 @@ std::string xml_text(std::string_view text) {
     if (c == '\n') return "&#10;";
     if (c == '\t') return "&#9;";
     if (c == '\r') return "&#13;";
-    // XML 1.0 allows neither controls nor these two.
+    // XML 1.0 allows neither controls nor these two code points.
     if (is_control(c) || c == 0xfffe || c == 0xffff) return "\xef\xbf\xbd";
     return html_special(c);
   });
@@ -235,8 +235,8 @@ std::string markdown_code(std::string_view text) {
     run = c == '`' ? run + 1 : 0;
     longest = std::max(longest, run);
   }
-  // The fence is longer than any run inside. One space on each side, which readers strip, separates
-  // it from a backtick or a space at an end.
+  // The fence is longer than any run of backticks inside. One space on each side, which readers
+  // strip, separates the code from a backtick or a space at an end.
   const std::string fence(longest + 1, '`');
   const bool pad =
       body.front() == '`' || body.back() == '`' || (body.front() == ' ' && body.back() == ' ');

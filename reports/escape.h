@@ -4,7 +4,7 @@
 // In all functions, bytes that are not UTF-8 become U+FFFD. Characters that move or hide text
 // (controls, bidirectional marks, line separators, zero-width characters) are spelled out, \x1b or
 // \u202e, so that a message cannot show something other than it says. XML gets U+FFFD for controls
-// instead, because we cannot choose how a CI system displays it.
+// instead, because fairdraw cannot choose how a CI system displays XML.
 #pragma once
 
 #include <string>
@@ -12,17 +12,18 @@
 
 namespace fairdraw::reports {
 
-/// Escapes for HTML elements and quoted attributes. Newlines and tabs stay.
+/// Escapes text for HTML elements and quoted attributes. Newlines and tabs stay unchanged.
 std::string html_text(std::string_view text);
 
 /// Returns a JSON string in quotes for a data block of a page; text after "<" cannot end the block.
 std::string script_string(std::string_view text);
 
-/// Escapes for XML elements and quoted attributes. Newlines and tabs become character references,
-/// which attributes preserve.
+/// Escapes text for XML elements and quoted attributes. Newlines and tabs become character
+/// references, which attributes preserve.
 std::string xml_text(std::string_view text);
 
-/// Escapes for a paragraph or a table cell of GitHub-flavoured Markdown; newlines become spaces.
+/// Escapes text for a paragraph or a table cell of GitHub-flavoured Markdown; newlines become
+/// spaces.
 std::string markdown_text(std::string_view text);
 
 /// Returns a code span for use outside tables; newlines become spaces.
@@ -32,14 +33,14 @@ std::string markdown_code(std::string_view text);
 /// reader's code spans cannot hold a pipe.
 std::string markdown_cell_code(std::string_view text);
 
-/// Escapes for one line of a terminal: newlines, tabs and escape sequences are spelled out.
+/// Escapes text for one line of a terminal: newlines, tabs and escape sequences are spelled out.
 std::string terminal_text(std::string_view text);
 
 /// Removes the next code point from `rest` (not empty) and returns it; U+FFFD for each byte that is
 /// not UTF-8.
 char32_t take_code_point(std::string_view& rest);
 
-/// Returns at most `most` code points of a text, and "..." for the rest.
+/// Returns at most `most` code points of a text, and "..." in place of the rest.
 std::string shortened(std::string_view text, std::size_t most);
 
 /// Counts code points.

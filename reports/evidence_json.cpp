@@ -8,7 +8,7 @@ namespace fairdraw::reports {
 namespace {
 
 constexpr std::int64_t kMaxVocab = std::int64_t{1} << 20;
-// Small enough for the counts of 2^20 tokens to add up within 64 bits.
+// The maximum is small enough for the counts of 2^20 tokens to add up within 64 bits.
 constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 43;
 
 void suspect_fields(JsonObject& json, harness::Suspect& suspect) {
@@ -89,7 +89,7 @@ void decisive_fields(JsonObject& json, harness::Decisive& decisive) {
 /// Counts per token, stored as gaps between the ids of drawn tokens alternating with counts,
 /// because most tokens of a vocabulary are drawn rarely or never.
 struct TokenCounts {
-  std::vector<std::uint64_t>& of_token;  ///< [vocab], also before it is read
+  std::vector<std::uint64_t>& of_token;  ///< counts [vocab], sized before reading
 };
 
 Json written(const TokenCounts& counts) {

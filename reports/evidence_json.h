@@ -8,11 +8,11 @@ namespace fairdraw::reports {
 
 void effect_fields(JsonObject& json, harness::Effect& effect);
 
-/// Handles the fields of evidence. Empty lists, empty texts and absent parts are left out. Points
-/// of lists are arrays, not objects, because there are many.
+/// Reads or writes the fields of evidence. Empty lists, empty texts and absent parts of evidence
+/// are left out. Points of lists are arrays, not objects, because there are many.
 void evidence_fields(JsonObject& json, harness::Evidence& evidence);
 
-/// Handle counts over cells, and counts that parts of a case leave to `merge`.
+/// Read or write counts over cells, and counts that parts of a case leave to `merge`.
 void cell_fields(JsonObject& json, harness::CellCounts& cells);
 void counted_fields(JsonObject& json, harness::CountedDraws& counted);
 

@@ -6,7 +6,8 @@
 namespace fairdraw::reports {
 namespace {
 
-// Other fields of these files are ignored, because they belong to other verbs and may be extended.
+// Other fields of these files are ignored, because they belong to other commands and may be
+// extended.
 constexpr Format kAny{.open = true};
 
 void benchmark_fields(JsonObject& json, harness::BenchmarkRecord& row) {
@@ -56,7 +57,7 @@ std::vector<MutantRow> kill_matrix_from_json(const std::string& text) {
   JsonObject(root).list("mutants", rows, [](JsonObject& of, MutantRow& row) {
     of("name", row.name);
     of("killed", row.killed);
-    // null means that the check judged the mutant and found nothing.
+    // A value of null means that the check judged the mutant and found nothing.
     std::map<std::string, std::optional<Kill>> checks;
     read_by(of.at("checks"), checks);
     for (const auto& [check, kill] : checks) row.checks[check] = kill ? kill->by : "";

@@ -1,4 +1,4 @@
-// Additions to a report from files of other verbs, shown next to the record of its run.
+// Data from files of other commands that a report shows next to the record of its run.
 #pragma once
 
 #include <map>
@@ -13,21 +13,21 @@ namespace fairdraw::reports {
 struct MutantRow {
   std::string name;
   bool killed = false;
-  std::map<std::string, std::string> checks;  ///< by check that judged it: the case that found it,
-                                              ///< or empty
+  std::map<std::string, std::string> checks;  ///< by name of a check that judged the mutant: the
+                                              ///< case that found it, or empty
 };
 
 /// An earlier run.
 struct EarlierRun {
-  std::string name;  ///< of its folder or file
-  std::string page;  ///< its index.html as linked from this page; empty if none
+  std::string name;  ///< name of the run's folder or file
+  std::string page;  ///< the run's index.html as linked from this page; empty if none
   harness::RunRecord record;
 };
 
 struct ReportExtras {
-  std::vector<harness::BenchmarkRecord> benchmark;  ///< from `fairdraw bench --json`
-  std::vector<MutantRow> mutants;                   ///< from `fairdraw mutants --json`
-  std::vector<harness::RunRecord> conformance;      ///< other runs, shown beside this one's
+  std::vector<harness::BenchmarkRecord> benchmark;  ///< rows from `fairdraw bench --json`
+  std::vector<MutantRow> mutants;                   ///< mutants from `fairdraw mutants --json`
+  std::vector<harness::RunRecord> conformance;      ///< other runs, shown beside this run's
                                                     ///< samplers
   std::vector<EarlierRun> history;                  ///< oldest first
 };

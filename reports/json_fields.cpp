@@ -13,17 +13,17 @@
 namespace fairdraw::reports {
 namespace {
 
-constexpr std::size_t kLongest = 60;  // bytes of a value or a key in a message
+constexpr std::size_t kLongest = 60;  // maximum bytes of a value or a key in a message
 // Maximum fields of an object, because fields are searched one after another. (A report has some
-// dozens.)
+// dozens of fields.)
 constexpr std::size_t kMostFields = 1000;
 
 [[noreturn]] void fail_in(const Format& format, const std::string& what) {
   throw JsonError(fmt::format("{}: {}", format.name, what));
 }
 
-/// Keys of the open objects, by depth. They are watched because nlohmann::json keeps the last of
-/// two equal keys.
+/// Keys of the JSON objects that are not yet closed, by depth. Keys are watched because
+/// nlohmann::json keeps the last of two equal keys.
 class Watch {
  public:
   explicit Watch(const Format& format) : format_(format) {}
@@ -58,13 +58,13 @@ Json parse_json(std::string_view text, const Format& format) {
     return Json::parse(text, std::ref(watch));
   } catch (const Json::parse_error& error) {
     // The library's message quotes the text, so only the position is taken from it.
-    if (error.byte > text.size()) {  // an interrupted upload or a full disk
+    if (error.byte > text.size()) {  // so an interrupted upload or a full disk
       fail_in(format, fmt::format("the file is truncated: it ends at byte {}, and its JSON does "
                                   "not",
                                   text.size()));
     }
     fail_in(format, fmt::format("not JSON: wrong from byte {} of {} on", error.byte, text.size()));
-  } catch (const Json::out_of_range&) {  // its message begins with the library's name
+  } catch (const Json::out_of_range&) {  // not shown: its message begins with the library's name
     fail_in(format, "not JSON: a number is beyond 1.8e308, the largest that there is");
   }
 }
@@ -165,7 +165,7 @@ void read(const Value& value, const Decimal& to) {
   read(value, text);
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, to.number);
-  // Compares with the number's own spelling: no sign, no leading zero, nothing after it.
+  // Compares the text with the number's own spelling: no sign, no leading zero, nothing after it.
   if (error != std::errc() || stop != end || std::to_string(to.number) != text) {
     value.refuse("expected an integer from 0 to 2^64 - 1");
   }

@@ -1,5 +1,5 @@
 // Reads and writes a struct as a JSON object. One function names each field of the struct once,
-// with its key and its rules; writing, reading and all error messages follow from that.
+// with its key and its rules; writing, reading and all error messages follow from this function.
 #pragma once
 
 #include <concepts>
@@ -25,30 +25,32 @@ using Json = nlohmann::ordered_json;
 struct Format {
   const char* name = "report";  ///< name of the text in errors
   bool pointers = false;        ///< paths are JSON pointers (RFC 6901), otherwise "cases[2].draws"
-  /// Maximum depth. Functions that walk a value recurse, so a text much deeper than any version of
-  /// the format would overflow the stack. (A report is seven levels deep.)
+  /// Maximum depth. Maximum depth of a text: functions that walk a value recurse, so a text much
+  /// deeper than any version of the format would overflow the stack. (A report is seven levels
+  /// deep.)
   int deepest = 16;
   int major = 0;
-  bool open = false;  ///< of a later minor version, so unknown fields are ignored
+  bool open = false;  ///< the format is a later minor version, so unknown fields are ignored
 };
 
-/// A text that is not JSON, or a field that is missing, of the wrong type, out of range or unknown.
+/// Error for a text that is not JSON, or a field that is missing, of the wrong type, out of range
+/// or unknown.
 struct JsonError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Parses a text. Throws JsonError if it is not JSON, ends too early, is nested too deep, or has a
-/// key twice in an object.
+/// Parses a text. Throws JsonError if the text is not JSON, ends too early, is nested too deep, or
+/// has a key twice in an object.
 Json parse_json(std::string_view text, const Format& format);
 
-/// Returns JSON as text, indented by `indent`, or on one line (-1). Bytes that are not UTF-8 become
-/// U+FFFD.
+/// Returns a JSON value as text, indented by `indent`, or on one line (-1). Bytes of strings that
+/// are not UTF-8 become U+FFFD.
 std::string dump(const Json& json, int indent);
 
-/// Returns a value for a message, cut and safe to print.
+/// Returns a JSON value as text for a message, cut and safe to print.
 std::string shown(const Json& value);
 
-/// A value that is read, with its path in the text.
+/// Part of a JSON text that is being read, with its path in the text.
 class Value {
  public:
   Value(const Json& json, const Format& format) : json_(json), format_(format) {}
@@ -63,7 +65,7 @@ class Value {
   std::string path_of(const std::string& key) const;
 
   [[noreturn]] void fail(const std::string& path, const std::string& what) const;
-  /// Throws "is VALUE; EXPECTED".
+  /// Throws JsonError with the message "is VALUE; EXPECTED".
   [[noreturn]] void refuse(const std::string& expected) const;
 
  private:
@@ -76,8 +78,8 @@ class Value {
 
 // --- Rules: what a value may be, after its type --------------------------------------------------
 
-/// The range of a number. Infinite ends are written as null (NaN), which every range allows unless
-/// it is `finite`.
+/// The allowed range of a number. Infinite ends are written as null (NaN), which every range allows
+/// unless it is `finite`.
 struct Range {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
@@ -88,7 +90,7 @@ struct Range {
 inline constexpr Range kProbability{0, 1};
 inline constexpr Range kNotNegative{.least = 0}, kFiniteNotNegative{.least = 0, .finite = true};
 
-/// The range of an integer.
+/// The allowed range of an integer.
 struct Whole {
   std::int64_t least = 0, most = 0;
 
@@ -105,10 +107,10 @@ struct OneOf {
   void operator()(const Value& value, const std::string& text) const;
 };
 
-/// Requires a text that is not empty.
+/// Rule that a text must not be empty.
 void named(const Value& value, const std::string& text);
 
-/// The number of values in an array.
+/// The allowed number of values in an array.
 struct Length {
   std::int64_t least = 0, most = 0;
 
@@ -162,12 +164,13 @@ Json written(const std::map<std::string, T>& values) {
 
 void expect_object(const Value& value);
 void expect_array(const Value& value);
-/// Requires an array of `width` numbers; null is NaN.
+/// Rule for an array of `width` numbers; null is NaN.
 void expect_point(const Value& value, std::size_t width);
 inline void read_coordinate(const Value& value, double& to) { read(value, to); }
 void read_coordinate(const Value& value, std::uint64_t& to);
 
-/// Reads a value by its rules. The rules of a container apply to each of its values.
+/// Reads a JSON value and checks its rules. The rules of an array or a map apply to each of its
+/// values.
 template <class T, class... Rules>
 void read_by(const Value& value, T& to, const Rules&... rules) {
   read(value, to);
@@ -199,7 +202,7 @@ void read_by(const Value& value, std::map<std::string, T>& to, const Rules&... r
   }
 }
 
-/// An object that is written or read. When it is read, all its fields must be named.
+/// A JSON object that is written or read. When an object is read, all its fields must be named.
 class JsonObject {
  public:
   explicit JsonObject(Json& to) : to_(&to) {}
@@ -207,9 +210,10 @@ class JsonObject {
 
   bool reading() const { return from_ != nullptr; }
   bool open() const { return reading() && from_->format().open; }
-  /// False if it is read from an older format.
+  /// False if the object is read from an older format.
   bool since(int major) const { return !reading() || from_->format().major >= major; }
-  /// True if the field exists. When the object is written, `written` says so.
+  /// True if the object has the field. When the object is written, `written` says whether it gets
+  /// the field.
   bool has(const std::string& key, bool written) const {
     return reading() ? from_->json().contains(key) : written;
   }
@@ -227,13 +231,13 @@ class JsonObject {
     }
   }
 
-  /// Handles a field that is left out if it is empty.
+  /// Reads or writes a field that is left out if its value is empty.
   template <class T, class... Rules>
   void optional(const std::string& key, T& value, const Rules&... rules) {
     if (has(key, !is_empty(value))) (*this)(key, value, rules...);
   }
 
-  /// Handles a value by its name: value n has the n-th name.
+  /// Reads or writes a value by its name: value n has the n-th name.
   template <class Enum>
   void choice(const std::string& key, Enum& value, std::initializer_list<const char*> names) {
     const std::span<const char* const> all(names.begin(), names.size());
@@ -244,7 +248,7 @@ class JsonObject {
     }
   }
 
-  /// Handles an object whose fields `fields(JsonObject&)` names.
+  /// Reads or writes an object whose fields `fields(JsonObject&)` names.
   template <class Fields>
   void object(const std::string& key, const Fields& fields) {
     if (reading()) {
@@ -262,7 +266,7 @@ class JsonObject {
     object(key, [&](JsonObject& of) { fields(of, *value); });
   }
 
-  /// Handles an array of objects whose fields `fields(JsonObject&, T&)` names.
+  /// Reads or writes an array of objects whose fields `fields(JsonObject&, T&)` names.
   template <class T, class Fields>
   void list(const std::string& key, std::vector<T>& values, const Fields& fields,
             std::optional<Length> length = {}) {
@@ -290,7 +294,7 @@ class JsonObject {
     if (has(key, !values.empty())) list(key, values, fields, length);
   }
 
-  /// Handles an array of arrays, for structs of numbers, of which there are many.
+  /// Reads or writes an array of arrays, for structs of numbers, of which there are many.
   template <class T, class... Members>
   void points(const std::string& key, std::vector<T>& values, Members T::*... members) {
     if (reading()) {
@@ -332,7 +336,8 @@ class JsonObject {
   std::set<std::string> asked_;
 };
 
-/// Returns a struct as JSON. Takes a copy, because `fields` could also read into it.
+/// Returns a struct as JSON, with the fields that `fields` names. Copies the struct, because
+/// `fields` could also read into it.
 template <class T, class Fields>
 Json object_json(T value, const Fields& fields) {  // NOLINT(performance-unnecessary-value-param)
   Json json = Json::object();

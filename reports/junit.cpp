@@ -18,7 +18,7 @@ namespace {
 
 using harness::Verdict;
 
-/// Counts of a suite. An underpowered case counts as a failure, because JUnit has no other red
+/// Counts of a suite. An underpowered case counts as a failure, because JUnit has no other failed
 /// outcome that does not blame the harness.
 struct Counts {
   std::size_t tests = 0, failures = 0, errors = 0, skipped = 0;
@@ -97,8 +97,8 @@ Facts facts_of(const harness::CaseRecord& record) {
   return facts;
 }
 
-/// Returns the evidence of a case that is red or to be watched, as a property of its suite, where
-/// the format allows properties.
+/// Returns the evidence of a case that failed or is to be watched, as a property of its suite,
+/// where the format allows properties.
 std::string evidence_property(const harness::CaseRecord& record) {
   const bool shown = record.verdict == Verdict::failed || !record.watch.empty();
   return shown ? property("evidence of " + record.id, facts_of(record).text("; ")) : "";
@@ -173,7 +173,8 @@ std::string run_testcase(std::string_view name, std::string_view element, std::s
 }
 
 /// Returns a suite of its own for problems of the run: an incomplete run is a test that could not
-/// be run, and a requirement that was not judged is a failed test. Empty if there is neither.
+/// be run, and a requirement that was not judged is a failed test. Returns nothing if the run has
+/// neither problem.
 std::string run_suite(const harness::RunRecord& record, Counts& total) {
   Counts counts;
   std::string cases;

@@ -32,14 +32,15 @@ std::string facts(const harness::RunRecord& record) {
       number_text(record.error_budget.false_alarm_rate), number_text(record.error_budget.spent));
 }
 
-// A job's summary on GitHub holds 1 MiB, and a larger one is dropped entirely. The most important
-// parts come first and get room first; each list says how much of it is left out.
+// GitHub limits a job's summary to 1 MiB, and drops a larger one entirely. The most important parts
+// of the summary come first and get room first; each list says how much of it is left out.
 constexpr std::size_t kMaxBytes = 1 << 20;
 constexpr std::size_t kMaxRedBytes = kMaxBytes / 2;
 constexpr std::size_t kMaxListBytes = kMaxBytes / 8;
 constexpr std::size_t kEndBytes = 200;  // more than the line that says how much is left out
 
-/// Collects lines while they fit. After the first that does not fit, it only counts them.
+/// Collects lines as long as they fit into a maximum size. After the first line that does not fit,
+/// the class only counts lines.
 class Lines {
  public:
   explicit Lines(std::size_t most_bytes) : most_bytes_(most_bytes) {}
@@ -52,7 +53,7 @@ class Lines {
     }
   }
 
-  /// Returns the lines, and how many are missing.
+  /// Returns the lines, and the number of those left out.
   std::string text() const {
     if (left_out_ == 0) return text_;
     return text_ +
@@ -83,7 +84,7 @@ std::string evidence_lines(const harness::Evidence& evidence) {
   return text;
 }
 
-/// Returns the sampler's bug, the change to make, and the evidence.
+/// Returns the lines of a cause: the sampler's bug, the change to make, and the evidence.
 std::string cause_lines(const FailureGroup& group, const harness::RunRecord& record) {
   std::string text = fmt::format("- {}: **{}**\n", markdown_text(share_text(group, record)),
                                  markdown_text(group.text.sentence));
@@ -128,7 +129,7 @@ std::string to_markdown(const harness::RunRecord& record) {
   std::string text =
       fmt::format("# fairdraw: {}\n\n{}{}\n\n", run_word(record),
                   first == ended ? "" : "**" + markdown_text(first) + "** ", markdown_text(ended));
-  // The texts of the run itself have no maximum length either.
+  // Texts of the run itself have no maximum length either.
   Lines head(kMaxListBytes);
   head.add(facts(record));
   text += head.text();

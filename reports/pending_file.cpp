@@ -20,7 +20,7 @@ namespace fairdraw::reports {
 namespace {
 
 // Names of files that are being written, stored where a signal handler finds them without waiting.
-// A report writes four at a time; the handler does not know files beyond these sixteen.
+// A report writes four files at a time; the handler does not know files beyond these sixteen.
 struct Written {
   enum State { unused, named, there };
   std::atomic<int> state = unused;
@@ -30,7 +30,7 @@ static_assert(std::atomic<int>::is_always_lock_free);
 std::array<Written, 16> slots;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 void note(const std::filesystem::path& path) {
-  if (path.native().size() >= PATH_MAX) return;  // too long to be opened
+  if (path.native().size() >= PATH_MAX) return;  // such a path is too long to be opened
   for (Written& one : slots) {
     int state = Written::unused;
     if (!one.state.compare_exchange_strong(state, Written::named)) continue;
@@ -48,8 +48,8 @@ void forget(const std::filesystem::path& path) {
 
 constexpr std::string_view kSuffix = ".tmp";
 
-/// Creates a new file next to `target`. Returns its descriptor, and its name in `path`; -1 with
-/// errno if that fails.
+/// Creates a new file next to `target`. Returns the file's descriptor, and its name in `path`; -1
+/// with errno if that fails.
 int open_new(const std::filesystem::path& target, std::filesystem::path& path) {
   constexpr int kNames = 100;  // processes that ended early may have left some of these names
   for (int i = 0; i < kNames; ++i) {
@@ -79,7 +79,7 @@ pid_t process_in(std::string_view text) {
   return wrong_too == std::errc() && last == end ? process : 0;
 }
 
-/// Returns 0, or the error.
+/// Returns 0, or the error number.
 int write_all(int file, const std::string& content) {
   for (std::size_t done = 0; done < content.size();) {
     const ssize_t written = write(file, content.data() + done, content.size() - done);
@@ -120,7 +120,7 @@ PendingFile::PendingFile(std::filesystem::path target, const std::string& conten
   int error = write_all(file, content);
   if (close(file) != 0 && error == 0) error = errno;
   if (error != 0) {
-    std::error_code ignored;  // the earlier failure is reported instead
+    std::error_code ignored;  // ignored, because the earlier failure is reported
     std::filesystem::remove(temporary_, ignored);
     forget(temporary_);
     fail(std::strerror(error));

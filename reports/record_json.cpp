@@ -112,8 +112,8 @@ void mistake_fields(JsonObject& json, harness::SmallMistake& mistake) {
   json("needed", mistake.needed);
 }
 
-/// Writes the causes, for programs. They are computed from the cases and computed again after
-/// reading, but the text must still contain valid causes.
+/// Writes the causes of the failures, for programs. Causes are computed from the cases and computed
+/// again after reading, but the text must still contain valid causes.
 void add_causes(JsonObject& json, const RunRecord& record) {
   std::vector<harness::Cause> causes;
   if (!json.reading()) causes = harness::ranked_causes(record);
@@ -167,8 +167,8 @@ void add_summary(JsonObject& json, const harness::Summary& summary) {
   });
 }
 
-/// Handles the coverage. It must equal that of the cases, for reports of this version; later
-/// versions may count otherwise.
+/// Handles the coverage. The coverage in a report must equal that of its cases, for reports of this
+/// version; later versions may count otherwise.
 void add_coverage(JsonObject& json, const RunRecord& record) {
   const Json coverage = coverage_json(record);
   if (!json.has("coverage", !coverage.is_null())) return;
@@ -182,8 +182,8 @@ void add_coverage(JsonObject& json, const RunRecord& record) {
 
 void record_fields(JsonObject& json, RunRecord& record) {
   Json version = fmt::format("{}.{}", kSchemaMajor, kSchemaMinor);
-  json("schema_version", version);  // format_of has read it, because it decides how the rest is
-                                    // read
+  json("schema_version", version);  // already read by format_of, because the version decides how
+                                    // the rest is read
   json.object("tool", [&record](JsonObject& tool) {
     std::string name = "fairdraw";
     tool("name", name, [](const Value& value, const std::string& text) {
@@ -226,8 +226,7 @@ void record_fields(JsonObject& json, RunRecord& record) {
     expect_each_case_once(json, record.cases);
   } else {
     Json place = Json::array();
-    json("cases", place);  // to_json writes the cases, because thousands need not be in memory
-                           // twice
+    json("cases", place);  // to_json writes the cases, so that thousands are not in memory twice
   }
   add_places(json, record);
   json("draws", record.draws);
@@ -242,7 +241,7 @@ void record_fields(JsonObject& json, RunRecord& record) {
   add_coverage(json, record);
 }
 
-/// Returns the format: "3.1" is major 3, minor 1. Versions before 3 are plain integers.
+/// Returns the format of a report: "3.1" is major 3, minor 1. Versions before 3 are plain integers.
 Format format_of(const Json& json) {
   Format format;
   const std::string key = "schema_version";
@@ -288,7 +287,7 @@ std::string to_json(const RunRecord& record) {
       }
       continue;
     }
-    // One case per line, so that lines can be compared and thousands of cases stay small.
+    // Writes one case per line, so that lines can be compared and thousands of cases stay small.
     const char* before = "[\n    ";
     for (const harness::CaseRecord& one : record.cases) {
       text += std::exchange(before, ",\n    ") + dump(object_json(one, case_fields), -1);

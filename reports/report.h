@@ -1,5 +1,6 @@
-// Turns the record of a run into reports for people and machines. Nothing here runs a sampler.
-// Every function except write_report is pure, and gives the same bytes for the same record.
+// Turns the record of a run into reports for people and machines. The functions here run no
+// sampler. Every function except write_report is pure, and gives the same bytes for the same
+// record.
 #pragma once
 
 #include <filesystem>
@@ -27,16 +28,16 @@ std::string to_json(const harness::RunRecord& record);
 harness::RunRecord from_json(const std::string& text);
 
 /// Returns junit.xml: one testsuite per sampler, and one with an error if the run is incomplete.
-/// Underpowered is a failure of type "underpowered", a case to watch has a flakyFailure, and seed
-/// and evidence are properties.
+/// An underpowered case is a failure of type "underpowered", a case to watch has a flakyFailure,
+/// and seed and evidence are properties.
 std::string to_junit_xml(const harness::RunRecord& record);
 
-/// Returns summary.md in GitHub-flavoured Markdown, failures first. At most 1 MiB, which is as much
-/// as GitHub shows for a job.
+/// Returns summary.md in GitHub-flavoured Markdown, failures first. The summary has at most 1 MiB,
+/// which is as much as GitHub shows for a job.
 std::string to_markdown(const harness::RunRecord& record);
 
-/// Returns index.html, a page that loads nothing. Its only script draws it from the record that it
-/// contains. Without script it says how the run ended, and names summary.md.
+/// Returns index.html, a page that loads nothing. The page's only script draws it from the record
+/// that it contains. Without script the page says how the run ended, and names summary.md.
 std::string to_html(const harness::RunRecord& record, const ReportExtras& extras = {});
 
 /// Returns "failed   cpu:avx2  sample/gaussian: expected 3, observed 4", followed by anything to
@@ -49,19 +50,19 @@ std::string terminal_summary(const harness::RunRecord& record);
 
 struct TerminalStyle {
   std::string command = "./fairdraw";  ///< the reader's command, with which replay lines begin
-  std::size_t listed = 10;             ///< red cases listed per group; 0: all
-  bool quiet = false;                  ///< only the groups and the summary line
+  std::size_t listed = 10;             ///< maximum failed cases listed per group; 0: all
+  bool quiet = false;                  ///< print only the groups and the summary line
   bool colours = false;
 };
 
-/// Returns how a run ended: "looks like    temperature in 3 of 4 failed cases: ..." for the causes
-/// that explain most failures; the red cases, grouped by cause (failure_groups in wording.h), with
-/// a line per group that replays one of its cases; the cases to watch; "note plugin:a.so Judged by
-/// its own definition, which allows anything at: ..." for each note on a sampler; how much of the
-/// suite applied to each sampler, and what to declare next; and the summary line.
+/// Returns how a run ended: "looks like temperature in 3 of 4 failed cases: ..." for the causes
+/// that explain most failures; the failed cases, grouped by cause (failure_groups in wording.h),
+/// with a line per group that replays one of its cases; the cases to watch; "note plugin:a.so
+/// Judged by its own definition, which allows anything at: ..." for each note on a sampler; how
+/// much of the suite applied to each sampler, and what to declare next; and the summary line.
 std::string to_terminal(const harness::RunRecord& record, const TerminalStyle& style = {});
 
-/// A group of red cases as to_terminal shows it, with the indices of its cases in the record.
+/// A group of failed cases as to_terminal shows it, with the indices of its cases in the record.
 struct ToldGroup {
   std::string text;
   std::vector<std::size_t> cases;
@@ -69,21 +70,22 @@ struct ToldGroup {
 std::vector<ToldGroup> groups_for_terminal(const harness::RunRecord& record,
                                            const TerminalStyle& style = {});
 
-/// Returns workflow commands of GitHub Actions: one per check that is red or to be watched (at most
-/// ten of each kind), with the first of its cases. Before them is one if the run is incomplete, or
-/// if a requirement was not judged, and a notice for each sampler with features that were not
-/// judged. Empty if there is none of these.
+/// Returns workflow commands of GitHub Actions: one per check that failed or is to be watched (at
+/// most ten of each kind), with the first of its cases. The first command says if the run is
+/// incomplete, or if a requirement was not judged; a notice names each sampler with features that
+/// were not judged. Returns no command if there is nothing to annotate.
 std::string to_annotations(const harness::RunRecord& record);
 
-/// Removes the report of an earlier run from `folder`, so that a run that ends early leaves none
-/// that looks like its own. Creates the folder. `keep` are files that are still to be read. Throws
-/// std::runtime_error with the path and the reason, also if nothing can be written there.
+/// Removes the report of an earlier run from `folder`, so that a run that ends early leaves no
+/// report that looks like its own. Creates the folder. `keep` are files that have not been read
+/// yet. Throws std::runtime_error with the path and the reason, also if the folder cannot be
+/// written.
 void withdraw_report(const std::filesystem::path& folder,
                      const std::vector<std::filesystem::path>& keep = {});
 
 /// Writes report.json, junit.xml, summary.md and index.html into `folder`, which is created. Each
-/// file appears whole or not at all, report.json last. Throws std::runtime_error with the path and
-/// the reason.
+/// file appears complete or not at all, report.json last. Throws std::runtime_error with the path
+/// and the reason.
 void write_report(const std::filesystem::path& folder, const harness::RunRecord& record,
                   const ReportExtras& extras = {});
 

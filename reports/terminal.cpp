@@ -15,10 +15,10 @@ namespace {
 
 constexpr int kVerdictWidth = 12;                           // length of "underpowered", the longest
                                                             // verdict
-constexpr std::size_t kLongestMessage = 400;                // in a line; reports have more of the
+constexpr std::size_t kLongestMessage = 400;                // per line; reports have more of the
                                                             // message
 constexpr std::string_view kStoredCommand = "./fairdraw ";  // replay lines of a record begin with
-                                                            // it
+                                                            // this command
 
 constexpr std::string_view kRed = "31", kYellow = "33", kBold = "1";  // parameters of SGR
 
@@ -64,7 +64,7 @@ std::string replay_text(const std::string& replay, const TerminalStyle& style) {
   return terminal_text(style.command + " " + replay.substr(kStoredCommand.size()));
 }
 
-/// Returns a line of a group's head: "  change        Keep a token ...".
+/// Returns a line of the heading of a group, such as " change Keep a token ...".
 std::string told(const char* what, const std::string& text) {
   return text.empty() ? ""
                       : fmt::format("  {:<{}}  {}\n", what, kVerdictWidth, terminal_text(text));

@@ -20,7 +20,7 @@ std::string of_cases(std::uint64_t count, std::uint64_t total) {
   return fmt::format("{} of {} case{}", grouped(count), grouped(total), total == 1 ? "" : "s");
 }
 
-/// Returns "1 was" or "3 were".
+/// Returns a number of cases with its verb, "1 was" or "3 were".
 std::string were(std::uint64_t count) { return grouped(count) + (count == 1 ? " was" : " were"); }
 
 /// Returns the verdict of cases together: failed before error before underpowered before passed;
@@ -155,7 +155,7 @@ std::string share_text(const FailureGroup& group, const harness::RunRecord& reco
 std::string headline(const harness::RunRecord& record) {
   if (!record.incomplete.empty()) return verdict_sentence(record);
   const std::vector<FailureGroup> groups = failure_groups(record);
-  // A cause of an older fairdraw may have a name but no sentence.
+  // A cause in a record of an older fairdraw may have a name but no sentence.
   const bool is_known =
       !groups.empty() && !groups.front().bug.empty() && groups.front().text.sentence.ends_with('.');
   return is_known ? groups.front().text.sentence : verdict_sentence(record);

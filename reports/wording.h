@@ -15,7 +15,7 @@ namespace fairdraw::reports {
 /// Returns "2 of 14 cases failed.", "All 12 cases passed; 1 was skipped.", ..., in plain text.
 std::string verdict_sentence(const harness::RunRecord& record);
 
-/// Returns the sentence to say first: the cause that explains most failures, or if none is known,
+/// Returns the headline of a report: the cause that explains most failures, or if none is known,
 /// how the run ended.
 std::string headline(const harness::RunRecord& record);
 
@@ -27,41 +27,43 @@ struct Proof {
 /// Returns the proof of a run; empty unless the run passed.
 Proof proof_of(const harness::RunRecord& record);
 
-/// Returns how the run as a whole ended: the verdict that its exit code means. Underpowered if
-/// nothing failed but the run is incomplete, or a requirement was not judged.
+/// Returns how the run as a whole ended: the verdict that its exit code means. The verdict is
+/// underpowered if nothing failed but the run is incomplete, or a requirement was not judged.
 harness::Verdict run_verdict(const harness::RunRecord& record);
 
-/// Returns the same as a word, for titles. "incomplete" takes precedence over all others.
+/// Returns the verdict of the run as a word, for titles. The word "incomplete" takes precedence
+/// over all others.
 std::string run_word(const harness::RunRecord& record);
 
 /// True if the case needs attention: failed, error or underpowered.
 bool is_red(const harness::CaseRecord& record);
 
-/// Returns the red cases: failed before error before underpowered, within each the first case of
-/// every check before the others, and otherwise in the order of the record, so that the first few
-/// cases show all there is to see.
+/// Returns the cases that need attention: failed before error before underpowered, within each the
+/// first case of every check before the others, and otherwise in the order of the record, so that
+/// the first few cases show all kinds.
 std::vector<const harness::CaseRecord*> red_cases(const harness::RunRecord& record);
 
-/// Red cases with the same cause.
+/// Cases that need attention and have the same cause.
 struct FailureGroup {
-  std::string name;  ///< the cause up to its colon, or what the cases have in common: "could not be
-                     ///< run"
-  std::string bug;   ///< the cause's whole name; empty if there is none
+  std::string name;  ///< the cause up to its colon, or a common property of the cases: "could not
+                     ///< be run"
+  std::string bug;   ///< whole name of the cause; empty if there is none
   std::string reason;
-  harness::CauseText text;                        ///< text for the reader
+  harness::CauseText text;                        ///< text of the cause for the reader
   std::vector<const harness::CaseRecord*> cases;  ///< cases that name the cause come first
 };
 
-/// Groups all red cases, each once, by harness::ranked_causes, the likeliest cause first. After
-/// these come failed cases that no cause explains, cases that could not be run, and cases with too
-/// few draws. No group is empty.
+/// Groups all cases that need attention, each once, by harness::ranked_causes, the likeliest cause
+/// first. After the groups with causes come failed cases that no cause explains, cases that could
+/// not be run, and cases with too few draws. No group is empty.
 std::vector<FailureGroup> failure_groups(const harness::RunRecord& record);
 
 /// Returns the size of a group: "71 of 79 failed cases", "2 of 5 cases that could not be run".
 std::string share_text(const FailureGroup& group, const harness::RunRecord& record);
 
 /// Returns the findings of `identify` about a sampler: which profile it follows, and where it
-/// deviates from the profile by which it is judged. Empty if it was not run.
+/// deviates from the profile by which it is judged. Returns an empty text if `identify` was not
+/// run.
 std::string seen_text(const harness::SamplerRecord& sampler);
 
 /// Returns the cases with something to watch, in the order of the record.
@@ -82,10 +84,10 @@ std::string duration_text(double seconds);
 /// known.
 std::string date_text(const harness::RunRecord& record);
 
-/// Returns the same as it is stored, in a form that sorts by time: "2026-11-24T22:55:03Z".
+/// Returns the start of the run as stored, in a form that sorts by time: "2026-11-24T22:55:03Z".
 std::string start_of(const harness::RunRecord& record);
 
-/// Returns four significant digits; "-" if absent.
+/// Returns a number with four significant digits; "-" if absent.
 std::string number_text(const std::optional<double>& value);
 
 /// A line of "what could have gone unnoticed": how small a deviation the passed statistical cases
@@ -93,7 +95,7 @@ std::string number_text(const std::optional<double>& value);
 struct Unnoticed {
   std::string sampler, check;
   std::uint64_t cases = 0;
-  double min_discrepancy = 0;  ///< largest over these cases, a total variation distance
+  double min_discrepancy = 0;  ///< largest value over these cases, a total variation distance
 };
 
 /// Heading of the table of small mistakes.

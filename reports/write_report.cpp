@@ -9,7 +9,7 @@
 namespace fairdraw::reports {
 namespace {
 
-// report.json goes first and comes last, because others wait for it.
+// report.json is removed first and written last, because other programs wait for it.
 constexpr const char* kJson = "report.json";
 constexpr const char* kJunit = "junit.xml";
 constexpr const char* kMarkdown = "summary.md";
@@ -40,13 +40,12 @@ void withdraw_report(const std::filesystem::path& folder,
       kept = kept || std::filesystem::equivalent(one, path, error);
     }
     if (kept || std::filesystem::is_directory(std::filesystem::symlink_status(path, error))) {
-      continue;  // a folder of that name is no report; writing the report will name it as an
-                 // obstacle
+      continue;  // a folder of that name is no report; writing the report names it as an obstacle
     }
     std::filesystem::remove(path, error);
     if (error) fail(path, error.message());
   }
-  // Fails before a run of minutes, not after it.
+  // Fails before a run of minutes if the folder cannot be written.
   const PendingFile probe(folder / kJson, "probe");
 }
 

@@ -13,7 +13,7 @@ namespace fairdraw::harness {
 std::vector<std::string> cuda_sampler_names();
 
 /// Makes the sampler "cuda", "cuda:cluster" or "cuda:block"; null for any other name. Throws
-/// UsageError with the reason if it cannot run here.
+/// UsageError with the reason if the sampler cannot run on this machine.
 std::unique_ptr<Sampler> make_cuda_sampler(const std::string& name);
 
 }  // namespace fairdraw::harness

@@ -33,8 +33,8 @@ namespace {
 
 using cuda::ShardedExchange;
 
-/// Maximum bytes of peer memory of all shards together. A million rows of two tokens would take 100
-/// GB.
+/// Maximum bytes of peer memory of all shards together. A million rows of two tokens would
+/// otherwise take 100 GB of peer memory.
 constexpr std::int64_t kMostPeerBytes = std::int64_t{4} << 30;
 
 constexpr int kBitsOfWord = 32;
@@ -223,7 +223,7 @@ class CudaShardedSampler final : public Sampler {
  public:
   CudaShardedSampler(std::string name, int shards)
       : description_(describe(std::move(name))), shards_(shards) {
-    description_.chains = false;  // because drafts are verified over whole rows
+    description_.chains = false;  // not needed, because drafts are verified over whole rows
     description_.acceptance_rule = AcceptanceRule::none_stated;
     description_.from_probs_all_filters = true;
     description_.reports_probs = false;
@@ -282,10 +282,10 @@ class CudaShardedSampler final : public Sampler {
     std::vector<std::byte> block;
     for (Shard& from : shards) {
       if (Error error = from.read_block(kind, block)) return error;
-      if (block.empty()) return {};  // the call has no such exchange
+      if (block.empty()) return {};  // this call has no exchange with that number
       for (Shard& to : shards) {
         if (Error error = to.write_block(kind, number, block)) return error;
-        if (Error error = to.meet()) return error;  // because `block` is filled again
+        if (Error error = to.meet()) return error;  // waits, because `block` is filled again
       }
       ++number;
     }
@@ -312,7 +312,7 @@ class CudaShardedSampler final : public Sampler {
     std::int32_t left = 0;
     if (Error error = shards.front().read_undecided(left)) return error;
     if (left < 0) return {ErrorCode::unsupported, "shards disagree about the call"};
-    if (left > 0) {  // rows without filters, rows that propose, rows that candidates leave open
+    if (left > 0) {  // rows without filters, rows that propose, rows that no candidates decide
       if (Error error = go(ShardedExchange::tokens)) return error;
       if (Error error = go(ShardedExchange::sums)) return error;
       if (Error error = shards.front().read_undecided(left)) return error;

@@ -5,7 +5,7 @@
 
 namespace fairdraw::harness {
 
-/// The default rounding mode without flush to zero, until the end of the scope.
+/// Sets the default rounding mode, without flush to zero, until the end of the scope.
 class DefaultFloatEnvironment {
  public:
   DefaultFloatEnvironment() {

@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kAlignment = 64;
 constexpr std::int64_t kSlotAlignment = 256;
 
-/// Device states that no call is using. Each thread of the runner takes one.
+/// Device states that no call is using. Each thread of the runner takes one device state.
 class DeviceStates {
  public:
   std::unique_ptr<DeviceState> take(Error& error) {
@@ -49,7 +49,8 @@ std::string on_device(const std::function<Error(DeviceState&)>& call) {
   Error error;
   std::unique_ptr<DeviceState> state = device_states().take(error);
   if (!error) error = call(*state);
-  // Enqueued work reads host memory of the caller, so it must end before this returns.
+  // Enqueued work reads host memory of the caller, so the work must end before this function
+  // returns.
   const Error unfinished = state->stream.get() == nullptr ? Error{} : state->stream.synchronise();
   if (!error) error = unfinished;
   if (!error) device_states().give_back(std::move(state));
@@ -100,7 +101,7 @@ Error DeviceArrays::download(DeviceState& state) const {
 Error prepare(DeviceState& state, std::int64_t bytes, cuda::Execution& execution) {
   execution.stream = state.stream.get();
   execution.workspace_bytes = bytes;
-  constexpr std::int64_t kFewestBytes = 256;  // not null, even for an empty batch
+  constexpr std::int64_t kFewestBytes = 256;  // address that is not null, even for an empty batch
   if (Error error = state.workspace.reserve(std::max(bytes, kFewestBytes))) return error;
   execution.workspace = state.workspace.data();
   return {};

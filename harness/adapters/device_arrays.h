@@ -1,6 +1,6 @@
 // The arrays of one call on the device, copied there and back. Results are copied too, so that
-// untouched parts come back as they were. The rest of the block is NaN, so that reads outside a row
-// show.
+// untouched parts come back as they were. The rest of the device block is NaN, so that reads
+// outside a row show in the results.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,8 @@ std::string on_device(const std::function<Error(DeviceState&)>& call);
 /// The arrays of a call, each with its own place in one block of device memory.
 class DeviceArrays {
  public:
-  /// Plans a place for `bytes` bytes of `host`, and returns its number. A null array stays null.
+  /// Plans a place for `bytes` bytes of `host`, and returns its number. The place of a null array
+  /// is null, too.
   std::size_t add(const void* host, std::int64_t bytes);
   /// Does as add() for a result, which download() copies back.
   std::size_t add_result(void* host, std::int64_t bytes);
@@ -56,7 +57,8 @@ class DeviceArrays {
   char* base_ = nullptr;
 };
 
-/// A call of the contract with its arrays on the device. Only tests use another type `Arrays`.
+/// A call of the contract with its arrays on the device. Only tests use another type for the
+/// parameter `Arrays`.
 template <class Call, class Arrays = DeviceArrays>
 class DeviceCall {
  public:
@@ -82,7 +84,7 @@ class DeviceCall {
   }
   Error download(DeviceState& state) const { return arrays_.download(state); }
 
-  /// Returns the call. After upload(), all its pointers are device addresses.
+  /// Returns the call. Returns the call, whose pointers are all device addresses after upload().
   Call& call() { return call_; }
 
  private:
@@ -91,8 +93,8 @@ class DeviceCall {
 };
 
 /// Makes the result the memory of the rows on the device too, if the given operation works in
-/// place; upload() copied it there with the rows. Does nothing for other calls. Precondition: after
-/// upload().
+/// place; upload() copied it there with the rows. Does nothing for calls that do not work in place.
+/// Precondition: after upload().
 template <class Call>
 void keep_in_place(const Call& given, Call& moved) {
   if constexpr (requires { moved.values = moved.result; }) {

@@ -38,7 +38,7 @@ class KeptBatch {
   Sample sample_;
   std::unique_ptr<BatchState> state_;
   std::unique_ptr<FusedSamplingProcessor> processor_;
-  RequestId last_ = 0;  // ids of the state: a restored request gets a new one
+  RequestId last_ = 0;  // ids of the BatchState: a restored request gets a new id
 };
 
 }  // namespace fairdraw::harness

@@ -26,13 +26,13 @@ class ModelSampler : public Sampler {
     std::vector<float> logits;  ///< or the probabilities
     bool from_probs = false;
     std::vector<std::uint32_t> allowed;
-    std::optional<reference::RowProcessing> processing;  ///< of rows of logits
+    std::optional<reference::RowProcessing> processing;  ///< only for rows of logits
     reference::RowParameters parameters;
     TieRule tie_rule = TieRule::keep_all;
     FilterOrder filter_order = FilterOrder::top_k_first;
   };
 
-  // Steps, in order; a mutant overrides one.
+  // The steps of the sampler, in order; a mutant overrides one step.
   virtual std::int64_t parameters_row(const fairdraw_batch&, std::int64_t row) { return row; }
   virtual reference::IntegerRow model(const Row& row);
   virtual std::int64_t seed_index(const fairdraw_batch& batch, std::int64_t output);
@@ -40,10 +40,12 @@ class ModelSampler : public Sampler {
   /// if no proposal was accepted.
   virtual std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
                              std::uint32_t attempt);
-  /// Returns the word that decides: the given word if the batch has words, otherwise word().
+  /// Returns the random word that decides a draw: the given word if the batch has words, otherwise
+  /// word().
   virtual std::uint64_t decisive_word(const fairdraw_batch& batch, std::int64_t output,
                                       std::int32_t sample, std::uint32_t attempt);
-  /// For rows that propose: the token that a word proposes, and whether the row accepts it.
+  /// For rows that propose, returns the token that a random word proposes, or whether the row
+  /// accepts this token.
   virtual std::int32_t propose(const reference::IntegerRow& row, std::uint64_t word);
   virtual bool accepts(const reference::IntegerRow& row, std::int32_t token, std::uint32_t attempt);
   /// Draws a token among the survivors.

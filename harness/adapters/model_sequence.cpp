@@ -1,5 +1,5 @@
-// Makes the model a sampler that keeps the requests of a running batch. A step is one call with all
-// of them.
+// Makes the model a sampler that keeps the requests of a running batch. A step is one call with the
+// rows of all requests.
 #include <fmt/format.h>
 
 #include "harness/adapters/decode.h"

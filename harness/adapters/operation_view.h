@@ -27,15 +27,15 @@ inline FloatRows float_result_of(const fairdraw_operation& call) {
   return {static_cast<float*>(call.result), call.rows, call.result_stride};
 }
 
-/// Returns the only parameter of the call. Precondition: it is given.
+/// Returns the only parameter of the call. Precondition: the call has the parameter.
 template <class T>
 PerRequest<T> parameter_of(const fairdraw_operation& call, const T* values) {
   if (call.parameter_is_scalar != 0) return values[0];
   return {values, call.rows};
 }
 
-/// Returns the request whose report of raw log-probabilities is the log-softmax. It also draws a
-/// token per row, into `tokens` [rows].
+/// Returns the request whose report of raw log-probabilities is the log-softmax. The request also
+/// draws a token per row, into `tokens` [rows].
 inline SampleRequest logarithms_request_of(const fairdraw_operation& call) {
   SampleRequest request;
   request.logits = rows_of(call);
@@ -51,7 +51,7 @@ inline SampleResult logarithms_result_of(const fairdraw_operation& call, std::in
   return result;
 }
 
-/// Runs the operation, unless it is log-softmax.
+/// Runs the row operation, unless it is log-softmax.
 template <class Execution>
 Error run_row_operation(const fairdraw_operation& call, View<RowStatus> statuses,
                         const Execution& execution) {

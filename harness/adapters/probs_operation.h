@@ -11,18 +11,20 @@
 
 namespace fairdraw::harness {
 
-/// The filters of an operation on probabilities. No operation combines min_p with the others.
+/// The filters of an operation on probabilities. No operation of the library combines min_p with
+/// other filters.
 struct ProbsOperation {
   bool top_k = false, top_p = false, min_p = false;
-  std::string refused;  ///< why no operation does what the batch asks for, or empty
+  std::string refused;  ///< reason why no operation does what the batch requests; empty if one does
 };
 
-/// Finds the operation of a batch. It has each filter that some row sets to anything but the
-/// default, so that it sees every bad value too. Precondition: the parameters are in host memory.
+/// Finds the operation of a batch. The operation has each filter that some row sets to a value
+/// other than the default, so that it also sees every bad value. Precondition: the parameters are
+/// in host memory.
 ProbsOperation probs_operation(const fairdraw_batch& batch);
 
-/// Calls the operation with the filters, seeds, offsets and indices of the request. It gives tokens
-/// and statuses, and no other results.
+/// Calls the operation with the filters, seeds, offsets and indices of the request. The operation
+/// returns tokens and statuses, and no other results.
 template <class Execution>
 Error sample_from_probs(const ProbsOperation& operation, const SampleRequest& request,
                         const SampleResult& result, const Execution& execution) {

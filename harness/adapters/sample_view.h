@@ -1,5 +1,5 @@
 // Translates a batch of the contract to fairdraw/sample.h: views over the batch's own arrays in
-// host or device memory. Scalar seeds are read here, so they must be in host memory.
+// host or device memory. Scalar seeds are read by this code, so they must be in host memory.
 #pragma once
 
 #include "fairdraw/sample.h"
@@ -97,8 +97,8 @@ inline SampleRequest sample_request_of(const fairdraw_batch& batch) {
   return request;
 }
 
-/// Returns the results of a batch. `statuses` are given apart, because the contract has plain
-/// integers.
+/// Returns the results of a batch. `statuses` are a separate argument, because the contract stores
+/// them as plain integers.
 inline SampleResult sample_result_of(const fairdraw_batch& batch, View<RowStatus> statuses) {
   const std::int64_t tokens = batch.outputs * batch.num_samples;
   SampleResult result;

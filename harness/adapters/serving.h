@@ -13,15 +13,15 @@ namespace fairdraw::harness {
 /// Returns a sampler that samples rows with `rows`, verifies drafts, and keeps running batches.
 std::unique_ptr<Sampler> with_serving(std::unique_ptr<Sampler> rows, const Execution& execution);
 
-/// Does the same on a GPU, without running batches.
+/// Adds serving calls to a sampler on a GPU, without running batches.
 std::unique_ptr<Sampler> with_serving(std::unique_ptr<Sampler> rows, cuda::Path path);
 
-/// Makes the sampler "model". It verifies drafts and keeps batches in every build, because it is
-/// the reference and needs no library.
+/// Makes the sampler "model". The model verifies drafts and keeps batches in every build, because
+/// it is the reference and needs no library.
 std::unique_ptr<Sampler> make_model_sampler();
 
-/// Makes the sampler "sharded:N" or "cuda:sharded:N"; null for any other name. Throws UsageError
-/// for a wrong N, or with the reason if it cannot run here.
+/// Makes the sampler "sharded:N" or "cuda:sharded:N"; returns null for any other name. Throws
+/// UsageError for a wrong N, or with the reason if the sampler cannot run here.
 std::unique_ptr<Sampler> make_serving_sampler(const std::string& name);
 
 }  // namespace fairdraw::harness

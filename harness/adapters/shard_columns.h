@@ -25,7 +25,7 @@ class ShardColumns {
 
  private:
   std::int64_t begin_, end_;
-  std::deque<std::vector<std::uint32_t>> bits_;  // a deque, because views point to its elements
+  std::deque<std::vector<std::uint32_t>> bits_;  // is a deque, because views point to its elements
 };
 
 }  // namespace fairdraw::harness

@@ -28,8 +28,8 @@ class Shard {
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 
-  /// Copies the shard's columns of the mask into the whole mask. Padding rows are left as they
-  /// were.
+  /// Copies the shard's columns of the mask into the whole mask. Padding rows of the mask are not
+  /// changed.
   void merge_mask(const SampleRequest& whole, const SampleResult& wanted) const {
     if (!wanted.mask.given()) return;
     for (std::int64_t row = 0; row < wanted.mask.rows; ++row) {
@@ -71,7 +71,7 @@ class Shard {
     const auto own = [](auto& storage, const auto& view) {
       storage.assign(static_cast<std::size_t>(view.given() ? view.size : 0), {});
       if (!view.given()) return view;
-      if (storage.empty()) storage.resize(1);  // an empty array still counts as given
+      if (storage.empty()) storage.resize(1);  // because an empty array still counts as given
       return std::decay_t<decltype(view)>(storage.data(), view.size);
     };
     result.tokens = own(tokens_, wanted.tokens);

@@ -21,7 +21,7 @@ struct ShardTraffic {
   std::int64_t gathered_rows = 0;  ///< rows that the candidates did not decide
 };
 
-/// Faults of a wrong engine, by default none. Each function is called for each shard.
+/// Faults of a wrong engine, by default none. Each function is called once for each shard.
 struct ShardFaults {
   /// Returns where the vocabulary is split; by default in equal shards.
   std::function<std::vector<std::int64_t>(std::int64_t vocab)> boundaries;
@@ -31,7 +31,7 @@ struct ShardFaults {
   std::function<void(const ShardedRequest& request, int exchange, std::byte* blocks,
                      std::int64_t block_bytes)>
       blocks;
-  /// Changes the shard's results per output at the end.
+  /// Changes the shard's results of each output at the end of the call.
   std::function<void(const ShardedRequest& request, const SampleResult& result)> result;
 };
 
@@ -49,19 +49,19 @@ Error sample_in_shards(const SampleRequest& request, const SampleResult& result,
                        ShardTraffic* traffic = nullptr, const ShardFaults& faults = {});
 
 /// Makes the sampler "cuda:sharded:N", N from 1 to 8, with all shards on one GPU. Returns null for
-/// a name that does not begin so. Throws UsageError for another N, or with the reason if it cannot
-/// run here.
+/// a name that does not begin with "cuda:sharded:". Throws UsageError for another N, or with the
+/// reason if the sampler cannot run here.
 std::unique_ptr<Sampler> make_cuda_sharded_sampler(const std::string& name);
 
-/// Returns the number after a prefix, from 1 to `most`; 0 for a name that does not begin so. Throws
-/// UsageError for another number.
+/// Returns the number after a prefix of a name, from 1 to `most`; 0 for a name without this prefix.
+/// Throws UsageError if the number in the name is not within the range.
 int shards_in_name(const std::string& name, const std::string& prefix, int most);
 
-/// Makes the sampler "sharded:N", N from 1 to 64; null for a name that does not begin so. Throws
-/// UsageError for another N.
+/// Makes the sampler "sharded:N", N from 1 to 64; returns null for a name without this prefix.
+/// Throws UsageError for another N.
 std::unique_ptr<Sampler> make_sharded_sampler(const std::string& name);
 
-/// Makes the same sampler with faults, for tests of the gate.
+/// Makes the sampler "sharded:N" with faults, for tests of the gate.
 std::unique_ptr<Sampler> make_sharded_sampler(std::string name, int shards, ShardFaults faults);
 
 }  // namespace fairdraw::harness

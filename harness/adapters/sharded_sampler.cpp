@@ -28,8 +28,8 @@ class ShardedSampler final : public Serves<> {
  public:
   ShardedSampler(std::string name, int shards, ShardFaults faults)
       : description_(describe(std::move(name))), shards_(shards), faults_(std::move(faults)) {
-    execution_.threads = 1;       // the runner has one thread per case
-    description_.chains = false;  // because drafts are verified over whole rows
+    execution_.threads = 1;       // because the runner has one thread per case
+    description_.chains = false;  // not needed, because drafts are verified over whole rows
     description_.acceptance_rule = AcceptanceRule::none_stated;
     description_.from_probs_all_filters = description_.scripted_words = true;
     description_.processing = true;
@@ -129,8 +129,8 @@ class ShardedSampler final : public Serves<> {
     return sample_in_shards(whole, result, execution_, nullptr, faults_);
   }
 
-  /// Writes the call's rows, with -inf for tokens that are not in the mask. The result may be the
-  /// memory of the rows.
+  /// Writes the call's rows, with -inf for tokens that are not in the mask. The result may use the
+  /// same memory as the rows.
   static void write_masked(const fairdraw_operation& call, const BitRows<std::uint32_t>& mask) {
     const auto bytes = static_cast<std::size_t>(element_bytes(call.dtype));
     const std::uint32_t dropped = minus_infinity_of(static_cast<DType>(call.dtype));

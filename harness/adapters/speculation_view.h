@@ -93,8 +93,8 @@ inline VerifyChainRequest chain_request_of(const fairdraw_verification& call) {
           tree.draft_filters};
 }
 
-/// Returns the results of a call. `statuses` are given apart, because the contract has plain
-/// integers.
+/// Returns the results of a call. `statuses` are a separate argument, because the contract stores
+/// them as plain integers.
 inline VerifyChainResult chain_result_of(const fairdraw_verification& call,
                                          View<RowStatus> statuses) {
   return {{call.tokens, call.batch * (call.max_draft + 1)},

@@ -1,9 +1,8 @@
-/* What every sampler under test is given: built-in, plugin or Python. A batch of rows to sample.
+/* The inputs of every sampler under test: built-in, plugin or Python. A batch of rows to sample.
  *
  * Plain C11, no dependency. All pointers are host memory, unless a sampler's description says
- * otherwise. Optional arrays are NULL. What a field means is said here, and what a status means in
- * plugin.h next to this file: nothing else is needed to write a sampler.
- */
+ * otherwise. Optional arrays are NULL. This file defines the fields, and plugin.h next to it the
+ * statuses: nothing else is needed to write a sampler. */
 #ifndef FAIRDRAW_HARNESS_CONTRACT_BATCH_H
 #define FAIRDRAW_HARNESS_CONTRACT_BATCH_H
 
@@ -13,8 +12,8 @@
 extern "C" {
 #endif
 
-/** One list of token ids a row, all in one buffer: list r is data[begins[r]] to data[begins[r] +
- * lengths[r]], exclusive. A list that does not lie in [0, size) fails its row. */
+/** One list of token ids per row, all in one buffer: list r is data[begins[r]] to data[begins[r] +
+ * lengths[r]], exclusive. A row fails if its list is not within [0, size). */
 typedef struct fairdraw_token_lists {
   const int32_t* data;    /**< [size]; the ids of all lists */
   int64_t size;           /**< of data */
@@ -43,27 +42,28 @@ typedef struct fairdraw_token_lists {
  * f = 0, p = 0) do not touch the logit, and empty lists change nothing.
  *
  * Ranges: r in [2^-64, 2^64]; f, p, and biases but -inf in [-2^64, 2^64]; min_tokens >= 0; n >= 0
- * or -1; ids in [0, vocab), in prompt and output -1 too. NaN and +inf are looked for in the row as
- * it came. A step that makes a finite logit infinite fails the row (processing_overflow), also
- * where a later step bans that token.
+ * or -1; ids in [0, vocab), in prompt and output -1 too. A row is checked for NaN and +inf before
+ * any of these changes. A step that makes a finite logit infinite fails the row
+ * (processing_overflow), also where a later step bans that token.
  *
- * What is read is what is checked. Where a list begins and ends is checked wherever it is given.
- * Its entries are checked whole, but for histories: prompt only where r is not 1; output or
- * output_counts only where one of r, f and p is not neutral. Bad words compare with the last ids of
- * `output` as they are: an id of -1 equals none. plugin.h has the order in which faults count. */
+ * Only parameters that are read are checked. The begin and the end of every given list are checked.
+ * All entries of a list are checked, except in histories: those of prompt only if r is not 1; those
+ * of output or output_counts only if one of r, f and p is not neutral. Bad words are compared with
+ * the last ids of `output` unchanged: an id of -1 equals none. plugin.h has the order in which
+ * faults count. */
 typedef struct fairdraw_processing {
-  const float* repetition_penalty; /**< [rows], as all parameters; NULL: no processing at all */
+  const float* repetition_penalty; /**< [rows], like all parameters; NULL: no processing at all */
   const float* frequency_penalty;  /**< [rows] */
   const float* presence_penalty;   /**< [rows] */
   const int32_t* min_tokens;       /**< [rows] */
   fairdraw_token_lists prompt;     /**< -1 is a position whose token is not known yet */
   fairdraw_token_lists output;     /**< likewise; oldest first */
-  const uint32_t* prompt_mask;     /**< [rows, ceil(vocab / 32)], instead of prompt; optional */
-  const int32_t* output_counts;    /**< [rows, vocab], instead of counting in output; optional */
+  const uint32_t* prompt_mask;     /**< [rows, ceil(vocab / 32)], replaces prompt; optional */
+  const int32_t* output_counts;    /**< [rows, vocab], replaces counting in output; optional */
   const int32_t* output_lengths;   /**< [rows], for min_tokens */
-  fairdraw_token_lists bias_ids;   /**< of an id listed twice the last counts */
-  const float* bias_values;        /**< [bias_ids.size]; -inf bans */
-  fairdraw_token_lists stop_ids;   /**< banned while the output is shorter than min_tokens */
+  fairdraw_token_lists bias_ids;   /**< of an id that is listed twice, the last bias counts */
+  const float* bias_values;        /**< [bias_ids.size] biases; -inf bans the token */
+  fairdraw_token_lists stop_ids;   /**< ids banned while the output is shorter than min_tokens */
   fairdraw_token_lists bad_words;  /**< the words of a row, one after the other */
   fairdraw_token_lists bad_word_lengths; /**< of each word, >= 1; they add up to the row's list */
   fairdraw_token_lists allowed_ids;      /**< empty: all */
@@ -89,7 +89,7 @@ typedef struct fairdraw_batch {
   const int32_t* top_k;  /**< [rows], >= -1; 0, -1 and k >= vocab are off */
   const float* top_p;    /**< [rows], in [0, 1]; 0 is greedy, 1 is off */
   const float* min_p;    /**< [rows], in [0, 1]; 0 is off */
-  uint32_t tie_rule;     /**< 0 keep_all, 1 lowest_id */
+  uint32_t tie_rule;     /**< tie rule: 0 keep_all, 1 lowest_id */
   uint32_t filter_order; /**< 0 top_k_first, 1 joint */
 
   /** [rows, allowed_stride]: packed mask of allowed tokens, allowed_stride words a row; optional */
@@ -101,7 +101,7 @@ typedef struct fairdraw_batch {
   /** outputs: output i samples row indices[i], or row i where indices is NULL */
   const int32_t* indices;
   int64_t outputs;     /**< number of outputs */
-  int32_t num_samples; /**< tokens an output, drawn independently */
+  int32_t num_samples; /**< tokens per output, drawn independently */
 
   /** seeds and offsets: one an output, or one for the call where seed_is_scalar is 1 */
   int32_t seed_is_scalar;

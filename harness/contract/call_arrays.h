@@ -1,8 +1,8 @@
-// The arrays of the contract's calls, each described once. Everything that walks over the arrays of
-// a call (guards, hashes, copies to a device and back, names in messages) derives from this
-// description.
+// The arrays of the contract's calls; each array is described once. Everything that walks over the
+// arrays of a call (guards, hashes, copies to a device and back, names in messages) derives from
+// this description.
 //
-// The C structs say the rest: `const T*` is an input, `T*` a result, T is the type of a value, and
+// The C structs tell the rest: `const T*` is an input, `T*` a result, T is the type of a value, and
 // void stands for the call's dtype.
 #pragma once
 
@@ -21,15 +21,15 @@ constexpr std::int64_t words_for(std::int64_t vocab) { return (vocab + 31) / 32;
 /// Returns the bytes of a value of `dtype`, a dtype of fairdraw_batch.
 constexpr std::int64_t element_bytes(std::uint32_t dtype) { return dtype == 0 ? 4 : 2; }
 
-/// One array: `rows` rows of `width` values, `stride` values apart.
+/// One array of a call: `rows` rows of `width` values, `stride` values apart.
 struct CallArray {
   const char* name = nullptr;
   bool optional = false;  ///< may be null
   std::int64_t value_bytes = 0;
   std::int64_t rows = 0, width = 0, stride = 0;
 
-  /// Returns the bytes from the first value to the end of the last row. Returns 0 if the sizes make
-  /// no sense; the sampler must refuse such a call.
+  /// Returns the bytes from the first value to the end of the last row. Returns 0 if the sizes are
+  /// invalid; the sampler must refuse such a call.
   constexpr std::int64_t bytes() const {
     const bool sensible = rows > 0 && width > 0 && stride >= 0;
     return sensible ? ((rows - 1) * stride + width) * value_bytes : 0;
@@ -45,7 +45,7 @@ inline constexpr bool is_result =
 template <class Pointer>
 using ValueOf = std::remove_const_t<std::remove_pointer_t<std::remove_cvref_t<Pointer>>>;
 
-/// Accessor of a field within a field.
+/// Accessor of a field within a nested struct.
 template <class Outer, class Inner>
 struct NestedField {
   template <class Of>
@@ -212,7 +212,7 @@ struct CallArrays<fairdraw_operation> {
     arrays.optional(FAIRDRAW_FIELD(top_k), parameters);
     arrays.optional(FAIRDRAW_FIELD(top_p), parameters);
     arrays.optional(FAIRDRAW_FIELD(min_p), parameters);
-    const auto result = [&](const char* name, auto field) {  // has its own dtype
+    const auto result = [&](const char* name, auto field) {  // the result has its own dtype
       visit(field, CallArray{name, false, element_bytes(call.result_dtype), rows, call.vocab,
                              call.result_stride});
     };
@@ -221,7 +221,7 @@ struct CallArrays<fairdraw_operation> {
   }
 };
 
-/// Calls visit(pointer, CallArray) for every array of a call, given or not. `visit` may change the
+/// Calls visit(pointer, CallArray) for every array of a call, given or not. `visit` may change each
 /// pointer.
 template <class Call, class Visit>
 constexpr void each_array(Call& call, const Visit& visit) {

@@ -1,7 +1,6 @@
-/* What samplers are given that verify drafted tokens: chains against the target's probabilities, or
- * requests of an engine, chains and trees, against its logits. Plain C11, as batch.h next to this
- * file.
- */
+/* The inputs of samplers that verify drafted tokens: chains against the target's probabilities, or
+ * an engine's requests, chains and trees, against the target's logits. Plain C11, like batch.h next
+ * to this file. */
 #ifndef FAIRDRAW_HARNESS_CONTRACT_DRAFTS_H
 #define FAIRDRAW_HARNESS_CONTRACT_DRAFTS_H
 
@@ -13,20 +12,20 @@
 extern "C" {
 #endif
 
-/** Chains of drafted tokens, verified against the target's distribution: n drafted tokens a
- * request, n + 1 rows of the target. Rows are probabilities in any scale. With P and Q the rows of
- * target and draft at position i, each divided by its sum, drafted token x passes its test with
- * probability min(1, P(x) / Q(x)), and never where P(x) is 0. The drafted tokens before the first
- * that does not pass are emitted; in its place comes a token drawn from max(P - Q, 0); where all
- * pass, a bonus token drawn from row n of the target. So there are emitted + 1 tokens.
+/** Chains of drafted tokens, verified against the target's distribution: n drafted tokens per
+ * request, n + 1 rows of the target. The rows of a chain are probabilities in any scale. With P and
+ * Q the rows of target and draft at position i, each divided by its sum, drafted token x passes its
+ * test with probability min(1, P(x) / Q(x)), and never where P(x) is 0. The drafted tokens before
+ * the first that fails its test are emitted, followed by a token drawn from max(P - Q, 0); if all
+ * pass, a bonus token is drawn from row n of the target. So a chain yields emitted + 1 tokens.
  *
- * Every position is tested, those after a rejection too, each with its own random word as if the
- * chain had got there: `accepted` counts all positions that pass, `emitted` those before the first
- * that does not. With random words given, x passes if accept_word * Q(x) < P(x) * 2^64, in exact
- * arithmetic, and recover and bonus words draw as FAIRDRAW_CAN_SCRIPTED_WORDS of plugin.h says. A
- * chain fails as a whole: a drafted token outside the vocabulary (index_out_of_range), else the
- * first bad row, position by position, the draft's before the target's, rows after a rejection
- * included. Then all its tokens are -1, and both counts 0. */
+ * Every position of a chain is tested, even after a rejection, each with its own random word as if
+ * all earlier drafts had passed: `accepted` counts all positions that pass, `emitted` those before
+ * the first that does not. With random words given, x passes if accept_word * Q(x) < P(x) * 2^64,
+ * in exact arithmetic, and recover and bonus words draw as FAIRDRAW_CAN_SCRIPTED_WORDS of plugin.h
+ * says. A chain fails as a whole: a drafted token outside the vocabulary (index_out_of_range),
+ * otherwise the first bad row, position by position, the draft's before the target's, including
+ * rows after a rejection. All tokens of a failed chain are -1, and both counts are 0. */
 typedef struct fairdraw_chain {
   uint32_t struct_size;        /**< sizeof(fairdraw_chain) of the caller */
   uint32_t dtype;              /**< of both matrices of probabilities */
@@ -52,11 +51,11 @@ typedef struct fairdraw_chain {
   int32_t* statuses; /**< [batch], as of fairdraw_batch; optional */
 } fairdraw_chain;
 
-/** Requests with drafted tokens, verified against the target's logits. Request b has drafts and one
- * row more: row 0 follows its history, row i + 1 its draft i. Its rows are row_begins[b] to
- * row_begins[b + 1], exclusive, and its drafts start at place row_begins[b] - b. Without
- * row_begins it has max_draft + 1 rows and max_draft places. draft_lengths may say that fewer
- * places hold a draft; the others are padding, which is not read.
+/** Requests with drafted tokens, verified against the target's logits. Request b has one row more
+ * than drafts: row 0 follows its history, row i + 1 its draft i. The rows of request b are
+ * row_begins[b] to row_begins[b + 1], exclusive, and its drafts start at place row_begins[b] - b.
+ * Without row_begins, a request has max_draft + 1 rows and max_draft places. draft_lengths may say
+ * that fewer places hold a draft; the others are padding, which is not read.
  *
  * The emitted tokens have the target's distribution, filtered as for fairdraw_batch, whatever the
  * drafts are: the accepted ones, and one token more. Two rules:
@@ -72,33 +71,33 @@ typedef struct fairdraw_chain {
  *     is drawn from what is left; at a leaf, from its target row.
  * In a tree parents[j] is the draft that draft j follows, by its number in the request and smaller
  * than j, or -1 for the root. Row j + 1 follows draft j, and row j + 1 of `draft` is the
- * distribution of its children; row 0 is that of the root's.
+ * distribution of the children of draft j; row 0 that of the root's children.
  *
- * Here nothing after the first rejection counts: neither its random words nor a NaN in its rows.
- * The status of a request is the first of: inactive; invalid_draft_length (rows or lengths that do
- * not fit); index_out_of_range (any draft outside the vocabulary); of trees invalid_draft_tree (a
- * parent that does not come before its child, more than 1024 children where there is a
- * distribution) and invalid_draft_length (a path longer than max_depth), wherever in the tree;
- * then, row by row as far as it gets, the target's row, the draft's row, impossible_draft (a draft
- * that its own distribution never gives). A failed request has tokens and nodes -1, and accepted 0.
- */
+ * In requests with drafts nothing after the first rejection counts: neither its random words nor a
+ * NaN in its rows. The status of a request is the first of: inactive; invalid_draft_length (rows or
+ * lengths that do not fit); index_out_of_range (any draft outside the vocabulary); for trees
+ * invalid_draft_tree (a parent that does not come before its child, or more than 1024 children of a
+ * node with a draft distribution) and invalid_draft_length (a path longer than max_depth), anywhere
+ * in the tree; then, for each row up to the last one used, the target's row, the draft's row,
+ * impossible_draft (a draft that its own distribution never gives). A failed request has tokens and
+ * nodes -1, and accepted 0. */
 typedef struct fairdraw_verification {
   uint32_t struct_size; /**< sizeof(fairdraw_verification) of the caller */
   uint32_t dtype;       /**< of both matrices */
   int64_t batch;        /**< requests */
-  int64_t max_draft;    /**< most drafts of a request */
-  int64_t max_depth;    /**< most drafts on a path of a tree */
+  int64_t max_draft;    /**< maximum number of drafts of a request */
+  int64_t max_depth;    /**< maximum number of drafts on a path of a tree */
   int64_t rows;         /**< number of rows of the target */
   int64_t places;       /**< for drafts */
   int64_t vocab;        /**< values of a row */
 
   const void* target; /**< logits, [rows, vocab] */
-  /** [batch]: filters of the target, one value a request; never NULL */
+  /** [batch]: filters of the target, one value per request; never NULL */
   const float* temperature;
   const int32_t* top_k;      /**< [batch] */
   const float* top_p;        /**< [batch] */
   const float* min_p;        /**< [batch] */
-  uint32_t tie_rule;         /**< of both distributions, as in fairdraw_batch */
+  uint32_t tie_rule;         /**< tie rule of both distributions, as in fairdraw_batch */
   uint32_t filter_order;     /**< likewise */
   const uint32_t* allowed;   /**< [rows, ceil(vocab / 32)] packed bits; optional */
   const int64_t* row_begins; /**< [batch + 1]; optional */
@@ -109,21 +108,21 @@ typedef struct fairdraw_verification {
 
   const int32_t* draft_tokens;  /**< [places] */
   const int32_t* draft_lengths; /**< [batch]; optional */
-  const int32_t* parents;       /**< [places]: trees; NULL: chains */
+  const int32_t* parents;       /**< [places]: parents of the drafts of a tree; NULL for chains */
   uint32_t draft_law;           /**< 0 none, 1 probabilities, 2 logits */
   /** [places, vocab]; of trees [rows, vocab]; NULL where the distribution is none */
   const void* draft;
-  /** [batch]: filters of the draft's logits, one value a request; NULL where the distribution is
-   * another */
+  /** [batch]: filters of the draft's logits, one value per request; NULL if the draft has no
+   * logits */
   const float* draft_temperature;
   const int32_t* draft_top_k; /**< [batch] */
   const float* draft_top_p;   /**< [batch] */
   const float* draft_min_p;   /**< [batch] */
 
-  /** [batch, max_draft + 1], of trees [batch, max_depth + 1]; -1 after the last */
+  /** [batch, max_draft + 1], for trees [batch, max_depth + 1]; -1 after the last token */
   int32_t* tokens;
-  int32_t* nodes;    /**< [batch, max_depth] of trees: which drafts were accepted; optional */
-  int32_t* accepted; /**< [batch]: how many drafts were accepted; optional */
+  int32_t* nodes;    /**< [batch, max_depth], only for trees: the accepted drafts; optional */
+  int32_t* accepted; /**< [batch]: number of accepted drafts; optional */
   int32_t* statuses; /**< [batch], as of fairdraw_batch; optional */
 
   /** of trees whose draft_law is not 0: children of a node drawn 0 with replacement, 1 without.

@@ -1,7 +1,7 @@
 /* A sampler in a shared library, for `fairdraw verify --sampler plugin:PATH`.
  *
- * C11, and nothing but this file and the five that it includes, next to it. A plugin defines the
- * first three symbols, the fourth where it verifies drafted chains, the fifth where it verifies
+ * The header is C11, and needs only the five headers that it includes, next to it. A plugin defines
+ * the first three symbols, the fourth where it verifies drafted chains, the fifth where it verifies
  * requests with drafts, the sixth where it keeps the requests of a running batch, and the seventh
  * where it has operations on rows; one that has nothing else leaves out the third:
  *
@@ -14,8 +14,8 @@
  *     int32_t fairdraw_plugin_run_operation(const fairdraw_operation*, char*, size_t);
  *
  * and is built by `cc -shared -fPIC`. Calls come one at a time. A plugin that runs in a process of
- * its own must not print, and reads and writes within its arrays alone: either is reported.
- */
+ * its own must not print, and must read and write only within its arrays: violations are
+ * reported. */
 #ifndef FAIRDRAW_PLUGIN_H
 #define FAIRDRAW_PLUGIN_H
 
@@ -29,15 +29,16 @@
 extern "C" {
 #endif
 
-/** Verifies drafted chains. Only with FAIRDRAW_CAN_CHAINS. */
+/** Verifies drafted chains. Exported only with FAIRDRAW_CAN_CHAINS. */
 FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_chain(const fairdraw_chain* chain, char* message,
                                                          size_t message_size);
 
-/** Verifies requests with drafted tokens. Only with FAIRDRAW_CAN_VERIFY. */
+/** Verifies requests with drafted tokens. Exported only with FAIRDRAW_CAN_VERIFY. */
 FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_verification(
     const fairdraw_verification* speculation, char* message, size_t message_size);
 
-/** Is told what happens to the requests of a running batch. Only with FAIRDRAW_KEEPS_STATE. */
+/** Receives the events of the requests of a running batch. Exported only with
+ * FAIRDRAW_KEEPS_STATE. */
 FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_event(const fairdraw_event* event, char* message,
                                                          size_t message_size);
 

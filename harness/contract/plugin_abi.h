@@ -1,4 +1,5 @@
-/* What every plugin exports, whatever calls it takes: plugin.h, which includes this, says which. */
+/* The exports that every plugin has; the calls that it may take are in plugin.h, which includes
+ * this header. */
 #ifndef FAIRDRAW_PLUGIN_ABI_H
 #define FAIRDRAW_PLUGIN_ABI_H
 
@@ -94,7 +95,7 @@ extern "C" {
    the caller may not */
 #define FAIRDRAW_DECLINES_FLUSH_MODES (UINT64_C(1) << 54)
 
-/** The randomness contract: what is promised of random bits. Where a promise is not made, neither
+/** The randomness contract: promises about random bits. Where a promise is not made, neither
    is tested. */
 #define FAIRDRAW_SEEDS_INDEPENDENT (UINT64_C(1) << 0)   /**< different seeds, neighbours too */
 #define FAIRDRAW_OFFSETS_INDEPENDENT (UINT64_C(1) << 1) /**< different offsets of one seed */
@@ -118,7 +119,7 @@ extern "C" {
  *      invalid_min_tokens (a stop id), invalid_bad_words, invalid_allowed_ids
  *   6. processing_overflow
  *   7. no_allowed_token
- * drafts.h says what statuses drafts have. A bad row hurts no other row. */
+ * drafts.h says what statuses drafts have. A bad row does not affect other rows. */
 enum fairdraw_row_status {
   FAIRDRAW_ROW_OK = 0,                   /**< the output has its tokens */
   FAIRDRAW_ROW_INACTIVE = 1,             /**< marked as padding */
@@ -141,7 +142,7 @@ enum fairdraw_row_status {
   FAIRDRAW_ROW_INVALID_DRAFT_LENGTH = 18, /**< rows or lengths that do not fit, too long a path */
   FAIRDRAW_ROW_IMPOSSIBLE_DRAFT = 19,     /**< a draft that its own distribution never gives */
   FAIRDRAW_ROW_INVALID_DRAFT_TREE = 20, /**< a parent not before its child, or too many children */
-  FAIRDRAW_ROW_INVALID_TOP_N_SIGMA = 23 /**< NaN, or below 0 and not -1 */
+  FAIRDRAW_ROW_INVALID_TOP_N_SIGMA = 23 /**< top_n_sigma is NaN, or below 0 and not -1 */
 };
 
 /** Place of the arrays of a call: in host memory, or on CUDA device 0, and then the call returns
@@ -151,13 +152,13 @@ enum fairdraw_row_status {
 
 /** Identity, abilities and promises of a plugin. */
 typedef struct fairdraw_plugin_description {
-  uint32_t struct_size; /**< of the caller: write no field beyond it */
+  uint32_t struct_size; /**< size in the caller: write no field beyond it */
   uint32_t pointers;    /**< FAIRDRAW_HOST_POINTERS or FAIRDRAW_DEVICE_POINTERS */
   /** text of the plugin, valid until it is unloaded */
   const char* name;
-  const char* version;   /**< version of the plugin, as it is to stand in the report */
-  const char* semantics; /**< a profile: `fairdraw list profiles` */
-  /** where it differs: "top_k_ties=any_k,greedy_below=1e-5"; NULL: nowhere */
+  const char* version;   /**< version of the plugin, as shown in the report */
+  const char* semantics; /**< a profile, as in `fairdraw list profiles` */
+  /** deviations from the profile: "top_k_ties=any_k,greedy_below=1e-5"; NULL: none */
   const char* overrides;
   uint64_t abilities;  /**< FAIRDRAW_CAN_TOP_K and its neighbours, joined by | */
   uint64_t randomness; /**< FAIRDRAW_SEEDS_INDEPENDENT and its neighbours, joined by | */
@@ -174,7 +175,7 @@ extern FAIRDRAW_PLUGIN_EXPORT const uint32_t fairdraw_plugin_abi;
 FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description,
                                                         char* message, size_t message_size);
 
-/** Samples one batch. Arrays are aligned to their type and no more, the logits not even that.
+/** Samples one batch. Arrays are aligned to their type and no more; the logits may be unaligned.
    Writes the results that are not NULL; a row that has no token gets -1 and a status. Not 0: the
    whole call is refused. */
 FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run(const fairdraw_batch* batch, char* message,

@@ -27,15 +27,16 @@ struct RandomnessContract {
 
 /// The rule by which drafts are accepted. Under every lossless rule the emitted tokens have the
 /// target's distribution; all samplers are tested for that. Which drafts are accepted, how often,
-/// and which token replaces each, depends on the rule: that is judged only if a rule is declared.
+/// and which token replaces each depend on the rule, so this is judged only if a sampler declares a
+/// rule.
 enum class AcceptanceRule {
   none_stated,
   token_wise,  ///< each draft by its own test, min(1, p / q); siblings one after another
   block,       ///< a chain as a whole (Sun et al. 2024, Algorithm 2); nothing stated for trees
 };
 
-/// Abilities of a sampler that verifies drafts. By default it has all of them; Python callables may
-/// decline some. Inputs that a sampler does not take are not sent to it.
+/// Abilities of a sampler that verifies drafts. By default a sampler has all these abilities;
+/// Python callables may decline some. Inputs that a sampler does not take are not passed to it.
 struct DraftContract {
   /// Forms of the draft distribution that the sampler takes when it verifies against logits.
   bool unknown = true, probs = true, logits = true;
@@ -52,12 +53,12 @@ struct DraftContract {
 struct SamplerDescription {
   std::string name;  ///< as given to --sampler, e.g. "cpu:avx2"
   std::string version;
-  std::string semantics;       ///< the profile that it follows unless the user names another
+  std::string semantics;       ///< profile that the sampler follows unless the user names another
   bool exact_integer = false;  ///< claims the integer arithmetic: tokens are compared bit for bit
   bool per_request_seeds = false;  ///< a token depends only on row, parameters, seed and offset
   bool float16 = false, bfloat16 = false;
   bool from_probs = false;              ///< takes rows of probabilities
-  bool from_probs_all_filters = false;  ///< and combines min_p with top_k or top_p on probabilities
+  bool from_probs_all_filters = false;  ///< also min_p with top_k or top_p on probabilities
   bool chains = false;                  ///< verifies drafted chains
   bool scripted_words = false;  ///< draws with given random words as the specification does: t =
                                 ///< floor(word * total / 2^64), first prefix sum above t
@@ -66,19 +67,19 @@ struct SamplerDescription {
   bool allowed_mask = false, active_rows = false, indices = false, num_samples = false;
   bool lowest_id_ties = false, joint_order = false;
   bool processing = false;   ///< penalties, bias and bans before the temperature
-  bool top_n_sigma = false;  ///< and the filter top_n_sigma after them
+  bool top_n_sigma = false;  ///< also applies the filter top_n_sigma after processing
   bool reports_status = false, reports_support = false, reports_mask = false;
   bool reports_probs = false, reports_logprobs = false;
   bool reports_raw = false, reports_processed = false;  ///< fairdraw_batch.report_* in this mode
   bool ranks_position = false, ranks_at_least = false;  ///< and ranks in the report by this rule
   bool speculation = false;             ///< verifies drafts of requests against logits
-  bool draft_trees = false;             ///< and verifies trees of drafts
-  bool draft_tree_laws = false;         ///< and trees whose drafts have a distribution
-  bool speculation_processing = false;  ///< and processes the target's rows
+  bool draft_trees = false;             ///< also verifies trees of drafts
+  bool draft_tree_laws = false;         ///< also verifies trees whose drafts have a distribution
+  bool speculation_processing = false;  ///< also processes the target's rows in speculation
   bool keeps_state = false;             ///< keeps the requests of a running batch
-  AcceptanceRule acceptance_rule = AcceptanceRule::none_stated;  ///< of chains and trees of drafts
+  AcceptanceRule acceptance_rule = AcceptanceRule::none_stated;  ///< for chains and trees of drafts
   DraftContract drafts;
-  bool samples = true;  ///< false: only operations or drafts; run() refuses batches
+  bool samples = true;  ///< false: takes only operations or drafts; run() refuses batches
   // Operations on rows that run_operation() computes, each declared by itself.
   bool softmax = false, log_softmax = false;
   bool top_k_mask_logits = false, min_p_mask_logits = false;
@@ -124,9 +125,9 @@ class Sampler {
 /// last is `model`, the integer model itself, which is slow and right by definition.
 std::vector<std::string> builtin_sampler_names();
 
-/// Returns the samplers that are judged if none is named, each code once. The instruction set that
-/// `cpu` picks on this machine is left out because it is the same code, and so is `model`, the
-/// reference.
+/// Returns the samplers that are judged if none is named, each code once. The name of the
+/// instruction set that `cpu` picks on this machine is left out because it is the same code, and so
+/// is `model`, the reference.
 std::vector<std::string> distinct_sampler_names();
 
 /// Makes the built-in sampler `name`. Throws UsageError with the closest name if there is none.

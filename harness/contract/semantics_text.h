@@ -1,4 +1,4 @@
-// Semantics by name, as a command line, a plugin or a capsule gives them.
+// Parses semantics by name, as a command line, a plugin or a capsule gives them.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ namespace fairdraw::harness {
 reference::Semantics semantics_from_text(std::string_view text);
 
 /// Returns a sentence for each way in which semantics leave rows unjudged or allow more than
-/// engines do, because a green report then says less than it seems to. Empty for semantics that
-/// define everything.
+/// engines do, because a green report then says less than it seems to. Returns no sentence for
+/// semantics that define everything.
 std::vector<std::string> allowances_of(const reference::Semantics& semantics);
 
 }  // namespace fairdraw::harness

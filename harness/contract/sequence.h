@@ -1,9 +1,9 @@
-/* Requests that come and go, for samplers that keep them: FAIRDRAW_KEEPS_STATE of plugin.h. An
- * engine's sampler holds the requests of a running batch, each in a slot, and appends the tokens
- * that it draws to their histories itself. Here it is told what happens to them, event by event.
+/* Requests that come and go, for samplers that keep them: those with FAIRDRAW_KEEPS_STATE of
+ * plugin.h. An engine's sampler holds the requests of a running batch, each in a slot, and appends
+ * the tokens that it draws to their histories itself. This header tells the sampler what happens to
+ * the requests, event by event.
  *
- * Plain C11. A sampler needs this file and the two next to it.
- */
+ * Plain C11. A sampler that keeps requests needs this file and the two next to it. */
 #ifndef FAIRDRAW_HARNESS_CONTRACT_SEQUENCE_H
 #define FAIRDRAW_HARNESS_CONTRACT_SEQUENCE_H
 
@@ -29,16 +29,16 @@ extern "C" {
  *            of it is given again: a sampler needs nothing from the time before
  *   end      a request is over, and its slot free at once
  *
- * What a request has is what its add or restore gave: parameters, seed, offset, and processing with
- * its histories. In a step its token is the one that fairdraw_plugin_run draws for the same row of
+ * A request has what its add or restore gave: parameters, seed, offset, and processing with its
+ * histories. In a step its token is the one that fairdraw_plugin_run draws for the same row of
  * logits with these parameters, seed and offset, and with the processing whose `output` holds all
- * tokens of the request so far and whose output_lengths is their number. Then the token is appended
- * to the output, and the offset advances by one. So a token does not depend on the slot, on other
- * requests, on the order of rows or on what was in the slot before.
+ * tokens of the request so far and whose output_lengths is their number. After a step the token is
+ * appended to the output, and the offset advances by one. So a token does not depend on the slot,
+ * on other requests, on the order of rows or on what was in the slot before.
  *
- * A row that has no token gets -1 and its status, and leaves its request as it was: nothing is
- * appended, and the offset stays. The other rows of the step go on. Requests that are not in a step
- * do not change in it.
+ * A row without a token gets -1 and its status, and its request stays as it was: nothing is
+ * appended, and the offset stays. A row that fails does not affect the other rows of the step.
+ * Requests that take no part in a step do not change in it.
  *
  * Events come one at a time and in an order that makes sense: every batch begins with `begin`; a
  * slot that is added or restored to is free, and one that steps, is evicted or ends is not. */
@@ -46,18 +46,18 @@ typedef struct fairdraw_event {
   uint32_t struct_size; /**< sizeof(fairdraw_event) of the caller */
   uint32_t kind;        /**< FAIRDRAW_EVENT_BEGIN and its neighbours */
 
-  /** of the batch: the same in all of its events */
+  /** properties of the batch, the same in all of its events */
   int64_t slots;
   int64_t vocab;         /**< values of a row of logits */
-  uint32_t dtype;        /**< of logits, as in fairdraw_batch; the next two likewise */
-  uint32_t tie_rule;     /**< 0 keep_all, 1 lowest_id */
+  uint32_t dtype;        /**< dtype of logits, as in fairdraw_batch; so are the next two */
+  uint32_t tie_rule;     /**< tie rule: 0 keep_all, 1 lowest_id */
   uint32_t filter_order; /**< 0 top_k_first, 1 joint */
 
-  /** requests that the event is about: 0 for begin, the number of rows for a step, else 1 */
+  /** number of requests of the event: 0 for begin, the number of rows for a step, otherwise 1 */
   int64_t rows;
   const int32_t* slot; /**< [rows], all different, in [0, slots), in any order; NULL for begin */
 
-  /** add and restore; NULL in all other events */
+  /** for add and restore; NULL in all other events */
   const float* temperature; /**< [rows] */
   const int32_t* top_k;     /**< [rows] */
   const float* top_p;       /**< [rows] */
@@ -71,7 +71,7 @@ typedef struct fairdraw_event {
      for samplers that declare processing. */
   fairdraw_processing processing;
 
-  /** step; NULL in all other events. Row i is that of the request in slot[i] */
+  /** for step; NULL in all other events. Row i belongs to the request in slot[i] */
   const void* logits;      /**< [rows, vocab] */
   const uint32_t* allowed; /**< [rows, ceil(vocab / 32)], the packed mask of this step; optional */
   int32_t* tokens;         /**< [rows] */

@@ -38,8 +38,8 @@ struct CallArrays<fairdraw_verification> {
     const std::int64_t batch = call.batch, rows = call.rows, vocab = call.vocab;
     const std::int64_t seeds = call.seed_is_scalar != 0 ? 1 : batch;
     const ArrayDescriber arrays(call, visit);
-    // Must come first: `parents` tells whether the call has trees, and `visit` may set this
-    // pointer.
+    // `parents` must be visited first: it tells whether the call has trees, and `visit` may set
+    // this pointer.
     arrays.optional(FAIRDRAW_FIELD(parents), call.places);
     const bool trees = call.parents != nullptr;
     const std::int64_t depth = trees ? call.max_depth : call.max_draft;

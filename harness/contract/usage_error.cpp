@@ -56,7 +56,7 @@ std::vector<std::string_view> meant(std::string_view given, std::span<const std:
   std::size_t least = std::max<std::size_t>(1, given.size() / kLettersAMistake);
   for (const std::string& name : known) {
     const std::size_t distance = edit_distance(given, name);
-    // A name none of whose letters was given is as far away as an empty text.
+    // A name that shares no letter with the given one is as far away as an empty text.
     if (distance > least || distance >= std::max(given.size(), name.size())) continue;
     if (distance < least) names.clear();
     least = distance;
@@ -69,7 +69,7 @@ std::vector<std::string_view> meant(std::string_view given, std::span<const std:
 
 std::string unknown_name_message(std::string_view what, std::string_view given,
                                  std::span<const std::string> known) {
-  constexpr std::size_t kMost = 4;  // a reader takes in no more before the list of all
+  constexpr std::size_t kMost = 4;  // readers skip longer lists of suggestions
   std::string message = "unknown " + std::string(what) + " '" + std::string(given) + "'";
   if (known.empty()) return message + "; none is known";
   std::vector<std::string_view> names = meant(given, known);

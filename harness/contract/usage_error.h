@@ -8,15 +8,15 @@
 
 namespace fairdraw::harness {
 
-/// An error of usage. Its message names the field, the value and the allowed range.
+/// An error of usage. The message of a UsageError names the field, the value and the allowed range.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Returns "unknown sampler 'cpu:avx3'; did you mean 'cpu:avx2'? Known: ...". It suggests names
-/// that begin with the given one, that it abbreviates, or that it misspells in at most a third of
-/// their letters. If there is none: "unknown sampler 'bf16'; known: ...".
+/// Returns "unknown sampler 'cpu:avx3'; did you mean 'cpu:avx2'? Known: ...". The message suggests
+/// names that begin with the given one, that it abbreviates, or that it misspells in at most a
+/// third of their letters. If there is no suggestion: "unknown sampler 'bf16'; known: ...".
 std::string unknown_name_message(std::string_view what, std::string_view given,
                                  std::span<const std::string> known);
 

@@ -21,7 +21,8 @@ struct CapturedLogits {
   std::int64_t vocab = 0;
   std::vector<std::byte> data;  ///< rows x vocab values, C order, little endian
 
-  /// Returns row `index` as float32, exactly. Throws std::out_of_range outside [0, rows).
+  /// Returns row `index` as float32, exactly. Throws std::out_of_range if `index` is outside [0,
+  /// rows).
   std::vector<float> row(std::int64_t index) const;
 };
 

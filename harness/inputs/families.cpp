@@ -17,7 +17,8 @@ namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-/// Numbers of substreams. Element words use the row's stream itself.
+/// Numbers of substreams. Words of elements come from the row's stream itself, all other words from
+/// these substreams.
 constexpr std::uint64_t kOrderStream = 1, kAmountStream = 2, kOffsetStream = 3,
                         kReplacementStream = 4;
 
@@ -27,7 +28,7 @@ struct FamilyName {
   const char* description;
 };
 
-// In the order of the enum: to_string indexes it.
+// Descriptions in the order of the enum Family, because to_string indexes them.
 constexpr auto kFamilies = std::to_array<FamilyName>({
     {Family::gaussian, "gaussian", "flat: many tokens near every cut, a large nucleus"},
     {Family::gaussian_wide, "gaussian_wide", "the spread of a trained model, without its head"},
@@ -121,9 +122,9 @@ void fill_peaked(const CounterRandom& random, std::span<float> row) {
 }
 
 void fill_flat(const CounterRandom& random, std::span<float> row) {
-  // Stratified: the token of rank r takes its quantile from the middle half of [r, r + 1] / V, so
-  // that neighbours are at least 0.01 sqrt(2 pi) / (2 V) >= 1.1e-8 apart. All values are below
-  // 2^-4, where float32 resolves 3.8e-9, so no two are equal.
+  // Stratified quantiles: the token of rank r takes its quantile from the middle half of [r, r + 1]
+  // / V, so that neighbours are at least 0.01 sqrt(2 pi) / (2 V) >= 1.1e-8 apart. All values are
+  // below 2^-4, where float32 resolves 3.8e-9, so no two are equal.
   const Permutation rank(random.substream(kOrderStream), row.size());
   const auto vocab = static_cast<double>(row.size());
   for (std::size_t i = 0; i < row.size(); ++i) {
@@ -154,9 +155,10 @@ class GroupFiller {
 };
 
 void fill_ties_at_k(const CounterRandom& random, std::span<float> row) {
-  // Group boundaries are at 3, 12, 48, 192, ..., which users do not choose as k. From the third on,
-  // each group has four times as many tokens as the one before. The step of 1.25 is a little less
-  // than ln 4, so that all groups keep some mass and the token that crosses p is tied too.
+  // Group boundaries are at 3, 12, 48, 192, ..., which users do not choose as k. From the third
+  // group on, each group has four times as many tokens as the one before. The step of 1.25 is a
+  // little less than ln 4, so that all groups keep some mass and the token that crosses p is tied
+  // too.
   GroupFiller groups(random, row);
   float value = row_offset(random);
   for (std::size_t size = 3; groups.left() > 0; value -= 1.25f) {
@@ -189,7 +191,7 @@ void fill_mass_exactly_p(const CounterRandom& random, std::span<float> row) {
 
 void fill_dyadic(const CounterRandom& random, std::span<float> row) {
   // Integers within [-19, 19], so weights span 38 octaves and none is rounded.
-  constexpr float kToInteger = 0x1.8p23f;  // adding it rounds to nearest even
+  constexpr float kToInteger = 0x1.8p23f;  // adding this constant rounds to nearest even
   fill_gaussian(random, 0.0, 3.0, row);
   for (float& value : row) {
     value = std::clamp(value + kToInteger - kToInteger, -19.0f, 19.0f);
@@ -242,7 +244,7 @@ void fill_head_and_tail(const CounterRandom& random, std::span<float> row) {
 }
 
 bool is_at_an_end(std::size_t id, std::size_t vocab) {
-  constexpr std::size_t kTile = 256, kMargin = 40;  // the margin exceeds a vector of 32
+  constexpr std::size_t kTile = 256, kMargin = 40;  // so that the margin exceeds a vector of 32
   return id % kTile == 0 || id % kTile == kTile - 1 || id < kMargin || id + kMargin >= vocab;
 }
 
@@ -274,7 +276,7 @@ void fill_signed_zeros(const CounterRandom& random, std::span<float> row) {
   const CounterRandom kind = random.substream(kAmountStream);
   for (std::size_t id = 0; id < row.size(); ++id) {
     const std::uint64_t word = kind.word(id);
-    // Never between -2^-10 and 0, so that no dtype rounds it to zero.
+    // Keeps values out of (-2^-10, 0), so that no dtype rounds one to zero.
     const float below = -0x1p-10f - std::max(row[id], -row[id]);
     const float zero = (word >> 32 & 1) != 0 ? -0.0f : 0.0f;
     row[id] = id > 0 && word % 3 == 0 ? zero : below;
@@ -339,7 +341,7 @@ void keep_maximum_off_id_0(const CounterRandom& random, std::span<float> row) {
   if (other != row.end()) std::iter_swap(row.begin(), other);
 }
 
-// Not inlined, so that no operation moves before the float environment is set.
+// Not inlined, so that the compiler moves no operation before the change of the float environment.
 [[gnu::noinline]] void generate(Family family, const CounterRandom& random, std::span<float> row) {
   fill(family, random, row);
   keep_maximum_off_id_0(random, row);

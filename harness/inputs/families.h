@@ -12,7 +12,7 @@
 
 namespace fairdraw::harness {
 
-/// The families. families.cpp says next to each name what the family is hard for.
+/// The families of logits. families.cpp says next to each name which difficulty the family tests.
 enum class Family {
   gaussian,        ///< N(0, 1): flat; a nucleus of 0.95 is three quarters of the vocabulary
   gaussian_wide,   ///< N(0, 2^2)
@@ -37,15 +37,15 @@ enum class Family {
 
 std::span<const Family> all_families();
 const char* to_string(Family family);
-/// Returns in one line what the family is hard for.
+/// Returns a line that tells which sampler errors the family of logits provokes.
 const char* description(Family family);
 /// Returns the family `name`. Throws UsageError with the closest name if there is none.
 Family family_from_name(std::string_view name);
 
 /// Fills `row` (its size is the vocabulary) with row number `row_number` of the family's stream
-/// `seed`. The result is a pure function of these four; the caller's rounding mode, FTZ and DAZ
-/// have no effect. The largest logit is never at id 0 if the row has two different values. Throws
-/// UsageError for an empty row or more than kMaxVocab values.
+/// `seed`. The row is a pure function of these four arguments; the caller's rounding mode, FTZ and
+/// DAZ have no effect. The largest logit is never at id 0 if the row has two different values.
+/// Throws UsageError for an empty row or more than kMaxVocab values.
 void generate_row(Family family, std::uint64_t seed, std::uint64_t row_number,
                   std::span<float> row);
 

@@ -1,5 +1,5 @@
 // Natural logarithm and normal quantile, from IEEE + - * / sqrt in a fixed order, so that every
-// machine gets the same bits. A libm does not promise that.
+// machine gets the same bits. The logarithm of a libm may differ between machines.
 #pragma once
 
 #include <bit>
@@ -11,7 +11,7 @@ namespace fairdraw::harness {
 /// Returns ln(x) for finite normal x > 0, within 2 units in the last place (measured by the tests
 /// against long double; the truncated rest of the series is 2e-20 of its value).
 inline double natural_log(double x) {
-  // x = 2^exponent * m with m in [sqrt(1/2), sqrt(2)).
+  // Splits x = 2^exponent * m with m in [sqrt(1/2), sqrt(2)).
   constexpr std::uint64_t kSqrtHalf = 0x3fe6a09e667f3bcd;
   const auto bits = std::bit_cast<std::uint64_t>(x);
   const std::uint64_t above = bits - kSqrtHalf;
@@ -33,10 +33,12 @@ inline double natural_log(double x) {
   series = series * z + 1.0 / 7;
   series = series * z + 1.0 / 5;
   series = series * z + 1.0 / 3;
-  // 2 s = f - f s, so that f carries the leading part without the rounding error of the division.
+  // Uses 2 s = f - f s, so that f carries the leading part without the rounding error of the
+  // division.
   const double log_m = f - s * (f - 2.0 * z * series);
 
-  // ln 2 in two parts. The first ends in 21 zero bits, so its product is exact.
+  // ln 2 as a sum of two parts. The first part of ln 2 ends in 21 zero bits, so its product is
+  // exact.
   constexpr double kLn2High = 0x1.62e42fee00000p-1;
   constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
   return exponent * kLn2High + (exponent * kLn2Low + log_m);

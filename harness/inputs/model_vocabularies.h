@@ -1,4 +1,5 @@
-// The vocabulary sizes of served models. This is the only list of these sizes.
+// The vocabulary sizes of served models. This header is the only list of the vocabulary sizes of
+// served models.
 #pragma once
 
 #include <array>
@@ -8,7 +9,7 @@ namespace fairdraw::harness {
 
 struct ModelVocabulary {
   std::int64_t size;
-  const char* models;  ///< models whose config.json has it as vocab_size
+  const char* models;  ///< names of models whose config.json has this vocab_size
 };
 
 /// Vocabularies by size.

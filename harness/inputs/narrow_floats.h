@@ -11,7 +11,8 @@ namespace fairdraw::harness {
 std::uint16_t to_bfloat16(float value);
 std::uint16_t to_float16(float value);
 
-/// Returns the float32 of equal value, exactly. Infinities stay; NaN keeps its sign and payload.
+/// Returns the float32 of equal value, exactly. Infinities stay infinite; NaN keeps its sign and
+/// payload.
 float from_bfloat16(std::uint16_t bits);
 float from_float16(std::uint16_t bits);
 

@@ -174,7 +174,7 @@ class File {
 
   std::uintmax_t left() const { return left_; }
 
-  /// Reads `size` bytes. `what` names them in messages.
+  /// Reads `size` bytes. Reads `size` bytes; `what` names them in messages.
   void read(void* target, std::size_t size, const std::string& what) {
     if (size > left_) {
       fail(path_, "truncated " + what + ": " + std::to_string(size) + " bytes expected, " +
@@ -209,8 +209,8 @@ Header read_header(const std::filesystem::path& path, File& file) {
   file.read(length_bytes, major == 1 ? 2 : 4, "header length");
   std::size_t length = 0;
   for (int i = 3; i >= 0; --i) length = length << 8 | length_bytes[i];
-  // Checked against the bytes left before anything is allocated, because the length may be
-  // anything.
+  // The length is checked against the bytes left before anything is allocated, because a bad file
+  // may state any length.
   std::string text(length <= file.left() ? length : 0, '\0');
   file.read(text.data(), length, "header");
   return HeaderParser(path, text).parse();
@@ -258,7 +258,7 @@ CapturedLogits load_npy(const std::filesystem::path& path, bool bfloat16) {
     fail(path, shape + "; allowed vocab: 1 to " + std::to_string(kMaxVocab));
   }
   if (rows < 1) fail(path, shape + "; allowed rows: at least 1");
-  std::int64_t bytes = 0;  // its limit is that of files and vectors
+  std::int64_t bytes = 0;  // limited to 63 bits, like sizes of files and vectors
   if (__builtin_mul_overflow(rows, vocab * value_size(logits.dtype), &bytes)) {
     fail(path, shape + "; its size in bytes overflows 63 bits");
   }

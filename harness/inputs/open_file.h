@@ -20,7 +20,7 @@ class OpenFile {
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
 
-  /// Returns the file's number; negative if it could not be opened, and errno says why.
+  /// Returns the file's descriptor; negative if the file could not be opened, and errno says why.
   int number() const { return number_; }
 
  private:

@@ -12,7 +12,7 @@
 
 namespace fairdraw::harness {
 
-/// A parameter of requests: one value per request if is_array, otherwise the scalar.
+/// A parameter of requests: one value per request if is_array, otherwise one scalar.
 template <class T>
 struct CallParameter {
   T scalar{};
@@ -32,12 +32,12 @@ struct CallParameter {
   }
 };
 
-/// A call that owns its arrays. Empty vectors count as not given.
+/// A call that owns its arrays. An empty vector means that the array is not given.
 struct OwnedCall {
   DType dtype = DType::float32;
   std::int64_t rows = 0, vocab = 0, row_stride = 0;
   std::size_t shift = 0;             ///< bytes before the first value
-  std::vector<std::uint8_t> values;  ///< in the dtype, beginning at byte `shift`
+  std::vector<std::uint8_t> values;  ///< values of the dtype, beginning at byte `shift`
   CallParameter<float> temperature{1.0F, {}}, top_p{1.0F, {}}, min_p{0.0F, {}};
   CallParameter<std::int32_t> top_k{0, {}};
   CallParameter<std::uint64_t> seed, offset;

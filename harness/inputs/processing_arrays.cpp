@@ -51,7 +51,7 @@ ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64
     }
     if (form.output_counts) {
       std::vector<std::int32_t> counts(static_cast<std::size_t>(arrays.counts_stride), 0);
-      std::fill(counts.begin() + vocab, counts.end(), -1);  // fails the row if it is read
+      std::fill(counts.begin() + vocab, counts.end(), -1);  // fails the row if this entry is read
       for (const std::int32_t id : row.output) {
         if (is_token(id)) ++counts[static_cast<std::size_t>(id)];
       }
@@ -68,7 +68,7 @@ ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64
     arrays.bad_word_lengths.add(row.bad_word_lengths);
     arrays.allowed_ids.add(row.allowed_ids);
   }
-  // Not given if no row uses it, because not every sampler takes it.
+  // The array is omitted if no row uses it, because not every sampler takes it.
   if (std::ranges::all_of(arrays.top_n_sigma, [](float n) { return n == 0; })) {
     arrays.top_n_sigma.clear();
   }

@@ -12,7 +12,7 @@
 namespace fairdraw::harness {
 
 /// Places a call's arrays for the CPU: in the vectors themselves. Tests and benchmarks on the GPU
-/// have similar classes whose in() copies to the device.
+/// have similar classes whose in() copies arrays to the device.
 class HostArrays {
  public:
   template <class T>
@@ -31,14 +31,15 @@ View<const T> view_in(const std::vector<T>& values, Arrays& arrays) {
   return {arrays.in(values), static_cast<std::int64_t>(values.size())};
 }
 
-/// Lists of ids in one buffer, one list per row. Not given if there are no lengths.
+/// Lists of ids in one buffer, one list per row. The lists count as not given if there are no
+/// lengths.
 struct OwnedLists {
   std::vector<std::int32_t> data;
   std::vector<std::int64_t> begins;
   std::vector<std::int32_t> lengths;
 
   void add(const std::vector<std::int32_t>& ids);
-  /// Adds a list. If it begins with the whole list before, it shares that list's memory.
+  /// Adds a list. If the list begins with all ids of the list before, both share memory.
   void add_grown(const std::vector<std::int32_t>& ids);
   template <class Arrays>
   TokenLists in(Arrays& arrays) const {
@@ -57,7 +58,8 @@ struct HistoryArrays {
   std::int64_t gap = 0;        ///< values between two rows of the mask and of the counts
 };
 
-/// The owning form of LogitsProcessing. An empty vector is not given, so its value is neutral.
+/// The owning form of LogitsProcessing. An empty vector means a feature that is not given, so its
+/// value is neutral.
 struct ProcessingArrays {
   std::int64_t rows = 0;
 #define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) std::vector<type> name;

@@ -15,7 +15,7 @@ enum class ProcessingFault {
   nan_penalty,
   zero_repetition,
   negative_min_tokens,
-  prompt_id,  ///< an id that is no token, also in the faults below
+  prompt_id,  ///< id that is no token; also in the fields of the next faults
   output_id,
   negative_output_length,
   nan_bias,
@@ -26,7 +26,7 @@ enum class ProcessingFault {
   word_beyond_list,
   word_id,
   allowed_id,
-  overflow,  ///< the largest float, increased
+  overflow,  ///< the largest float32, increased by a bias
 };
 inline constexpr int kProcessingFaults = 16;
 
@@ -44,7 +44,8 @@ struct ProcessingSteps {
 reference::RowProcessing random_processing(std::mt19937_64& random, std::int64_t vocab,
                                            const ProcessingSteps& steps = {});
 
-/// Makes the row bad. `logits` are the row's; an overflow needs a large one, so they may change.
+/// Puts a fault into the processing of a row. `logits` are the row's; an overflow needs a large
+/// one, so they may change.
 void mutate(reference::RowProcessing& row, ProcessingFault fault, std::span<float> logits);
 
 }  // namespace fairdraw::harness

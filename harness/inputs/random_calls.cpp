@@ -30,7 +30,8 @@ void choose_seeds(Dice& dice, OwnedCall& call) {
   }
 }
 
-/// Leaves features out, because kernels have other code for absent features than for neutral ones.
+/// Omits features at random, because kernels have other code for absent features than for neutral
+/// ones.
 void leave_out(Dice& dice, const ProcessingSteps& steps, ProcessingArrays& arrays) {
   for (auto* penalties :
        {&arrays.repetition_penalty, &arrays.frequency_penalty, &arrays.presence_penalty}) {
@@ -63,7 +64,7 @@ void replace_one(Dice& dice, std::vector<T>& values, T value) {
   if (!values.empty()) values[dice.below(values.size())] = value;
 }
 
-/// Puts one fault into the call, in some feature that it has.
+/// Puts one fault into the call, in a random feature of the call.
 void mutate(Dice& dice, ProcessingArrays& arrays, std::int64_t vocab) {
   std::array lists = {&arrays.prompt,          &arrays.output,    &arrays.bias_ids,
                       &arrays.stop_ids,        &arrays.bad_words, &arrays.allowed_ids,
@@ -122,7 +123,7 @@ OwnedCall random_call(std::uint64_t number, std::int64_t rows, std::int64_t voca
   for (std::int64_t row = 0; row < rows; ++row) {
     std::vector<float> logits = random_logits(dice, vocab, call.dtype);
     call.set_parameters(row, random_parameters(dice, logits, options));
-    call.set_row(row, logits.data());  // random_parameters() may have changed the row
+    call.set_row(row, logits.data());  // because random_parameters() may have changed the row
     if (banned && dice.once_in(2)) {
       std::ranges::copy(random_allowed(dice, vocab),
                         call.allowed.begin() + row * call.allowed_stride);

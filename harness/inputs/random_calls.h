@@ -11,7 +11,8 @@ namespace fairdraw::harness {
 /// Generates a call from a number: adversarial rows of `vocab` values, with parameters per row (in
 /// half of the calls some are out of range; in some calls each is a scalar), bad rows, padding,
 /// masks, `indices` in and out of range, several samples, strides, odd addresses, and every tie
-/// rule, filter order and purpose. The dtype is number % 3. There is no processing.
+/// rule, filter order and purpose. The dtype is number % 3. The generated call has no logits
+/// processing.
 OwnedCall random_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab);
 
 /// Generates logits processing for a call from a number. Every feature is in about half of the

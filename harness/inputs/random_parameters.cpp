@@ -1,4 +1,4 @@
-// Generates parameters that are critical for a random row.
+// Generates parameters of filters that are critical for a random row, such as cuts inside ties.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -15,11 +15,11 @@ using reference::RowParameters;
 
 /// The temperature at which one unit of logit is one octave, so that c of the specification is 1.
 constexpr float kOctave = 0x1.715476p0F;
-/// Maximum vocabulary of dyadic rows. They have no mass below 2^-20, so wider rows would consist
-/// almost only of such masses.
+/// Maximum vocabulary of dyadic rows. Dyadic rows have no mass below 2^-20, so wider rows would
+/// consist almost only of such masses.
 constexpr std::size_t kMaxDyadicVocab = 1 << 15;
 
-// Returns the finite values of a row, largest first.
+// Returns a row's finite values in descending order.
 std::vector<float> ranked(const std::vector<float>& row) {
   std::vector<float> sorted = row;
   std::erase_if(sorted, [](float value) { return !std::isfinite(value); });
@@ -101,8 +101,8 @@ RowParameters random_parameters(Dice& dice, std::vector<float>& row,
   const auto vocab = static_cast<std::int64_t>(row.size());
   RowParameters parameters;
   if (!dice.once_in(3)) parameters.temperature = any_temperature(dice, options.faults);
-  // Dense rows leave a filter out once in `left_out` rows; other rows have it once in `given` rows.
-  // A third of the values of any_top_k are off.
+  // Dense rows omit a filter once in `left_out` rows; other rows have a filter once in `given`
+  // rows. A third of the values of any_top_k turn the filter off.
   const auto is_on = [&](std::uint64_t left_out, std::uint64_t given) {
     return options.dense ? !dice.once_in(left_out) : dice.once_in(given);
   };
@@ -112,7 +112,7 @@ RowParameters random_parameters(Dice& dice, std::vector<float>& row,
   const std::vector<float> sorted = ranked(row);
   if (sorted.empty() || dice.once_in(2)) return parameters;
 
-  // Makes parameters that meet the row exactly.
+  // Makes parameters that exactly match a tie, a mass or a ratio of the row.
   switch (dice.below(4)) {
     case 0: {  // k is at the edge of a group of ties
       const float value = dice.pick(sorted);

@@ -74,7 +74,7 @@ Fill logits_pattern(Dice& dice, std::int64_t vocab) {
       const float slope = dice.pick({1.0F, -1.0F, 0.01F, -0.01F, 0x1p-12F});
       return [slope, base](std::int64_t id) { return base + slope * static_cast<float>(id); };
     }
-    case 8: {  // one token far above
+    case 8: {  // one token far above all others
       const auto top = static_cast<std::int64_t>(dice.below(static_cast<std::uint64_t>(vocab)));
       const float gap = dice.pick({1.0F, 27.0F, 28.0F, 44.0F, 100.0F, 1e30F});
       return [base, top, gap](std::int64_t id) { return id == top ? base : base - gap; };
@@ -172,7 +172,8 @@ std::int64_t random_vocab(Dice& dice, std::int64_t max_vocab) {
   if (dice.once_in(3)) {
     vocab = dice.between(1, 12);
   } else {
-    // Mostly one of the first nine widths, because wide rows are expensive and seldom the point.
+    // Mostly returns one of the first nine widths, because wide rows are expensive and seldom
+    // needed.
     const auto within = std::upper_bound(std::begin(kWidths), std::end(kWidths), max_vocab);
     const auto count = static_cast<std::uint64_t>(within - std::begin(kWidths));
     if (count == 0) return dice.between(1, max_vocab);

@@ -7,7 +7,8 @@
 // slopes, one token far above the others; runs of banned tokens; dyadic probabilities at any scale,
 // with zeros of both signs. Bad rows: NaN, infinities, negative probabilities, no token left.
 // Parameters: off, at the ends of their ranges, as engines use them, and aimed at the row (k at the
-// edge of a tie, top_p and min_p met exactly). Bad parameters: beyond each end, NaN, infinities.
+// edge of a tie, top_p and min_p met exactly). Bad parameters: beyond each end of their range, NaN,
+// infinities.
 #pragma once
 
 #include <cstdint>
@@ -32,11 +33,11 @@ std::vector<float> random_probabilities(Dice& dice, std::int64_t vocab,
 struct ParameterOptions {
   bool probabilities = false;  ///< the row holds probabilities, not logits
   bool faults = true;          ///< a parameter is out of range in one row of twenty
-  bool dense = false;          ///< most filters on, so that a third of the rows have all three
+  bool dense = false;          ///< most filters are on, so that a third of the rows have all three
 };
 
-/// Generates parameters for a row. Half of them aim at its ties, gaps and masses, and may change
-/// it.
+/// Generates parameters for a row. Half of the parameters aim at ties, gaps and masses of the row,
+/// and may change the row.
 reference::RowParameters random_parameters(Dice& dice, std::vector<float>& row,
                                            const ParameterOptions& options = {});
 
@@ -44,7 +45,8 @@ reference::RowParameters random_parameters(Dice& dice, std::vector<float>& row,
 /// bits beyond the vocabulary are set, because they must have no effect.
 std::vector<std::uint32_t> random_allowed(Dice& dice, std::int64_t vocab);
 
-/// Generates row numbers for one to `most` outputs. With `faults`, some are no rows.
+/// Generates row numbers for one to `most` outputs. With `faults`, some indices are outside the
+/// rows.
 std::vector<std::int32_t> random_indices(Dice& dice, std::int64_t rows, std::uint64_t most,
                                          bool faults);
 

@@ -36,7 +36,7 @@ std::string read_regular_file(const std::filesystem::path& path, std::uint64_t m
     if (size < 0) refuse(std::strerror(errno));
     if (size <= 0) return text;
     text.append(block.data(), static_cast<std::size_t>(size));
-    refuse_size(text.size());  // the file may grow, or the system may not know its size
+    refuse_size(text.size());  // a file may grow, and the system may not know its size
   }
 }
 

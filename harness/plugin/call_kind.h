@@ -26,19 +26,19 @@ struct CallKind {
   std::string (*ask)(void* function, const void* call, bool on_device);
 };
 
-/// A call's struct, and the number of its kind.
+/// A struct with the inputs of a call, and the number of the call's kind.
 struct PluginCall {
   std::uint32_t kind;
   const void* call;
 };
 
-// The kinds of the core; the kinds of serving follow.
+// The kinds of calls of the core; the kinds of serving follow.
 inline constexpr std::uint32_t kOperation = 0, kBatch = 1, kCoreKinds = 2;
 
 std::uint32_t call_kinds();  ///< the number of kinds
 const CallKind& call_kind(std::uint32_t number);
 
-// Defined in serving.cpp.
+// This function is defined in serving.cpp.
 std::span<const CallKind> serving_kinds();
 PluginCall plugin_call(const ServingCall& call);
 
@@ -56,7 +56,7 @@ std::string ask_plugin(void* function, const void* given, bool on_the_device) {
     auto* const ask = reinterpret_cast<std::int32_t (*)(const Call*, char*, std::size_t)>(function);
     if (ask(&asked, message.data(), message.size()) == 0) return {};
     const std::string text = text_of(message);
-    // Never empty, because an empty string means that the call ran.
+    // The text is never empty, because an empty string means that the call ran.
     return text.empty() ? "the plugin gives no reason" : text;
   };
   if (!on_the_device) return refused_by(call);

@@ -23,7 +23,7 @@ constexpr Ability kAbilities[] = {
 #include "harness/run/evidence/abilities.inc"
 };
 
-// Promises; a set bit means that the promise is not made.
+// Bits of declined promises; a set bit means that the promise is not made.
 constexpr Ability kDeclinable[] = {
 #define FAIRDRAW_ABILITY(member, bit, short_name, place, reason)
 #define FAIRDRAW_PROMISE(member, bit, reason)
@@ -135,7 +135,7 @@ SamplerDescription to_sampler_description(const Description& description,
     }
     sampler.acceptance_rule = rule.rule;
   }
-  if (sampler.exact_integer) {  // the specification defines bad rows and the rule
+  if (sampler.exact_integer) {  // because the specification defines bad rows and the rule
     if (!sampler.bad_rows) {
       refuse(
           "claims the integer arithmetic and declines bad rows; allowed with it: answers to bad "

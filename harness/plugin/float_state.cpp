@@ -20,7 +20,8 @@ struct Trap {
 };
 
 #if defined(__x86_64__)
-// A set bit masks an exception. Both control registers have these bits in the same order.
+// In MXCSR, a set bit masks a floating-point exception. Both control registers have the exception
+// bits in the same order.
 constexpr unsigned kAll = 0x3f, kShiftOfVector = 7;
 constexpr Trap kTraps[] = {{1, "invalid operation"}, {2, "subnormal operand"},
                            {4, "division by zero"},  {8, "overflow"},
@@ -59,7 +60,7 @@ FloatState masked(const FloatState& own, unsigned traps) {
   return {own.control | traps << kShiftOfVector, own.x87_control | traps};
 }
 #elif defined(__aarch64__)
-// A set bit lets an exception trap, on processors that can.
+// In FPCR, a set bit lets a floating-point exception trap, on processors that can.
 constexpr unsigned kAll = 0x9f00;
 constexpr Trap kTraps[] = {{1U << 8, "invalid operation"}, {1U << 9, "division by zero"},
                            {1U << 10, "overflow"},         {1U << 11, "underflow"},
@@ -93,7 +94,7 @@ constexpr Trap kTraps[] = {{0, ""}};
 unsigned trapping(const FloatState&) { return 0; }
 FloatState registers() { return {static_cast<std::uint32_t>(std::fegetround()), 0}; }
 void set_registers(const FloatState& state) {
-  std::fesetround(static_cast<int>(state.control));  // refuses values that are no mode
+  std::fesetround(static_cast<int>(state.control));  // refuses values that are no rounding mode
 }
 bool is_known(const FloatState& state) { return state.x87_control == 0; }
 FloatState with_modes(const FloatState&, const FloatState& given) { return given; }

@@ -8,8 +8,8 @@
 
 namespace fairdraw::harness::plugin {
 
-/// Register contents sent from one process to another. They are compared and never loaded as they
-/// are, because a reserved bit would end the process.
+/// Register contents sent from one process to another. Float states are compared and never loaded
+/// unchanged, because a reserved bit would end the process.
 struct FloatState {
   std::uint32_t control = 0;      ///< x86: MXCSR; ARM: FPCR; elsewhere a mode of <cfenv>
   std::uint32_t x87_control = 0;  ///< x86: the x87 control word
@@ -21,7 +21,7 @@ FloatState float_state();
 /// True if the registers can hold the state.
 bool is_float_state(const FloatState& state);
 
-/// Makes this thread round and flush as in `state`. Its traps and all other settings stay.
+/// Makes this thread round and flush as in `state`. The thread's traps and all other settings stay.
 /// Precondition: is_float_state(state).
 void take_float_modes(const FloatState& state);
 
@@ -30,7 +30,7 @@ void take_float_modes(const FloatState& state);
 unsigned float_traps(const FloatState& state);
 
 /// Describes the traps that a call left unmasked: "left floating-point exceptions unmasked
-/// (division by zero), ...". Empty if no exception traps that did not trap before.
+/// (division by zero), ...". The text is empty if no exception traps that did not trap before.
 std::string unmasked_traps(unsigned before, unsigned after);
 
 /// Masks the exceptions that trap in this thread now and not in `before`, and returns

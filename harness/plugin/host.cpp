@@ -32,7 +32,7 @@ void report_fault(int signal, siginfo_t* info, void* /*context*/) {
   Answer answer;
   answer.kind = AnswerKind::fault;
   answer.signal = signal;
-  const bool of_an_instruction = info->si_code > 0;  // not from raise() or kill()
+  const bool of_an_instruction = info->si_code > 0;  // a real fault, not from raise() or kill()
   if (of_an_instruction) answer.address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   send(kSocketFile, &answer, kAnswerHead, MSG_DONTWAIT | MSG_NOSIGNAL);
   // The instruction runs again and ends the process as it would have without this handler.
@@ -46,7 +46,7 @@ constexpr std::size_t kSignalStack = std::size_t{1} << 16;
 void catch_faults() {
   stack_t stack{};
   sigaltstack(nullptr, &stack);
-  if ((static_cast<unsigned>(stack.ss_flags) & SS_DISABLE) != 0) {  // sanitizers install their own
+  if ((static_cast<unsigned>(stack.ss_flags) & SS_DISABLE) != 0) {  // no stack of a sanitizer
     static std::vector<std::byte> memory(kSignalStack);
     stack = {};
     stack.ss_sp = memory.data();
@@ -147,7 +147,7 @@ int host_plugin(const std::string& path, std::uint64_t address, std::uint64_t me
     reply(not_loaded("the process that holds it cannot be forked"));
     return kExitUsage;
   }
-  setsid();  // signals to its own group do not reach the keeper
+  setsid();  // so that signals to the plugin's own process group do not reach the keeper
   leave_no_core();
   if (!SharedArrays::map_in_child(kArraysFile, address)) {
     reply(not_loaded("the address range of its arrays is taken in the process that holds it"));

@@ -48,9 +48,9 @@ std::vector<pid_t> children_of(pid_t parent) {
   return children;
 }
 
-// Ends all descendants of this process. Orphans become its children because it is their subreaper,
-// so each round ends the processes that the round before orphaned. Gives up after 10 s, in case
-// processes start others faster than they are found.
+// Ends all descendants of this process. Orphans become children of this process because it is their
+// subreaper, so each round ends the processes that the round before orphaned. Gives up after 10 s,
+// in case processes start others faster than they are found.
 void end_descendants() {
   using Steady = std::chrono::steady_clock;
   RunningClock::duration left = std::chrono::seconds(10);
@@ -68,7 +68,7 @@ void end_descendants() {
 // Waits until the child is gone or the judge closes the leash.
 void wait_for_the_end(pid_t child, int leash) {
   const int gone = file_of_process(child);
-  constexpr int kTick = 20;  // milliseconds; used only if the system has no such files
+  constexpr int kTick = 20;  // milliseconds; used only if the system has no files of processes
   pollfd files[] = {{leash, POLLRDHUP, 0}, {gone, POLLIN, 0}};
   for (;;) {
     const int ready = poll(files, 2, gone >= 0 ? -1 : kTick);
@@ -99,7 +99,7 @@ bool fork_under_a_keeper(int leash, std::initializer_list<int> of_child) {
   const pid_t child = fork();
   if (child < 0) return false;
   if (child > 0) {
-    setsid();  // signals to the child's group must not reach the keeper
+    setsid();  // so that signals to the child's group do not reach the keeper
     for (const int file : of_child) close(file);
     keep(child, leash);
   }

@@ -49,7 +49,7 @@ void expect_file(const std::string& path) {
   if (std::filesystem::is_directory(path, error)) {
     throw UsageError(fmt::format("plugin '{}': is a folder, not a shared library", path));
   }
-  // Opening a pipe would block.
+  // The file must be regular, because opening a pipe would block.
   if (!std::filesystem::is_regular_file(path, error)) {
     throw UsageError(fmt::format("plugin '{}': is no regular file", path));
   }
@@ -58,7 +58,8 @@ void expect_file(const std::string& path) {
 
 Library::Library(const std::string& path) : path_(path) {
   expect_file(path);
-  // dlopen() looks for a path without a slash in the system's library folders.
+  // A path without a slash gets one, because dlopen() would search for it in the system's library
+  // folders.
   handle_ = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc keeps it for each thread
@@ -75,7 +76,7 @@ Library::Library(const std::string& path) : path_(path) {
           path, abi, FAIRDRAW_PLUGIN_ABI));
     }
     describe();
-    // Throws if the description makes no sense.
+    // Throws if the plugin's description is inconsistent.
     const SamplerDescription sampler = to_sampler_description(description_, path);
     for (std::uint32_t kind = 0; kind < call_kinds(); ++kind) {
       const CallKind& of = call_kind(kind);

@@ -13,17 +13,18 @@ namespace fairdraw::harness::plugin {
 
 struct PluginCall;  // call_kind.h
 
-/// A plugin's description of itself. Each of its texts is on one line (one_line.h).
+/// A plugin's description of itself. Each text of the description is on one line (one_line.h).
 struct Description {
   std::string name, version, semantics, overrides;
   std::uint64_t abilities = 0, randomness = 0;
   std::uint32_t pointers = 0;
-  bool samples = true;  ///< false: it has no fairdraw_plugin_run
+  bool samples = true;  ///< false: the plugin has no fairdraw_plugin_run
   friend bool operator==(const Description&, const Description&) = default;
 };
 
 /// Translates a description to the terms of the harness. `sampler_name` is the argument of
-/// --sampler. Throws UsageError for an unknown profile, override, ability, or place of pointers.
+/// --sampler. Throws UsageError if the description has an unknown profile, override, ability, or
+/// place of pointers.
 SamplerDescription to_sampler_description(const Description& description,
                                           const std::string& sampler_name);
 
@@ -38,8 +39,8 @@ std::string ability_names(const SamplerDescription& sampler);
 
 class Library {
  public:
-  /// Loads the library. Throws UsageError, which names the file, if it cannot be loaded, lacks a
-  /// symbol, was built for another version of the ABI, or does not describe itself.
+  /// Loads the library. Throws UsageError, which names the file, if the library cannot be loaded,
+  /// lacks a symbol, was built for another version of the ABI, or does not describe itself.
   explicit Library(const std::string& path);
   ~Library();
   Library(const Library&) = delete;
@@ -52,7 +53,7 @@ class Library {
   std::string run(const PluginCall& call) const;
 
  private:
-  void* symbol(const char* name) const;  ///< null if there is none
+  void* symbol(const char* name) const;  ///< null if the library has no such symbol
   void* needed_symbol(const char* name) const;
   void describe();
 

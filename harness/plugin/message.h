@@ -1,6 +1,6 @@
 // Messages between the judge and the process that holds a plugin, over a socket that preserves
-// message boundaries. Both sides run the same executable, so layouts agree. Arrays are not part of
-// messages: they are in shared memory, at the same addresses on both sides.
+// message boundaries. Both sides run the same executable, so layouts agree. Messages hold no
+// arrays: they are in shared memory, at the same addresses on both sides.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace fairdraw::harness::plugin {
 
-// Files that are open in the child when it starts.
+// Numbers of the files that are open in the child when it starts.
 inline constexpr int kSocketFile = 3;
 inline constexpr int kArraysFile = 4;
 inline constexpr int kLeashFile = 5;  // stream of the keeper (keeper.h)
@@ -21,7 +21,7 @@ struct Command {
   std::uint32_t kind = 0;    ///< kind of the call (call_kind.h)
   std::uint32_t number = 0;  ///< number of the call, from 1 on
   std::int32_t threads = 1;  ///< OpenMP threads that the call may use
-  FloatState floats;         ///< state of the caller
+  FloatState floats;         ///< float state of the caller
   alignas(std::max_align_t) std::byte call[1024] = {};
 };
 
@@ -35,24 +35,24 @@ enum class AnswerKind : std::uint32_t {
 
 struct Answer {
   AnswerKind kind = AnswerKind::ran;
-  std::uint32_t number = 0;  ///< number of the call that this answers; 0 if none
+  std::uint32_t number = 0;  ///< number of the call that this answers; 0: of no call
   std::int32_t signal = 0;
   std::uint64_t address = 0;
   std::uint64_t abilities = 0, randomness = 0;
   std::uint32_t pointers = 0;
   std::uint32_t samples = 0;  ///< in a description: 0 if there is no fairdraw_plugin_run
   std::uint32_t text_bytes = 0;
-  FloatState floats;  ///< state in which the call left them
+  FloatState floats;  ///< float state in which the call left the thread
   char text[2048] = {};
 };
 
 inline constexpr std::size_t kAnswerHead = offsetof(Answer, text);
 
 // A plugin may send anything over the socket, so messages are validated before their fields are
-// read. A kind leaves the fields that it does not set at 0.
+// read. Fields that a kind of answer does not use are 0.
 
-/// True for a valid message of `bytes` bytes that answers call `number` (0: the loading) or reports
-/// a fault.
+/// True for a valid message of `bytes` bytes that answers call `number` (0: the loading of the
+/// plugin) or reports a fault.
 bool is_answer(const Answer& answer, std::size_t bytes, std::uint32_t number);
 bool is_command(const Command& command);
 

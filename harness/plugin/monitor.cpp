@@ -24,7 +24,7 @@
 namespace fairdraw::harness::plugin {
 namespace {
 
-// The result of work that came to its end. A pipe transfers it in one piece.
+// The result of work that ended by itself. A pipe transfers the result in one piece.
 struct Outcome {
   int code = 0;
   bool threw = false;
@@ -32,9 +32,9 @@ struct Outcome {
 };
 static_assert(sizeof(Outcome) <= 4096);
 
-int to_monitor = -1;  // used in the child
+int to_monitor = -1;  // pipe to the monitor, used in the child
 
-// Flushes no other file, because a thread that hangs may hold its lock for ever.
+// Flushes only these files, because a thread that hangs may hold the lock of another for ever.
 void flush_output() {
   std::fflush(stdout);
   std::fflush(stderr);
@@ -88,7 +88,7 @@ class SignalMask {
   sigset_t before_{};
 };
 
-// Waits until the keeper has ended, and returns the status of the worker.
+// Waits until the keeper has ended, and returns the exit status of the worker.
 int wait_for(pid_t keeper, int leash) {
   int status = 0, of_keeper = 0;
   const bool said = recv(leash, &status, sizeof(status), MSG_WAITALL) == sizeof(status);
@@ -98,7 +98,7 @@ int wait_for(pid_t keeper, int leash) {
 }
 
 // Waits for the worker. The worker first sends its process id; from then on signals are passed to
-// it.
+// the worker.
 int wait_for(pid_t keeper, int leash, int from_worker) {
   pollfd file{from_worker, POLLIN, 0};
   while (poll(&file, 1, -1) < 0 && errno == EINTR) {
@@ -122,10 +122,11 @@ int wait_for(pid_t keeper, int leash, int from_worker) {
   return status;
 }
 
-// The parent's end and the child's end.
+// The two ends of the leash: the parent's and the child's.
 using Pair = std::array<int, 2>;
 
-// Forks the worker, in a child of the monitor. Returns in neither process.
+// Forks the worker, in a child of the monitor. Does not return, neither in the worker nor in the
+// monitor.
 [[noreturn]] void start_worker(const Pair& outcome, const Pair& leash, const SignalMask& signals,
                                const std::function<int()>& work) {
   close(outcome[0]);
@@ -146,8 +147,8 @@ int monitored(const std::string& plugins, const std::function<int()>& work) {
       socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, leash.data()) != 0) {
     throw std::system_error(errno, std::generic_category(), "pipe");
   }
-  flush_output();                       // otherwise both processes would print it
-  const SignalMask blocked(SIG_BLOCK);  // a signal that arrives now is meant for the worker
+  flush_output();                       // otherwise both processes would print buffered output
+  const SignalMask blocked(SIG_BLOCK);  // because a signal that arrives now is meant for the worker
   // If this process inherited an ignored SIGCHLD, the child's status would be lost.
   struct sigaction by_default {
   }, before{};
@@ -165,7 +166,7 @@ int monitored(const std::string& plugins, const std::function<int()>& work) {
   if (keeper < 0) throw std::system_error(fork_error, std::generic_category(), "fork");
   const bool stopped = WIFSIGNALED(status) && std::find(kPassedOn.begin(), kPassedOn.end(),
                                                         WTERMSIG(status)) != kPassedOn.end();
-  if (!told && stopped) {  // stopped by a person, so this process ends too
+  if (!told && stopped) {  // a person stopped the worker, so this process ends too
     blocked.put_back();
     std::raise(WTERMSIG(status));
   }

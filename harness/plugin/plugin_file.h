@@ -13,7 +13,7 @@ namespace fairdraw::harness::plugin {
 
 class PluginFile {
  public:
-  /// Reads the file. Throws UsageError if that fails.
+  /// Reads the file. Throws UsageError if the file cannot be read.
   explicit PluginFile(const std::string& path);
 
   /// Returns "/home/me/sampler.so, SHA-256 ..., build id ...", or "... no build id".
@@ -37,7 +37,7 @@ std::map<std::string, std::string> plugin_files(const std::vector<std::string>& 
 /// Registers a file for plugin_files().
 void note_plugin_file(const std::string& sampler, const PluginFile& file);
 
-/// Finds the build id of an ELF file, in hexadecimal digits; empty if none is found.
+/// Finds the build id of an ELF file, in hexadecimal digits; empty if the file has none.
 std::string build_id_of(const std::string& path);
 
 }  // namespace fairdraw::harness::plugin

@@ -60,7 +60,7 @@ class TrustedSampler final : public PluginSampler {
   Library library_;
 };
 
-/// Calls the library in a process of its own.
+/// Calls the plugin's library in a process of its own.
 class IsolatedSampler final : public PluginSampler, public Interruptible {
  public:
   IsolatedSampler(const std::string& name, std::shared_ptr<PluginFile> file, Description said,
@@ -87,10 +87,10 @@ class IsolatedSampler final : public PluginSampler, public Interruptible {
       try {
         process_.emplace(path_, options_, arrays(), end_);
       } catch (const UsageError& error) {
-        return give_up(error.what());  // it was loaded before, so the sampler answers for this
-                                       // failure
+        return give_up(error.what());  // it loaded before, so this failure counts against the
+                                       // sampler
       }
-      file_->expect_unchanged();  // checked before it has answered anything
+      file_->expect_unchanged();  // checked before the plugin has answered anything
       if (process_->description() != said_) {
         return give_up("describes itself in another way than before");
       }
@@ -108,8 +108,8 @@ class IsolatedSampler final : public PluginSampler, public Interruptible {
       return give_up(end->how + place + end->printed);
     }
     const Answer& answer = std::get<Answer>(outcome);
-    // Takes over the modes, as if the call had been made here, but never the traps, because the
-    // judge's next operation might hit one.
+    // Takes over the plugin's float modes, as if the call had been made here, but never its traps,
+    // because the judge's next operation might hit one.
     take_float_modes(answer.floats);
     const std::string unmasked =
         unmasked_traps(float_traps(command.floats), float_traps(answer.floats));
@@ -123,7 +123,7 @@ class IsolatedSampler final : public PluginSampler, public Interruptible {
     if (near == 0) return place;
     for (const NamedArray& array : named) {
       const auto first = reinterpret_cast<std::uintptr_t>(array.first);
-      // Guards precede the first element, so the array begins shortly after its memory.
+      // An array begins shortly after its memory, because guards precede the first element.
       constexpr std::uintptr_t kGuardBytes = 256;
       if (first < near || first - near > kGuardBytes) continue;
       const bool past = address >= first;
@@ -136,7 +136,7 @@ class IsolatedSampler final : public PluginSampler, public Interruptible {
 
   std::string give_up(const std::string& how) {
     process_.reset();
-    file_->expect_unchanged();  // a changed file may explain how it ended
+    file_->expect_unchanged();  // a changed file may explain how the process ended
     broken_ = "the plugin " + how;
     return broken_;
   }

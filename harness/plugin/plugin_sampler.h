@@ -16,15 +16,15 @@ inline constexpr const char* kPrefix = "plugin:";
 
 inline bool is_plugin(const std::string& sampler) { return sampler.starts_with(kPrefix); }
 
-/// Makes samplers of plugins. It describes each plugin once; from then on its file must not change
-/// (plugin_file.h). A sampler starts its own process at its first call, so that a verdict depends
-/// on no other case.
+/// Makes samplers of plugins. The loader describes each plugin once; from then on the plugin's file
+/// must not change (plugin_file.h). A sampler starts its own process at its first call, so that a
+/// verdict depends on no other case.
 class Loader {
  public:
   explicit Loader(Options options) : options_(std::move(options)) {}
 
   /// Makes the sampler `name`, a path with its prefix. Throws UsageError, which names the file and
-  /// what is wrong with it.
+  /// its fault.
   std::unique_ptr<Sampler> make(const std::string& name);
 
   /// Returns the description that make() found.

@@ -23,7 +23,7 @@
 namespace fairdraw::harness::plugin {
 namespace {
 
-constexpr std::size_t kPrintedKept = 600;  // bytes of the end of the output that a message keeps
+constexpr std::size_t kPrintedKept = 600;  // last bytes of the output that a message keeps
 
 void expect(bool good, const char* what) {
   if (!good) throw std::system_error(errno, std::generic_category(), what);
@@ -48,8 +48,8 @@ class OwnFile {
   int file_;
 };
 
-// Duplicates a file of this process to a number that no file of the child has. It is closed in
-// every child.
+// Duplicates a file of this process to a number that is none of the child's. The duplicate is
+// closed in every child.
 OwnFile moved_up(const OwnFile& file) {
   constexpr int kFirst = 16;
   OwnFile moved(fcntl(file.number(), F_DUPFD_CLOEXEC, kFirst));
@@ -113,8 +113,8 @@ pid_t spawn(std::vector<std::string> words, const Files& files) {
   sigset_t none;
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);
-  // The parent of this process may have ignored signals. With SIGCHLD ignored, the status of a
-  // child would be lost.
+  // The parent of this process may have set signals to be ignored. With SIGCHLD ignored, the status
+  // of a child would be lost.
   sigset_t all;
   sigfillset(&all);
   posix_spawnattr_setsigdefault(&attributes, &all);
@@ -155,7 +155,7 @@ Process::Process(const std::string& path, const Options& options, const SharedAr
     leash_ = leash.judge.release();
     output_ = output.judge.release();
   }
-  exit_ = file_of_process(keeper_);  // -1 if there is none; poll() then ignores it
+  exit_ = file_of_process(keeper_);  // -1 if the system has no such file; poll() then ignores it
   const std::variant<Answer, Ended> outcome = wait_for_answer(options.load_seconds, last);
   std::string why;
   if (const Ended* const end = std::get_if<Ended>(&outcome)) {
@@ -178,15 +178,15 @@ Process::~Process() { end(); }
 int Process::end_all() {
   int status = 0;
   if (keeper_ <= 0) return status;
-  // The keeper ends what is left, and reports the status of the plugin's process. A keeper that
-  // takes longer than this was stopped.
+  // The keeper ends all remaining processes, and reports the status of the plugin's process. A
+  // keeper that takes longer than this limit was stopped.
   constexpr int kPatience = 15'000;  // milliseconds
   shutdown(leash_, SHUT_WR);
   pollfd leash{leash_, POLLIN, 0};
   poll_for(leash, kPatience);
   const bool said = recv(leash_, &status, sizeof(status), MSG_DONTWAIT) == sizeof(status);
   int of_keeper = 0;
-  if (!said) kill(-keeper_, SIGKILL);  // also ends the plugin's process
+  if (!said) kill(-keeper_, SIGKILL);  // this also ends the plugin's process
   while (waitpid(keeper_, &of_keeper, 0) < 0 && errno == EINTR) {
   }
   keeper_ = -1;
@@ -214,8 +214,8 @@ void Process::read_output() {
     printed_bytes_ += static_cast<std::uint64_t>(size);
     printed_.append(buffer.data(), static_cast<std::size_t>(size));
     if (printed_.size() > kPrintedKept) printed_.erase(0, printed_.size() - kPrintedKept);
-    // Only the end is kept. Reading stops here, so that the time limit also ends a plugin that
-    // prints for ever.
+    // Only the end of the output is kept. Reading stops here, so that the time limit also ends a
+    // plugin that prints for ever.
     if (printed_bytes_ > (std::uint64_t{1} << 26)) return;
   }
 }
@@ -237,7 +237,7 @@ std::optional<std::variant<Answer, Ended>> Process::receive() {
   }
   if (answer.kind != AnswerKind::fault) return answer;
   fault_ = answer;
-  return std::nullopt;  // from a process that is about to end
+  return std::nullopt;  // because the process is about to end
 }
 
 Ended Process::ended(const std::string& how) {
@@ -267,8 +267,8 @@ std::variant<Answer, Ended> Process::wait_for_answer(double seconds, Clock::time
       if (fault_.signal != fault_before) continue;
     }
     if (files[0].revents == 0 && files[2].revents == 0) continue;
-    // The process is gone or about to end, because its end of the socket is closed. It has a moment
-    // to end with its own exit code.
+    // The process is gone or about to end, because its end of the socket is closed. The process
+    // gets a moment to end with its own exit code.
     constexpr int kLastMoment = 2000;  // milliseconds
     pollfd gone{exit_, POLLIN, 0};
     if (exit_ >= 0 && files[2].revents == 0) poll_for(gone, kLastMoment);

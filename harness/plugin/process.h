@@ -22,7 +22,7 @@ namespace fairdraw::harness::plugin {
 std::vector<std::string>& host_command();
 
 struct Options {
-  bool trusted = false;             ///< runs in this process, unguarded
+  bool trusted = false;             ///< the plugin runs in this process, unguarded
   double seconds = 60;              ///< maximum time of each call
   double load_seconds = 60;         ///< maximum time to start the process and load the plugin
   std::uint64_t mebibytes = 16384;  ///< maximum memory beyond the arrays of a call; 0: no limit
@@ -31,7 +31,7 @@ struct Options {
 
 /// How a process ended or was ended, and where a crash happened.
 struct Ended {
-  std::string how;            ///< one clause: "crashed with SIGSEGV", "gave no answer in 2 s"
+  std::string how;            ///< a clause such as "crashed with SIGSEGV", "gave no answer in 2 s"
   std::string printed;        ///< "; it printed ...", or nothing
   std::uint64_t address = 0;  ///< address touched by a crash; 0 if not known
 };
@@ -41,11 +41,11 @@ class Process {
   using Clock = RunningClock;
 
   /// Starts the process by a new exec, so that it inherits no memory of this process. Throws
-  /// std::system_error if that fails. Throws UsageError if the plugin cannot be loaded or does not
-  /// describe itself by `last` or in the time that the options allow.
+  /// std::system_error if the process cannot be started. Throws UsageError if the plugin cannot be
+  /// loaded or does not describe itself by `last` or in the time that the options allow.
   Process(const std::string& path, const Options& options, const SharedArrays& arrays,
           Clock::time_point last);
-  /// Ends the process, and every process that it started.
+  /// Ends the plugin's process, and every process that it started.
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -57,21 +57,22 @@ class Process {
   std::variant<Answer, Ended> ask(Command& command, Clock::time_point end);
 
  private:
-  /// Waits until `last`, but at most `seconds` seconds.
+  /// Waits for the plugin's answer until `last`, but at most `seconds` seconds.
   std::variant<Answer, Ended> wait_for_answer(double seconds, Clock::time_point last);
-  /// Receives a message, if there is one: an answer to call `calls_`, or how the process has ended.
+  /// Receives a message of the plugin's process, if there is one: an answer to call `calls_`, or
+  /// how the process has ended.
   std::optional<std::variant<Answer, Ended>> receive();
   void read_output();
   std::string output_clause() const;
   Ended ended(const std::string& how);
-  int end_all();  ///< returns the status of the process
+  int end_all();  ///< returns the exit status of the plugin's process
   void end();
 
   double seconds_;
   pid_t keeper_ = -1;  ///< the parent of the plugin's process (keeper.h)
   int socket_ = -1, output_ = -1, leash_ = -1, exit_ = -1;
   std::uint32_t calls_ = 0;
-  std::string printed_;  ///< the end of the output since the last command
+  std::string printed_;  ///< last part of the output since the last command
   std::uint64_t printed_bytes_ = 0;
   Answer fault_;
   Description description_;

@@ -6,7 +6,7 @@
 
 namespace fairdraw::harness::plugin {
 
-// In the order of ServingCall's alternatives.
+// Entries are in the order of ServingCall's alternatives.
 std::span<const CallKind> serving_kinds() {
   static constexpr CallKind kKinds[] = {
       kind_of<fairdraw_chain>("fairdraw_plugin_run_chain", "verifies no drafted chains",

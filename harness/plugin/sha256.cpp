@@ -12,11 +12,11 @@ using Wide = unsigned __int128;
 // Returns the first 32 fractional bits of a root of `number`: the constants of the standard.
 template <int kRoot>
 constexpr std::uint32_t fraction_of_root(std::uint64_t number) {
-  // Finds the largest x with x^n <= number 2^(32 n).
+  // Finds the largest integer x with x^n <= number 2^(32 n).
   constexpr int kFraction = 32;
   const Wide wanted = Wide{number} << (kFraction * kRoot);
   std::uint64_t root = 0;
-  for (int bit = 36; bit >= 0; --bit) {  // roots of primes below 2^9 are below 2^5
+  for (int bit = 36; bit >= 0; --bit) {  // because roots of primes below 2^9 are below 2^5
     const std::uint64_t larger = root | std::uint64_t{1} << bit;
     Wide power = 1;
     for (int i = 0; i < kRoot; ++i) power *= larger;
@@ -32,7 +32,7 @@ constexpr bool is_prime(std::uint64_t number) {
   return true;
 }
 
-// Computes the constants for the first primes.
+// Computes the constants of SHA-256 for the first primes.
 template <int kRoot, std::size_t kCount>
 constexpr std::array<std::uint32_t, kCount> fractions_of_roots() {
   std::array<std::uint32_t, kCount> fractions{};
@@ -97,7 +97,7 @@ void Sha256::add(std::span<const unsigned char> bytes) {
 
 std::string Sha256::digits() {
   const std::uint64_t bits = 8 * bytes_;
-  constexpr std::size_t kLength = 8;  // bytes of the length, at the end of the last block
+  constexpr std::size_t kLength = 8;  // bytes of the length field, at the end of the last block
   add(std::array<unsigned char, 1>{0x80});
   while (bytes_ % kBlock != kBlock - kLength) add(std::array<unsigned char, 1>{0});
   for (int shift = 56; shift >= 0; shift -= 8) {

@@ -13,7 +13,7 @@ namespace fairdraw::harness::plugin {
 class Sha256 {
  public:
   void add(std::span<const unsigned char> bytes);
-  /// Returns 64 hexadecimal digits. Nothing may be added afterwards.
+  /// Returns 64 hexadecimal digits. After this call add() must not be called.
   std::string digits();
 
  private:

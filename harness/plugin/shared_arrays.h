@@ -1,5 +1,5 @@
-// Memory that two processes map at the same addresses. Arrays of a call are created in it, so that
-// nothing is copied between the processes and pointers mean the same in both.
+// Memory that two processes map at the same addresses. Arrays of a call are created in this memory,
+// so that nothing is copied between the processes and pointers mean the same in both.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,11 @@ namespace fairdraw::harness::plugin {
 /// move.
 class SharedArrays final : public ArraySlots {
  public:
-  /// Maps the memory. Throws std::system_error if the system refuses.
+  /// Maps the memory. Throws std::system_error if the system refuses the mapping.
   SharedArrays();
 
-  /// Maps `file` at the judge's address, in the child. Returns false if the address range is taken.
+  /// Maps `file` at the judge's address, called in the child. Returns false if the address range is
+  /// taken.
   static bool map_in_child(int file, std::uint64_t address);
 
   static constexpr std::size_t kSlots = 64;

@@ -1,4 +1,4 @@
-// Spreads work over threads.
+// Runs work on several threads.
 #pragma once
 
 #include <algorithm>

@@ -24,7 +24,8 @@
 namespace fairdraw::harness {
 namespace {
 
-// A sampler's message may be megabytes long, and each case that the sampler breaks repeats it.
+// Texts are cut because a sampler's message may be megabytes long, and each case that the sampler
+// breaks repeats the message.
 void cut_texts(CaseRecord& record) {
   Evidence& evidence = record.evidence;
   for (std::string* const text : {&record.message, &record.watch, &evidence.observed,
@@ -50,7 +51,7 @@ void run_job(const Job& job, const TimeLimit& run, CaseRecord& record) {
     std::optional<LimitedSampler> other;
     if (second) other.emplace(*second, limit, run);
     static_cast<CheckOutcome&>(record) = other ? job.compare(sampler, *other) : job.check(sampler);
-    // A broken sampler fails the case, whatever the check made of its answers.
+    // A broken sampler fails the case, whatever the check concluded from its answers.
     if (const std::string why = sampler.broken(); !why.empty()) {
       record.fail(why);
       suspect_the_process(why, record);

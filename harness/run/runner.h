@@ -1,5 +1,5 @@
-// Runs jobs in parallel and makes the record. It knows nothing of case tables: each job brings its
-// identity and the functions to call.
+// Runs jobs in parallel and makes the record. The runner knows nothing of case tables: each job
+// brings its identity and the functions to call.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace fairdraw::harness {
 
-/// Makes a fresh instance of a sampler. Each job has its own, so samplers need not be thread-safe.
+/// Makes a fresh instance of a sampler. Each job makes its own instance, so samplers need not be
+/// thread-safe.
 using SamplerFactory = std::function<std::unique_ptr<Sampler>()>;
 
 /// One case to run under one sampler.
@@ -22,8 +23,8 @@ struct Job {
   CaseRecord record;  ///< identity filled in: id, suite, check, sampler, semantics, vocab, replay
   SamplerFactory make_sampler;
   std::function<CheckOutcome(Sampler&)> check;
-  /// For a comparison with another sampler: makes the other one, which has the limits of the judged
-  /// one. `compare` then replaces `check`.
+  /// For a comparison with another sampler: makes the other sampler, which has the limits of the
+  /// judged one. If set, `compare` replaces `check`.
   SamplerFactory make_other = {};
   std::function<CheckOutcome(Sampler&, Sampler& other)> compare = {};
   double seconds = 0;  ///< time limit of the case; 0: none
@@ -39,10 +40,10 @@ using Begun = std::function<void(const CaseRecord&)>;
 using Stop = std::function<bool()>;
 
 /// Returns records in the order of the jobs, for any number of `threads`; if `stop` ended the run,
-/// only those of the jobs that began. An exception out of a job gives its case the verdict error,
+/// only records of the jobs that began. An exception out of a job gives its case the verdict error,
 /// except an EndOfRun, which is rethrown. A sampler's own OpenMP threads share the machine: each
 /// job may use hardware threads / `threads` of them. After `seconds` (0: no limit) no call begins:
-/// cases that have not ended by then are errors, which say so.
+/// cases that have not ended by then are errors, with this reason.
 std::vector<CaseRecord> run_jobs(const std::vector<Job>& jobs, unsigned threads,
                                  const Progress& progress, double seconds = 0,
                                  const Stop& stop = {}, const Begun& begun = {});

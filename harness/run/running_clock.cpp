@@ -47,7 +47,8 @@ class Heart {
   Steady::time_point last_ = Steady::now();
 };
 
-// Returns the heart, which is never destroyed because its thread uses it until the process ends.
+// Returns the heart of the clock, which is never destroyed because its thread uses it until the
+// process ends.
 Heart& heart() {
   static std::atomic<Heart*> known = nullptr;
   Heart* of_now = known;

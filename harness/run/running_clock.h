@@ -1,4 +1,4 @@
-// The clock of time limits. It stops while this process is stopped.
+// The clock of time limits. The clock stops while this process is stopped.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct RunningClock {
   static time_point now();
 
   static constexpr std::chrono::milliseconds kBeat{25};
-  /// Returns how much of the time between two readings of a steady clock counts.
+  /// Returns the part of the time between two readings of a steady clock that counts.
   static duration counted(duration elapsed) { return std::min<duration>(elapsed, 2 * kBeat); }
 };
 

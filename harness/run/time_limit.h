@@ -28,16 +28,16 @@ class TimeLimit {
 /// Returns "the run took more than 60 s (--run-timeout)".
 std::string run_is_over(const TimeLimit& run);
 
-/// The sampler of a case, until the time of the case or of the run is over. It is broken from then
-/// on, and passes no calls on. A call in flight is ended if the sampler is Interruptible; otherwise
-/// it is waited for.
+/// The sampler of a case, until the time limit of the case or of the run is reached. From then on
+/// the sampler is broken, and passes no calls on. A call in flight is ended if the sampler is
+/// Interruptible; otherwise the limit waits for its end.
 class LimitedSampler final : public ForwardingSampler {
  public:
   LimitedSampler(Sampler& sampler, const TimeLimit& of_case, const TimeLimit& of_run);
 
   std::string broken() const override;
-  /// Returns whether the run's time was over. The sampler is not at fault then, and the check's
-  /// findings mean nothing.
+  /// Returns whether the time limit of the run was reached. In that case the sampler is not at
+  /// fault, and the check's findings mean nothing.
   bool run_was_over() const { return run_was_over_; }
 
  private:

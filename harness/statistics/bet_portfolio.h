@@ -1,5 +1,5 @@
-// Many directed bets at once. Each bet says that the mass of one set of tokens is wrong; together
-// they cost the logarithm of their number.
+// A mixture of many bets, each directed at one set of tokens. Each bet says that the mass of one
+// set of tokens is wrong; together they cost the logarithm of their number.
 //
 // A test of the whole distribution needs draws in proportion to the root of the number of cells
 // over the square of the distance. A bug is often local, though: one lane, one tile, the last
@@ -17,20 +17,21 @@
 
 namespace fairdraw::statistics {
 
-/// A mixture of bets; e_process.h defines E. For a set of mass p (the smaller of the set and its
-/// complement): q ~ Beta(kappa p, kappa (1 - p)), with 8 values of kappa p from 1/8 (the set is
-/// never drawn, or much too often) to 2^18 (its mass is off by 0.2 %). Weights are those of the
-/// TokenSets, divided equally over the sets of each, and then over kappa.
+/// A mixture of bets; e_process.h defines E. The bet on a set of mass p (the smaller of the set and
+/// its complement) is q ~ Beta(kappa p, kappa (1 - p)), with 8 values of kappa p from 1/8 (the set
+/// is never drawn, or much too often) to 2^18 (its mass is off by 0.2 %). Weights of bets are those
+/// of the TokenSets, divided equally over the sets of each, and then over kappa.
 class BetPortfolio {
  public:
-  /// Makes bets against `probability`, the target [vocab], zeros allowed. Sets of mass 0, or of all
-  /// mass but 1e-12, get no bet; their weight goes to the others.
+  /// Makes bets against `probability`, the target [vocab], zeros allowed. Sets with a mass of 0, or
+  /// above 1 - 1e-12, get no bet; their weight goes to the others.
   BetPortfolio(std::span<const double> probability, std::vector<TokenSets> sets);
 
-  /// Allows for a target that is known only to within rounding: takes distribution_error_payment
-  /// off each bet, for up to `draws` draws. A right sampler gains more from rounding with
-  /// probability at most `rate` over all bets. `relative_error` [vocab] is that of the weights of
-  /// which the distribution is made; this function accounts for their normalisation.
+  /// Allows for a target that is known only to within rounding: subtracts
+  /// distribution_error_payment from each bet, for up to `draws` draws. A right sampler gains more
+  /// from rounding with probability at most `rate` over all bets. `relative_error` [vocab] bounds
+  /// the errors of the weights that make up the distribution; this function accounts for their
+  /// normalisation.
   void allow_distribution_error(std::span<const double> relative_error, std::uint64_t draws,
                                 double rate);
 
@@ -43,17 +44,17 @@ class BetPortfolio {
   double log_e() const { return log_e_; }
   double max_log_e() const { return max_log_e_; }
 
-  /// The set whose own bets have won most, after the last add().
+  /// The set whose bets have gained most, after the last add().
   struct Strongest {
     std::string name;  ///< "lane of 32, number 5", "the last token"
     std::uint64_t count = 0;
     double expected = 0;
-    double log_e = 0;  ///< ln of its weighted part of E
+    double log_e = 0;  ///< ln of the set's weighted part of E
   };
   Strongest strongest() const;
 
-  /// Returns how many of the sets reach ln E >= needed if none of `draws` draws falls into them. A
-  /// sampler that never draws such a set is certainly found, whatever else it does.
+  /// Returns the number of sets that reach ln E >= needed if none of `draws` draws falls into them.
+  /// A sampler that never draws such a set is certainly found, whatever else it does.
   std::size_t losses_found(std::uint64_t draws, double needed) const;
 
  private:

@@ -31,8 +31,8 @@ double upper_tail(std::uint64_t k, std::uint64_t n, double p) {
   return boost::math::ibeta(static_cast<double>(k), static_cast<double>(n - k + 1), p, Policy());
 }
 
-// Returns the first k in [begin, end) for which the condition holds, or end. Precondition: the
-// condition stays true once it is true.
+// Returns the first k in [begin, end) for which the condition holds, or `end`. Precondition: the
+// condition stays true for all larger k.
 template <class Condition>
 std::uint64_t first_where(std::uint64_t begin, std::uint64_t end, const Condition& condition) {
   while (begin < end) {
@@ -46,14 +46,14 @@ std::uint64_t first_where(std::uint64_t begin, std::uint64_t end, const Conditio
   return begin;
 }
 
-// Returns the smallest K that is rejected as too large; trials + 1 if none is.
+// Returns the smallest count K that is rejected as too large; trials + 1 if there is none.
 std::uint64_t upper_critical_count(std::uint64_t trials, double p, double false_fail_rate) {
   return first_where(0, trials + 1, [&](std::uint64_t k) {
     return 2 * upper_tail(k, trials, p) <= false_fail_rate;
   });
 }
 
-// Returns the number K below which counts are rejected as too small; 0 if none is.
+// Returns the number K below which counts are rejected as too small; 0 if there is none.
 std::uint64_t lower_critical_count(std::uint64_t trials, double p, double false_fail_rate) {
   return first_where(
       0, trials, [&](std::uint64_t k) { return 2 * lower_tail(k, trials, p) > false_fail_rate; });
@@ -70,7 +70,7 @@ double power_below(std::uint64_t trials, double p, double actual, double false_f
 }
 
 // Finds where a monotone function of a probability changes its sign: the ends of a bracket at most
-// 4 ulp wide. Uses bisection, because it always ends, and its ends are on the right sides.
+// 4 ulp wide. Uses bisection, because it always terminates, and its ends are on the right sides.
 template <class Function>
 std::pair<double, double> bracket_root(const Function& function, double low, double high) {
   const boost::math::tools::eps_tolerance<double> tolerance(std::numeric_limits<double>::digits -
@@ -154,8 +154,8 @@ double binomial_min_discrepancy(std::uint64_t trials, double probability, double
   const DetectableProbabilities found =
       binomial_detectable(trials, probability, false_fail_rate, false_pass_rate);
   constexpr double kNone = std::numeric_limits<double>::infinity();
-  // If no q is found on a side, the discrepancy must be larger than any q on that side has: one
-  // step beyond the end of the range.
+  // If no detectable q is found on a side, the discrepancy must be larger than any q on that side
+  // has: one step beyond the end of the range.
   const double above =
       found.above ? *found.above - probability : std::nextafter(1 - probability, kNone);
   const double below =

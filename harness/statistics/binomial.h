@@ -1,5 +1,5 @@
-// Exact binomial test of one bucket against the rest. Sound at every number of draws and every
-// level.
+// Exact binomial test of one bucket against the rest. The test is valid at every number of draws
+// and every level.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,8 @@
 
 namespace fairdraw::statistics {
 
-/// Two bounds. The function that returns them says for which quantity, and how often they fail.
+/// Two bounds. The function that returns an interval says for which quantity, and how often the
+/// interval misses it.
 struct Interval {
   double lower = 0;
   double upper = 0;
@@ -19,24 +20,24 @@ struct Interval {
 inline constexpr std::uint64_t kMaxTrials = std::uint64_t{1} << 40;
 
 /// Return P(K <= successes) and P(K >= successes), K ~ Binomial(trials, probability), by the
-/// regularised incomplete beta function. Neither is computed as 1 minus the other. Precondition:
-/// successes <= trials <= kMaxTrials.
+/// regularised incomplete beta function. Neither tail is computed as 1 minus the other.
+/// Precondition: successes <= trials <= kMaxTrials.
 double binomial_lower_tail(std::uint64_t successes, std::uint64_t trials, double probability);
 double binomial_upper_tail(std::uint64_t successes, std::uint64_t trials, double probability);
 
-/// Returns the smaller exact tail, doubled, at most 1. Probabilities 0 and 1 are handled exactly,
-/// and no trials give 1.
+/// Returns twice the smaller exact tail, at most 1. Probabilities 0 and 1 are handled exactly, and
+/// the p-value of no trials is 1.
 double binomial_p_value(std::uint64_t successes, std::uint64_t trials, double probability);
 
 /// Returns P(binomial_p_value <= false_fail_rate on the side of `actual`) if the success
-/// probability is `actual` instead of `probability`; exact. If both are equal, it is the larger of
-/// both sides.
+/// probability is `actual` instead of `probability`; exact. If both probabilities are equal, the
+/// power is the larger of both sides.
 double binomial_power(std::uint64_t trials, double probability, double actual,
                       double false_fail_rate);
 
-/// The success probabilities nearest to `probability` that `trials` draws find with miss
-/// probability at most false_pass_rate. All farther ones are found too. A side is empty if even 0,
-/// or 1, is not found.
+/// The success probabilities closest to `probability` that `trials` draws find with miss
+/// probability at most false_pass_rate. All probabilities farther from it are found too. A side has
+/// no value if even probability 0, or 1, is not found.
 struct DetectableProbabilities {
   std::optional<double> below;
   std::optional<double> above;
@@ -46,7 +47,7 @@ DetectableProbabilities binomial_detectable(std::uint64_t trials, double probabi
 
 /// Returns the smallest d such that every success probability q in [0, 1] with |q - probability| >=
 /// d is found with miss probability at most false_pass_rate when binomial_p_value is compared with
-/// false_fail_rate. Returns infinity if there is no such q at any distance.
+/// false_fail_rate. Returns infinity if there is no such probability q at any distance.
 double binomial_min_discrepancy(std::uint64_t trials, double probability, double false_fail_rate,
                                 double false_pass_rate);
 
@@ -56,8 +57,8 @@ double binomial_min_discrepancy(std::uint64_t trials, double probability, double
 std::uint64_t binomial_min_num_samples(double discrepancy, double probability,
                                        double false_fail_rate, double false_pass_rate);
 
-/// Returns the interval of Clopper and Pearson (1934). It misses the success probability with a
-/// rate of at most false_coverage_rate, half of it on each side.
+/// Returns the interval of Clopper and Pearson (1934). The interval misses the success probability
+/// with a rate of at most false_coverage_rate, half of it on each side.
 Interval clopper_pearson_interval(std::uint64_t successes, std::uint64_t trials,
                                   double false_coverage_rate);
 

@@ -1,8 +1,9 @@
 // Chi-squared tails, and numbers of draws from the non-central distribution.
 //
-// Both are limits for large expected counts. At a level of 1e-12 the tail is right within a
-// factor 2.3 for at least 10 cells with expected counts >= 400 each; with the usual "expected >= 5"
-// it is 10^4 times too small. Pearson's statistic therefore only explains, and g_test.h decides.
+// The chi-squared tail and its power are limits for large expected counts. At a level of 1e-12 the
+// tail is right within a factor 2.3 for at least 10 cells with expected counts >= 400 each; with
+// the usual "expected >= 5" it is 10^4 times too small. For this reason Pearson's statistic only
+// explains, and the test of g_test.h decides.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 // The bound of Dvoretzky, Kiefer, Wolfowitz and Massart (DKWM) on the deviation of an empirical
 // distribution function.
 //
-// Sound for every distribution, also with atoms (then conservative), at every number of draws. It
-// finds errors that are monotone in the chosen order of cells (temperature, truncation, a wrong
-// prefix sum), for any vocabulary size. It cannot see errors that cancel within a few neighbours of
-// that order.
+// The bound is valid for every distribution, also with atoms (then conservative), at every number
+// of draws. The test finds errors that are monotone in the chosen order of cells (temperature,
+// truncation, a wrong prefix sum), for any vocabulary size. The test cannot see errors that cancel
+// within a few neighbours of that order.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace fairdraw::statistics {
 
-/// Returns min(1, 2 exp(-2 n D^2)), Massart 1990. Precondition: distance in [0, 1].
+/// Returns the p-value min(1, 2 exp(-2 n D^2)), Massart 1990. Precondition: distance in [0, 1].
 double dkwm_p_value(double distance, std::uint64_t draws);
 
 /// Returns the sup distance D between the true and the target distribution function that `draws`

@@ -1,14 +1,15 @@
 // Tests by betting, whose evidence may be inspected after every draw.
 //
-// A bet puts a distribution q against the target p. Its wealth E is the product of q(x) / p(x) over
-// the draws x. It starts at 1 and has mean 1 under the target at every number of draws, for any q;
-// so has a mixture over many q. It is a non-negative martingale, so by Ville's inequality P(sup E
-// >= 1 / level) <= level over all draws ever made. A test may therefore stop as soon as E is large,
-// continue if it is suspicious, and base this choice on the draws, without any cost to the error
-// budget. It is sound at every number of draws, every expected count and every level.
+// A bet puts a distribution q against the target p. The wealth of a bet, E, is the product of q(x)
+// / p(x) over the draws x. E starts at 1 and has mean 1 under the target at every number of draws,
+// for any q; so has a mixture over many q. E is a non-negative martingale, so by Ville's inequality
+// P(sup E >= 1 / level) <= level over all draws ever made. A test may therefore stop as soon as E
+// is large, continue if it is suspicious, and base this choice on the draws, without any cost to
+// the error budget. The test is valid at every number of draws, every expected count and every
+// level.
 //
-// A bet cannot certify a sampler: E near 1 says nothing. The *_min_discrepancy functions tell what
-// would have been found.
+// A bet cannot certify a sampler: E near 1 says nothing. The *_min_discrepancy functions tell which
+// discrepancy would have been found.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +19,19 @@
 namespace fairdraw::statistics {
 
 /// Maximum number of draws of a bet. ln E is a difference of terms of up to n ln(n + kappa), each
-/// right to a few ulp: at this number, to 2^36 * 64 * 2^-50 = 4e-3 nats.
+/// right to a few ulp: at this number of draws, to 2^36 * 64 * 2^-50 = 4e-3 nats.
 inline constexpr std::uint64_t kMaxBetDraws = std::uint64_t{1} << 36;
 
 /// Returns ln of Gamma(x + m) / Gamma(x) = x (x + 1) ... (x + m - 1), x > 0, m >= 0. From x = 16 on
-/// it uses Stirling's series, so that a small m on a large x keeps its digits.
+/// the function uses Stirling's series, so that a small m on a large x keeps its digits.
 double log_rising_factorial(double x, double m);
 
 /// Bets on the whole distribution of a few cells: q ~ Dirichlet(kappa p), with equal weights for
 /// kappa on a grid from 30 to 10^6. The larger kappa is, the nearer to p are the q that it bets on.
 /// Closed form:
 ///   E = product over cells of (kappa p_i)^(rising c_i) / p_i^(c_i), over kappa^(rising n).
-/// It pays about (cells - 1) / 2 * ln(1 + n / kappa) for not knowing where the fault is, so at most
-/// 100 cells are allowed. It takes any distribution and any expected counts.
+/// The mixture pays about (cells - 1) / 2 * ln(1 + n / kappa) for not knowing where the fault is,
+/// so at most 100 cells are allowed. The mixture takes any distribution and any expected counts.
 class DirichletMixture {
  public:
   static constexpr std::size_t kMaxCells = 100;
@@ -63,10 +64,10 @@ class DirichletMixture {
 /// N D = sum N p_i h(r_i / p_i - 1) with h(t) = (1 + t) ln(1 + t) - t, and a h(t) - ln(1 + t) / 2
 /// >= -1 / (4 a) for every t > -1, a > 0 (at the minimum u ln u = 1 / 2a with u = 1 + t, so a (u -
 /// 1) <= 1 / 2 and ln u <= 1 / 2a). So a share s of N D covers the second term, up to sum 1 / (4 s
-/// N p_i). The rest is at least 2 N (1 - s) TV(r, p)^2 (Pinsker). TV(r, p) is n / N times the
-/// observed distance, and McDiarmid bounds that from below by TV(q, p) - sqrt(ln(1 /
-/// false_pass_rate) / 2n). The best kappa and s are taken. A result above 1 means that nothing is
-/// found.
+/// N p_i). The rest of N D is at least 2 N (1 - s) TV(r, p)^2 (Pinsker). TV(r, p) is n / N times
+/// the observed distance, and McDiarmid bounds that from below by TV(q, p) - sqrt(ln(1 /
+/// false_pass_rate) / 2n). The bound uses the best kappa and s. A result above 1 means that nothing
+/// is found.
 double dirichlet_min_discrepancy(std::uint64_t draws, std::span<const double> probability,
                                  double needed, double false_pass_rate);
 
@@ -76,12 +77,12 @@ double dirichlet_min_discrepancy(std::uint64_t draws, std::span<const double> pr
 double mean_log_e(std::span<const double> log_e, std::span<const double> weights);
 /// Returns ln of the product of e-values that are independent, or based on later draws.
 double product_log_e(std::span<const double> log_e);
-/// Returns min(1, 1 / E): by Markov, and for the maximum over time by Ville.
+/// Returns the p-value min(1, 1 / E): by Markov, and for the maximum over time by Ville.
 double e_to_p_value(double log_e);
 
 /// Returns the nats to subtract from ln E for a target that is known only to within rounding: a
 /// right sampler's probability of a cell is within a factor 1 +- relative_error of the target's. A
-/// right sampler gains more than that from rounding at any time in up to `draws` draws with
+/// right sampler gains more than this payment from rounding at any time in up to `draws` draws with
 /// probability at most `rate`.
 ///
 /// With p' the sampler's distribution, ln E = ln E' + L: E' bets against p' itself and is a
@@ -89,9 +90,10 @@ double e_to_p_value(double log_e);
 /// 0 and any lambda >= 1, the mean of (p'(x) / p(x))^lambda under p' is sum p (1 + e)^(1 + lambda),
 /// at least 1 (Jensen) and at most 1 + lambda (1 + lambda) / 2 * chi^2 (1 + d)^lambda with chi^2 =
 /// sum p e^2 (Taylor). So exp(lambda L) is a submartingale whose mean after n draws is at most the
-/// n-th power of that, and Doob's inequality bounds its maximum. The best lambda of a grid is
-/// taken. The result is 0.03 nats where the simple payment n ln(1 + d) is 10 (d = 10^-6, n = 10^7).
-/// `chi_squared` is a bound on sum p e^2, at most d^2. Returns infinity if d >= 1.
+/// n-th power of this bound, and Doob's inequality bounds its maximum. The payment uses the best
+/// lambda of a grid. The payment is 0.03 nats where the simple payment n ln(1 + d) is 10 (d =
+/// 10^-6, n = 10^7). `chi_squared` is an upper bound on sum p e^2, at most d^2. Returns infinity if
+/// d >= 1.
 double distribution_error_payment(double relative_error, double chi_squared, std::uint64_t draws,
                                   double rate);
 

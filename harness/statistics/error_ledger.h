@@ -10,7 +10,7 @@ namespace fairdraw::statistics {
 /// 3e-10 in reserve.
 ///
 /// Booking is thread-safe and counts whole units of 2^-90, so that the total does not depend on the
-/// order in which jobs end. One unit is 1e-18 of the budget.
+/// order in which jobs end. One unit of the ledger is 1e-18 of the budget.
 class ErrorLedger {
  public:
   static constexpr double kRunFalseAlarmRate = 1e-9;
@@ -19,16 +19,16 @@ class ErrorLedger {
   static constexpr double kReserve = 3e-10;
 
   /// Makes a ledger. `statistical_cases` is the number of cases of the WHOLE run (all shards) that
-  /// make statistical checks; with 0, no case may ask for its share.
+  /// make statistical checks; with 0, no case may request its share.
   explicit ErrorLedger(std::uint64_t statistical_cases);
 
   /// Returns the total rate that one case may spend; the case divides it over its statistics,
   /// orderings and tails.
   double case_share() const { return case_share_; }
 
-  /// Books the rate that a check was compared with, in (0, 1/2]. Throws std::logic_error and books
-  /// nothing if the budget is overdrawn by more than the rounding of the entries booked so far
-  /// (half a unit each).
+  /// Records the level of a check as spent, in (0, 1/2]. Throws std::logic_error and records
+  /// nothing if the budget is overdrawn by more than the rounding of the entries so far (half a
+  /// unit each).
   void spend(double false_fail_rate);
   double spent() const;
 

@@ -21,8 +21,8 @@ namespace {
 constexpr double kTieSlack = 0x1p-40;
 
 struct Outcome {
-  double g = 0;            ///< part of G from this half's cells
-  double probability = 0;  ///< given the number of draws in this half
+  double g = 0;            ///< part of G from the cells of this half
+  double probability = 0;  ///< probability, given the number of draws in this half
 };
 
 // Half of the cells, with the distribution of their part of G given how many draws fall into them.
@@ -43,7 +43,7 @@ class Half {
 
   double mass() const { return mass_; }
 
-  /// Returns all outcomes with `draws` draws, in ascending order of G.
+  /// Returns all outcomes of the half with `draws` draws, in ascending order of G.
   std::vector<Outcome> outcomes(std::uint64_t draws) const {
     std::vector<Outcome> all;
     extend(0, draws, 0, log_factorial_[draws], all);
@@ -53,7 +53,7 @@ class Half {
 
  private:
   struct Cell {
-    std::vector<double> g;  ///< [draws + 1] part of G by count
+    std::vector<double> g;  ///< part of G by count, [draws + 1]
     double log_probability = 0;
   };
 
@@ -77,7 +77,7 @@ class Half {
   std::vector<Cell> cells_;
 };
 
-// Returns P(first.g + second.g >= bound). Precondition: both lists ascend in G.
+// Returns P(first.g + second.g >= bound). Precondition: both lists are in ascending order of G.
 double tail(const std::vector<Outcome>& first, const std::vector<Outcome>& second, double bound) {
   double sum = 0, above = 0;
   std::size_t begin = second.size();  // with first[i], second[begin..] reach the bound

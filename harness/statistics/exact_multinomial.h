@@ -11,10 +11,10 @@ inline constexpr std::size_t kMaxExactCells = 6;
 inline constexpr std::uint64_t kMaxExactDraws = 200;
 
 /// Returns P(G(outcome) >= G(counts)) under the multinomial distribution: outcomes are ordered by
-/// the likelihood ratio against `probability` (a distribution without zeros). At most 6 cells and
-/// 200 draws are allowed. Their 2.9e9 outcomes are met in the middle (two halves of 3 cells, 1.4e6
-/// outcomes each), well below a second. Outcomes within rounding of the observed one count as equal
-/// to it, so that rounding never makes the result too small.
+/// the likelihood ratio against `probability` (a distribution without zeros). The test allows at
+/// most 6 cells and 200 draws. The 2.9e9 outcomes of that size are met in the middle (two halves of
+/// 3 cells, 1.4e6 outcomes each), well below a second. Outcomes within rounding of the observed one
+/// count as equal to it, so that rounding never makes the result too small.
 double exact_multinomial_p_value(std::span<const std::uint64_t> counts,
                                  std::span<const double> probability);
 

@@ -9,9 +9,9 @@
 namespace fairdraw::statistics {
 
 /// Returns 2 (o ln(o / e) - o + e) for an observed count o >= 0 and an expected one e > 0. The
-/// terms -o + e cancel over all cells. With t = (o - e) / e it equals 2 e ((1 + t) ln(1 + t) - t),
-/// and both ln(1 + t) - t and t ln(1 + t) keep their digits for small t. Plain o ln(o / e) loses as
-/// many digits as the number of draws has, and its sums can come out below zero.
+/// terms -o + e cancel over all cells. With t = (o - e) / e the term equals 2 e ((1 + t) ln(1 + t)
+/// - t), and both ln(1 + t) - t and t ln(1 + t) keep their digits for small t. Plain o ln(o / e)
+/// loses as many digits as the number of draws has, and its sums can come out below zero.
 inline double g_term(double observed, double expected) {
   if (observed == 0) return 2 * expected;
   const double excess = (observed - expected) / expected;

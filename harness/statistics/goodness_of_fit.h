@@ -13,27 +13,28 @@ struct GoodnessOfFit {
   double dof = 0;                    ///< cells - 1
   double chi_squared_p_value = 1;    ///< upper tail; at small levels only valid for expected counts
                                      ///< >= 400
-  double chi_squared_too_good = 1;   ///< lower tail; meaningful with 30 cells or more
+  double chi_squared_too_good = 1;   ///< bound of Agrawal 2019: valid at every n and level
   double g = 0;                      ///< 2 n D(observed || target)
-  double g_p_bound = 1;              ///< Agrawal 2019: sound at every n and level
+  double g_p_bound = 1;              ///< distance of observed from target, over the cells
   double total_variation = 0;        ///< observed against target, over the cells
-  double total_variation_slack = 0;  ///< a right sampler exceeds it with a rate of at most 1e-6
+  double total_variation_slack = 0;  ///< a right sampler exceeds this with a rate of at most 1e-6
 };
 
 /// Compares counts with a distribution. Both spans have one entry per cell. `probability` is a
 /// distribution without zeros, because a token that cannot be drawn is judged exactly and is no
-/// cell. At least one draw is required. With one cell, nothing can be wrong.
+/// cell. Precondition: the counts hold at least one draw. A table of one cell always fits.
 GoodnessOfFit goodness_of_fit(std::span<const std::uint64_t> counts,
                               std::span<const double> probability);
 
 /// Returns the distance from `probability` that the empirical distribution of `draws` draws exceeds
-/// with a rate of at most `false_fail_rate`. Its mean is at most sum sqrt(p (1 - p) / n) / 2
-/// (Jensen), and one draw moves it by at most 1/n, so McDiarmid adds sqrt(ln(1 / rate) / 2n).
+/// with a rate of at most `false_fail_rate`. The mean of this distance is at most sum sqrt(p (1 -
+/// p) / n) / 2 (Jensen), and one draw moves it by at most 1/n, so McDiarmid adds sqrt(ln(1 / rate)
+/// / 2n).
 double total_variation_slack(std::span<const double> probability, std::uint64_t draws,
                              double false_fail_rate);
 
 /// Returns bounds on the total variation between the sampler's true distribution q and the target p
-/// over `cells` cells, from the observed one T. They are wrong with a rate of at most
+/// over `cells` cells, from the observed one T. The bounds are wrong with a rate of at most
 /// false_coverage_rate, half on each side. With t = sqrt(ln(2 / rate) / 2n), by McDiarmid (one draw
 /// moves T by at most 1/n):
 ///   - upper: T is convex in the observed distribution, so TV(q, p) <= E T <= T + t;

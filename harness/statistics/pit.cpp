@@ -16,7 +16,7 @@
 namespace fairdraw::statistics {
 namespace {
 
-// Returns v in (0, 1). The 52 bits plus one half take 53 bits, which a double holds exactly.
+// Returns v in (0, 1). The top 52 bits plus one half take 53 bits, which a double holds exactly.
 double uniform_from(std::uint64_t word) {
   return (static_cast<double>(word >> 12) + 0.5) * 0x1p-52;
 }
@@ -44,8 +44,8 @@ double transform(std::span<const Sum> prefix, std::int64_t token, std::uint64_t 
 }
 
 double normal_score(double u) {
-  // Quantiles are infinite at the ends. A right sampler comes this close to an end once in 2^52
-  // draws.
+  // Normal quantiles are infinite at 0 and 1. The value of a right sampler comes this close to an
+  // end once in 2^52 draws.
   const double inside = std::clamp(u, 0x1p-53, 1 - 0x1p-53);
   return quantile(boost::math::normal_distribution<double, Policy>(), inside);
 }

@@ -41,7 +41,7 @@ Cells close_cells(std::span<const double> masses, double draws, double min_expec
 
   Cells cells{std::vector<std::uint32_t>(masses.size(), kNoCell), {}};
   std::uint32_t cell = 0;
-  std::size_t first = 0;  // index in `order` of the open cell's first mass
+  std::size_t first = 0;  // index in `order` of the first mass of the unfinished cell
   CompensatedSum mass;
   for (std::size_t i = 0; i < order.size(); ++i) {
     mass.add(masses[order[i]]);
@@ -55,7 +55,7 @@ Cells close_cells(std::span<const double> masses, double draws, double min_expec
     first = i + 1;
     ++cell;
   }
-  if (first == order.size()) return cells;  // nothing is left over
+  if (first == order.size()) return cells;  // no mass is left over
   const bool is_full = draws * mass.value() >= min_expected;
   if (is_full || cells.probability.empty()) {
     cells.probability.push_back(mass.value());
@@ -75,7 +75,7 @@ void require_rule(std::span<const double> probability, std::uint64_t draws, doub
 
 Pooling finish(std::vector<std::uint32_t> cell_of, std::vector<double> probability,
                std::uint64_t draws) {
-  CompensatedSum total;  // removes the distribution's own rounding errors, over up to 2^20 tokens
+  CompensatedSum total;  // removes rounding errors of the distribution, over up to 2^20 tokens
   for (const double p : probability) total.add(p);
   for (double& p : probability) p /= total.value();
   const double smallest = *std::min_element(probability.begin(), probability.end());

@@ -2,7 +2,7 @@
 // fixed before any draw.
 //
 // A rule that used the counts would choose cells in which noise looks largest (or hide a token that
-// is never drawn), and its null distribution would be unknown.
+// is never drawn), and the null distribution of the test would be unknown.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,21 @@
 
 namespace fairdraw::statistics {
 
-/// The cell of a token without one: its probability is 0, and drawing it once is a failure.
+/// The cell of a token outside of all cells: its probability is 0, and drawing it once is a
+/// failure.
 inline constexpr std::uint32_t kNoCell = 0xffffffffU;
 
 struct Pooling {
   std::vector<std::uint32_t> cell_of;  ///< [vocab]; kNoCell for probability 0
   std::vector<double> probability;     ///< [cells], sums to 1
-  double smallest_expected = 0;        ///< minimum over the cells, for the given number of draws
+  double smallest_expected = 0;  ///< minimum expected count of a cell, for the number of draws
 };
 
 /// Sorts tokens by probability, largest first (ties by id), and closes a cell when its expected
-/// count reaches `min_expected`. A rest that does not reach it joins the last cell. With
-/// `max_cells` (0: no limit) a cell closes only if it also holds its share of the remaining mass,
-/// remaining mass / remaining cells, so that large tokens have a cell each and the tail is still
-/// split.
+/// count reaches `min_expected`. A remaining mass that does not reach `min_expected` joins the last
+/// cell. With `max_cells` (0: no limit) a cell closes only if it also holds its share of the
+/// remaining mass, remaining mass / remaining cells, so that large tokens have a cell each and the
+/// tail is still split.
 Pooling pool_by_probability(std::span<const double> probability, std::uint64_t draws,
                             double min_expected, std::uint32_t max_cells = 0);
 

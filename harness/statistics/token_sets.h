@@ -11,17 +11,18 @@ namespace fairdraw::statistics {
 
 /// Numbered disjoint sets of tokens.
 struct TokenSets {
-  std::string name;                     ///< "lane of 32": set 5 is lane 5 of 32
+  std::string name;                     ///< name of the sets; in "lane of 32", set 5 is lane 5
   std::vector<std::uint32_t> group_of;  ///< [vocab] set of each token; kNoCell if none
-  double weight = 1;                    ///< relative to the other TokenSets
+  double weight = 1;                    ///< weight relative to the other TokenSets
 };
 
-/// Returns sets for a target distribution [vocab]. Zeros are allowed; those tokens are in no set.
-/// The sets are: lanes of 32, 128 and 1024 ids; tiles of 1024 ids and sixteenths of the vocabulary;
-/// ids below each power of 2; ranks from each power of 2 to the next, and from it on; 32 buckets of
-/// equal mass; the 64 most likely tokens one by one; the first, the last and the least likely
-/// (boundary) token; and the tokens tied with the least and the most likely one. Themes have equal
-/// weights. Ranks are by falling probability, lower id first among equals.
+/// Returns sets for a target distribution [vocab]. Zeros are allowed in the distribution; these
+/// tokens are in no set. The sets are: lanes of 32, 128 and 1024 ids; tiles of 1024 ids and
+/// sixteenths of the vocabulary; ids below each power of 2; ranks from each power of 2 to the next,
+/// and from it on; 32 buckets of equal mass; the 64 most likely tokens one by one; the first, the
+/// last and the least likely (boundary) token; and the tokens tied with the least and the most
+/// likely one. These kinds of token sets have equal weights. Ranks are by decreasing probability,
+/// lower id first among equals.
 std::vector<TokenSets> directed_sets(std::span<const double> probability);
 
 }  // namespace fairdraw::statistics

@@ -1,9 +1,9 @@
 // Tests whether two samples of unknown distributions come from the same one, for a change that must
 // not change the distribution.
 //
-// Sound at every number of draws, every number of cells and every level, for any distribution. Two
-// right samplers that round have slightly different distributions. That distance is an argument,
-// and no reason for an alarm.
+// The tests are valid at every number of draws, every number of cells and every level, for any
+// distribution. Two right samplers that round have slightly different distributions. The distance
+// of these distributions is an argument, and no reason for an alarm.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace fairdraw::statistics {
 /// each difference of two frequencies is at most its true value plus its standard deviation. The
 /// standard deviations add up (Cauchy and Schwarz) to sqrt((cells - 1) h), h = 1 / draws_a + 1 /
 /// draws_b, so the mean is at most law_distance + sqrt((cells - 1) h) / 2. One draw of sample a
-/// moves the distance by at most 1 / draws_a, so it exceeds its mean by t with probability at most
-/// exp(-2 t^2 / h) (McDiarmid).
+/// moves the distance by at most 1 / draws_a, so the distance exceeds its mean by t with
+/// probability at most exp(-2 t^2 / h) (McDiarmid).
 double two_sample_distance_bound(double distance, std::uint32_t cells, std::uint64_t draws_a,
                                  std::uint64_t draws_b, double law_distance);
 
-/// Returns the distance at which that bound is `false_fail_rate`.
+/// Returns the distance at which two_sample_distance_bound is `false_fail_rate`.
 double two_sample_critical_distance(std::uint32_t cells, std::uint64_t draws_a,
                                     std::uint64_t draws_b, double law_distance,
                                     double false_fail_rate);
@@ -40,12 +40,13 @@ double two_sample_distance(std::span<const std::uint64_t> counts_a,
                            std::span<const std::uint64_t> counts_b);
 
 /// Tests one set of tokens by Fisher's exact test, given how many of all draws fell on the set.
-/// Returns the smaller tail, doubled, at most 1. The odds of the set in the two distributions may
-/// differ by a factor of up to `odds_ratio` >= 1. Then the count is Fisher's noncentral
-/// hypergeometric, whose weights are h(x) w^x over the mean of w^X under h. That mean is at least
-/// w^E(X) (Jensen), so terms h(x) w^(x - E) bound the upper tail, which grows with w. The tail is
-/// summed from its edge outwards, with the rest as a geometric series. It is right within a
-/// relative draws * 2^-42 (nine values of ln Gamma, each to 2 ulp), for up to 2^32 draws.
+/// Returns twice the smaller tail, at most 1. The odds of the set in the two distributions may
+/// differ by a factor of up to `odds_ratio` >= 1. The count is then distributed as Fisher's
+/// noncentral hypergeometric, whose weights are h(x) w^x over the mean of w^X under h. The mean of
+/// w^X is at least w^E(X) (Jensen), so terms h(x) w^(x - E) bound the upper tail, which grows with
+/// w. The tail is summed from its edge outwards, with the rest as a geometric series. The p-value
+/// is right within a relative draws * 2^-42 (nine values of ln Gamma, each to 2 ulp), for up to
+/// 2^32 draws.
 double two_sample_set_p_value(std::uint64_t count_a, std::uint64_t draws_a, std::uint64_t count_b,
                               std::uint64_t draws_b, double odds_ratio = 1);
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Writes known_answers.json: rows whose answers follow from the definitions in exact fractions.
 
-A third implementation of the specification, after the kernels and the integer model. Filters are
-evaluated token by token from their definitions (no sort, no prefix). Sums and products are Python
-integers and fractions, float32 roundings are done on fractions (weights_by_tiles.py), and
-logarithms and exponentials in 60-digit decimals. Only the standard library is used. Run it without
-arguments; the test known_answers_current compares its output with the committed file.
+The script is a third implementation of the specification, after the kernels and the integer model.
+Filters are evaluated token by token from their definitions (no sort, no prefix). Sums and products
+are Python integers and fractions, float32 roundings are done on fractions (weights_by_tiles.py),
+and logarithms and exponentials in 60-digit decimals. The script uses only the standard library. Run
+it without arguments; the test known_answers_current compares its output with the committed file.
 """
 
 import json
@@ -74,7 +74,7 @@ def case(name, kind, values, weights, kept, greedy, **parameters):
         **{k: float(v).hex() if isinstance(v, float) else v for k, v in parameters.items()},
         "kept": kept,
         "greedy": greedy,
-        # Decimal strings, because JSON has no integers of 124 bits.
+        # Weights are decimal strings, because JSON has no integers of 124 bits.
         "weights": [str(weight) for weight in weights],
         "total": str(sum(weights[t] for t in kept)),
     }
@@ -133,7 +133,7 @@ def logits_case(name, logits, temperature=DYADIC_TEMPERATURE, top_k=0, top_p=1.0
 
 
 def chain_case(name, draft, tokens, target, accept, recover, bonus):
-    """Returns one chain. Words are given as fractions of 2^64."""
+    """Returns one chain. Random words are given as fractions of 2^64."""
     words = [[floor(Fraction(w) * 2**64) for w in ws] for ws in (accept, recover, [bonus])]
 
     def weigh(row):
@@ -174,7 +174,7 @@ def chain_case(name, draft, tokens, target, accept, recover, bonus):
 
 
 def next_below(x):
-    """Returns the float32 below a positive one."""
+    """Returns the next float32 below a positive one."""
     unit = Fraction(2) ** -149
     while float32(Fraction(x) - unit) >= x:
         unit *= 2
@@ -208,8 +208,8 @@ def probs_cases():
                      top_p=BELOW_ONE)
     yield probs_case("top_p_tie_at_boundary_stays", [1 / 4, 1 / 8, 1 / 8, 1 / 8, 1 / 8, 1 / 4],
                      top_p=0.625)
-    # p Z is half a unit of the last token above the mass of the first token, then half a unit
-    # below.
+    # The threshold p Z is half a unit of the last token above the mass of the first token, then
+    # half a unit below.
     yield probs_case("top_p_half_a_unit_above", [1 / 2, 1 / 4, 1 / 4, ldexp(1, -33)], top_p=0.5)
     yield probs_case("top_p_half_a_unit_below",
                      [1 / 2, ldexp(1, -33), 1 / 4, 1 / 4 - ldexp(1, -25), ldexp(1, -25) - ldexp(1, -32)],
@@ -308,8 +308,9 @@ def chain_cases():
                      [most, most], [zero, zero], Fraction(1, 4))
     yield chain_case("unnormalised", [[2, 2, 2, 2]], [3], [[4, 2, 1, 1], rest], [half], [half],
                      zero)
-    # Token 1 has all 24 bits, 21 octaves below: 2^19 - 2^-5 units, whose fraction is truncated. For
-    # this word, its share of the draft's half is between the truncated and the exact one.
+    # Token 1 has all 24 bits, at 21 octaves below the maximum: 2^19 - 2^-5 units, whose fraction is
+    # truncated. For this word, the token's share of the draft's half is between the truncated and
+    # the exact one.
     small = [1, ldexp(BELOW_ONE, -20)]
     between = Fraction(2**20 - 1, 2**39 + 2**19 - 1)
     yield chain_case("cut_weight_is_rejected", [[1 / 2, 1 / 2]], [1], [small, small], [between],

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Writes tile_answers.json: rows of logits and of probabilities weighed by tiles of 256 ids.
 
-A third implementation of these weights (weights_by_tiles.py), after the kernels and the integer
-model. Filters are evaluated token by token from their definitions, and a draw walks the tiles as
-the kernels do. A draw by seed evaluates top_p and min_p by definition for each token that its words
-(philox.py) propose. Only the standard library is used. Run it without arguments; the test
-tile_answers_current compares its output with the committed file.
+The script is a third implementation of these weights (weights_by_tiles.py), after the kernels and
+the integer model. Filters are evaluated token by token from their definitions, and a draw walks the
+tiles as the kernels do. A draw by seed evaluates top_p and min_p by definition for each token that
+its words (philox.py) propose. The script uses only the standard library. Run it without arguments;
+the test tile_answers_current compares its output with the committed file.
 
 Fields of each row: its values (VALUE*COUNT for equal neighbours), the largest allowed value of each
 tile with its octave and sum (null, null and 0 if no token is allowed), the row's octave, the totals
@@ -57,7 +57,7 @@ def draws_by_attempts(weighed, values, survivors, top_p, kept):
 
 
 def short_hex(value):
-    """Returns hexadecimal without trailing zeros; None stays None."""
+    """Returns a float as hexadecimal without trailing zeros; None stays None."""
     if value is None:
         return None
     if value == MINUS_INFINITY:
@@ -84,7 +84,8 @@ def case(name, kind, values, octaves, survivors, kept, greedy, **parameters):
         kind: runs(values),
         **{k: short_hex(v) if isinstance(v, float) else v for k, v in parameters.items()},
         "maxima": [short_hex(tile["maximum"]) for tile in weighed.tiles],
-        # Up to 2^254 with at most 48 significant bits, so a double represents it exactly.
+        # Octaves go up to 2^254 with at most 48 significant bits, so a double represents them
+        # exactly.
         "octaves": [None if tile["octave"] is None else str(tile["octave"])
                     for tile in weighed.tiles],
         "sums": [tile["sum"] for tile in weighed.tiles],
@@ -163,7 +164,7 @@ def wave(count, width, offset=0.0):
 
 
 def at(count, fill, **places):
-    """Returns `fill` everywhere except at the ids given as id_17=..."""
+    """Returns a row of `fill` except at the ids given as id_17=..."""
     values = [fill] * count
     for key, value in places.items():
         values[int(key.removeprefix("id_"))] = value
@@ -198,7 +199,7 @@ def short_logit_rows():
                       temperature=ldexp(1, -126))
     yield logits_case("largest_temperature", [0.0, -ldexp(1, 64), 1.0, -ldexp(1, 69)],
                       temperature=ldexp(1, 64))
-    # At 2^21 octaves, from where float arithmetic is no longer used, and next to it.
+    # Logits at 2^21 octaves, from where float arithmetic is no longer used, and next to it.
     yield logits_case("two_to_the_21_octaves", [ldexp(1, 21), ldexp(1, 21) - 0.25, -ldexp(1, 22)])
     yield logits_case("above_two_to_the_21_octaves",
                       [next_above(ldexp(1, 21)), ldexp(1, 21) - 0.25, ldexp(1, 21) - 40.5])
@@ -245,7 +246,8 @@ def long_logit_rows():
                       temperature=1.0)
     yield logits_case("a_banned_id_of_each_tile", wave(520, 9.0), temperature=1.0,
                       banned=[0, 255, 256, 300, 519])
-    # Tiles 31 to 65 octaves below the first; each has a token that is 16 and one that is 33 below.
+    # Tiles are 31 to 65 octaves below the first; each has a token that is 16 and one that is 33
+    # octaves below the tile's largest.
     for gap in (31, 32, 33, 47, 48, 49, 63, 64, 65):
         yield logits_case(f"tiles_{gap}_octaves_apart",
                           at(258, -200.0, id_0=0.0, id_1=-16.0, id_256=-gap, id_257=-gap - 16.25))

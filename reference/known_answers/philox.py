@@ -13,7 +13,8 @@ def philox(counter, key):
 
 
 def word_of_attempt(seed, offset, index, attempt):
-    """Returns the word of a draw, purpose 0. The attempt is stored above the purpose's 8 bits."""
+    """Returns the random word of a draw, with purpose 0. The attempt is stored in the bits above
+    the purpose's 8 bits."""
     out = philox([offset & LOW, offset >> 32, attempt << 8, index], [seed & LOW, seed >> 32])
     return out[0] | out[1] << 32
 

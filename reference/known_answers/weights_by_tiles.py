@@ -1,4 +1,5 @@
-"""Weights by tiles of 256 ids, in Python's integers and fractions; shared by the scripts here.
+"""Weights by tiles of 256 ids, in Python's integers and fractions; shared by the scripts of this
+folder.
 
 Every float32 step, also a fused multiply-add, is a fraction that is rounded once, and so are
 octaves. No floating-point arithmetic of the machine is used.
@@ -112,8 +113,8 @@ class Weighed:
         self.in_row = [v * self.factors[t // TILE] for t, v in enumerate(self.in_tile)]
 
     def in_speculation(self):
-        """Returns floor(m 2^(16 + n - E)), relative to the row's largest value and independent of
-        tiles."""
+        """Returns the weight floor(m 2^(16 + n - E)), relative to the row's largest value and
+        independent of tiles."""
         return [
             floor(self.octaves[t][1] * Fraction(2) ** (16 + self.octaves[t][0] - self.octave))
             if t in self.octaves else 0 for t in range(len(self.in_tile))]
@@ -140,7 +141,7 @@ class Weighed:
         raise AssertionError("no token")
 
     def proposal(self, word, survivors):
-        """Draws without filters over all tokens of the tiles that hold a survivor of min_p."""
+        """Draws without filters over all tokens of the tiles that have a survivor of min_p."""
         tiles = {t // TILE for t in survivors}
         return self.token(word, [t for t in sorted(self.octaves) if t // TILE in tiles])
 

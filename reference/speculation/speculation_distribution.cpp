@@ -1,6 +1,6 @@
-// Distributions of speculation by enumeration. A decision is a step function of its random word.
-// Bisection finds the end of each step, so that the probability of a decision is a count of words
-// over 2^64.
+// Distributions of speculation by enumeration. A decision of speculation is a step function of its
+// random word. Bisection finds the end of each step, so that the probability of a decision is a
+// count of words over 2^64.
 #include "reference/speculation/speculation_distribution.h"
 
 #include <algorithm>
@@ -49,7 +49,7 @@ std::vector<std::int32_t> with(std::vector<std::int32_t> tokens, std::int32_t to
   return tokens;
 }
 
-// A position of a chain, decided by the model.
+// A position of a chain, decided by the integer model.
 class Position {
  public:
   Position(const IntegerRow& target, const IntegerRow& draft, std::int32_t drafted)
@@ -183,8 +183,8 @@ class SampledChildren {
                              {draft.first(drawn.size() + 1), tree_.judged, false});
   }
 
-  // Draws the next child from the weights `left`. The children in `drawn` were rejected with the
-  // words `accept`.
+  // Draws the next child from the remaining weights, `left`. The children in `drawn` were rejected
+  // with the words `accept`.
   void draw_next(const Node& node, const std::vector<std::uint64_t>& left,
                  const std::vector<std::int32_t>& drawn, const Words& accept,
                  const Probability& probability) {
@@ -204,7 +204,7 @@ class SampledChildren {
     }
   }
 
-  // Tests the last child in `drawn`.
+  // Tests whether the last child in `drawn` is accepted.
   void test(const Node& node, std::vector<std::uint64_t> left,
             const std::vector<std::int32_t>& drawn, const Words& accept,
             const Probability& probability) {

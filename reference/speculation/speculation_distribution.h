@@ -23,10 +23,10 @@ using SequenceDistribution = std::map<std::vector<std::int32_t>, Probability>;
 using RowBehind = std::function<IntegerRow(std::span<const std::int32_t> prefix)>;
 
 /// Finds the distribution of the tokens that accept_chain_model emits if all random words are
-/// uniform and independent. Every interval of words that leads to one decision is found, so the
-/// distribution is exact. Drafts of n tokens are drawn from `drawn_from`, and judged as if drawn
-/// from `draft`; the two differ only in tests that show the effect. Costs vocab^n times some
-/// hundred decisions.
+/// uniform and independent. The function finds every interval of words that leads to one decision,
+/// so the distribution is exact. Drafts of n tokens are drawn from `drawn_from`, and judged as if
+/// drawn from `draft`; the two differ only in tests that show the effect. The enumeration costs
+/// vocab^n times some hundred decisions.
 SequenceDistribution chain_distribution(const RowBehind& target, const RowBehind& draft,
                                         const RowBehind& drawn_from, std::size_t n);
 

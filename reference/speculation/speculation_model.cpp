@@ -9,8 +9,8 @@ namespace {
 
 using boost::multiprecision::cpp_int;
 
-// Returns the weight of a token in the filtered distribution of a row. A greedy row keeps one
-// token.
+// Returns the weight of a token in the filtered distribution of a row. In a greedy row only one
+// token has weight.
 cpp_int mass(const IntegerRow& row, std::size_t token) {
   return row.mask[token] != 0 ? row.speculation_weight[token] : 0;
 }
@@ -99,7 +99,7 @@ bool outside(std::span<const std::int32_t> drafted, std::size_t vocab) {
 
 SpeculationOutcome failed(RowStatus status) { return {status, {}, {}, 0}; }
 
-// Walks a tree of known distribution. Precondition: its shape is valid.
+// Walks a tree whose drafts have a known distribution. Precondition: the tree's shape is valid.
 SpeculationOutcome walk_by_distribution(std::span<const IntegerRow> target,
                                         std::span<const std::int32_t> drafted,
                                         std::span<const std::int32_t> parents,

@@ -9,11 +9,11 @@
 namespace fairdraw::reference {
 
 /// Returns an empty string, or how an integer model contradicts the real-number oracle: a token
-/// that must be in or out and is not, a support size outside its range, or a distribution farther
-/// away than the bound.
+/// whose membership is wrong, a support size outside its range, or a distribution farther away than
+/// the bound.
 std::string contradiction(const IntegerRow& row, const RealDistribution& distribution);
 
-/// Returns the fairdraw profile with these options.
+/// Returns the semantics of the profile fairdraw with these options.
 Semantics fairdraw_semantics(TieRule tie_rule, FilterOrder filter_order);
 
 /// Returns the total variation distance between the integer distribution and the real one.

@@ -60,7 +60,7 @@ std::vector<std::size_t> sorted_ids(const Floats& x, bool descending, RandomRows
   return ids;
 }
 
-// Returns ids by falling value, with equal values in the order of their ids or in a random one.
+// Returns ids by decreasing value, with equal values in the order of their ids or in a random one.
 std::vector<std::size_t> largest_first(const Floats& x, bool by_id, RandomRows& random) {
   std::vector<std::size_t> ids = sorted_ids(x, true, random);
   if (by_id) {
@@ -141,7 +141,7 @@ void mask_all_but_k(Floats& x, std::int32_t top_k, bool by_id, RandomRows& rando
 }
 
 // Masks from the large end of a sort, with sums one after another: a token stays while the mass in
-// front of it is below p of the sum (with `equality_too`, at most that).
+// front of it is below p of the sum (with `equality_too`, at most p of the sum).
 void mask_top_p_descending(Floats& x, const Floats& p, float top_p, bool equality_too, bool by_id,
                            RandomRows& random) {
   const std::vector<std::size_t> ids = largest_first(x, by_id, random);
@@ -207,10 +207,10 @@ Floats vllm_triton(Floats x, const RowParameters& parameters, RandomRows& random
   return x;
 }
 
-// Begins three of the emulations of TensorRT-LLM: two of its samplers and a reading of its
-// documentation. Returns true if the row is greedy and therefore done.
+// Common beginning of three of the emulations of TensorRT-LLM: two of its samplers and a reading of
+// its documentation. Returns true if the row is greedy and therefore done.
 bool ends_greedily(Floats& x, const RowParameters& parameters, RandomRows& random) {
-  if (parameters.top_k == 1) {  // argmax of the logits before any change
+  if (parameters.top_k == 1) {  // greedy: argmax of the logits before any change
     mask_all_but_one_maximum(x, random);
     return true;
   }
@@ -242,8 +242,8 @@ Floats trtllm_documented(Floats x, const RowParameters& parameters, RandomRows& 
   return x;
 }
 
-// Masks by w = exp(l / T - max): keeps tokens with at most p of `base`, a sum of weights, strictly
-// above them.
+// Masks by the weights w = exp(l / T - max): keeps tokens with at most p of `base`, a sum of
+// weights, strictly above them.
 void mask_top_p_by_weight(Floats& x, const Floats& w, float top_p, float base) {
   Floats masked = x;
   for (std::size_t t = 0; t < x.size(); ++t) {
@@ -286,7 +286,8 @@ Floats trtllm_legacy(Floats x, const RowParameters& parameters, RandomRows& rand
   return x;
 }
 
-// MAX. On the GPU, top_p uses the whole row's mass; on the CPU there is a stable sort and no min_p.
+// MAX. On the GPU, MAX applies top_p to the whole row's mass; on the CPU there is a stable sort and
+// no min_p.
 Floats max_gpu(Floats x, const RowParameters& parameters, RandomRows&) {
   divide(x, parameters.temperature);
   const Floats w = relative_weights(x);
@@ -353,7 +354,7 @@ const Engine kEngines[] = {
     {"vllm_torch", vllm_torch},
     {"vllm_triton", vllm_triton},
     {"flashinfer", flashinfer},
-    {"flashinfer_fast", flashinfer},  // rows of up to 257 tokens do not take its fast path
+    {"flashinfer_fast", flashinfer},  // rows of up to 257 tokens do not take the fast path
     {"flashinfer_joint", flashinfer_joint},
     {"flashinfer_cake", flashinfer_cake},
     {"sglang", sglang},
@@ -422,7 +423,7 @@ bool has_finite(const Floats& x) {
   return std::any_of(x.begin(), x.end(), [](float v) { return v != kMasked; });
 }
 
-// Returns the profile without the clamp, which makes every token drawable.
+// Returns the profile without RoseLLM's clamp, which makes every token drawable.
 Semantics masks_of(const char* profile) {
   Semantics semantics = *find_profile(profile);
   semantics.masked_probability_floor = 0;
@@ -454,7 +455,7 @@ TEST(EngineEmulations, StayWithinTheirProfiles) {
 }
 
 // Logits of -30000 divided by 0.7 have ulps of 2^-8, and a weight is off by half of that, so the
-// error of scaling dominates. Few tokens, so that they do not tie.
+// error of scaling dominates. The rows have few tokens, so that they do not tie.
 TEST(EngineEmulations, StayWithinTheirProfilesFarFromZero) {
   RandomRows random(9);
   for (int i = 0; i < 4000; ++i) {
@@ -504,7 +505,7 @@ TEST(EngineEmulations, AreToldFromOtherDefinitions) {
             0);
   // A sort splits the ties at the boundary; the usual definition keeps them.
   EXPECT_GT(rows_outside({"vllm_torch", vllm_torch}, usual, RowKind::tied, only_top_p), 0);
-  // top_p on the survivors of top_k, and on the whole row.
+  // Compares top_p on the survivors of top_k with top_p on the whole row.
   const auto top_k_and_top_p = [](RowParameters& parameters) {
     parameters.top_k = 5;
     parameters.min_p = 0;
@@ -513,7 +514,7 @@ TEST(EngineEmulations, AreToldFromOtherDefinitions) {
   EXPECT_GT(rows_outside({"max_gpu", max_gpu}, masks_of("trtllm_fused"), RowKind::smooth,
                          top_k_and_top_p),
             0);
-  // The temperature after the filters.
+  // Compares with a temperature that is applied after the filters.
   const auto hot_top_p = [](RowParameters& parameters) {
     parameters = {.temperature = 1.9F, .top_p = 0.6F};
   };

@@ -1,6 +1,6 @@
 // Every documented difference between engines as one row: the input, the result under the engine's
-// profile, and where the engine does that. Probabilities are dyadic and profiles have no float32
-// slack, so that equality at a boundary is decided.
+// profile, and the place where the engine does that. The probabilities are dyadic and the profiles
+// have no float32 slack, so that equality at a boundary is decided.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,7 +26,7 @@ Semantics exactly(const char* name) {
   return semantics;
 }
 
-// Returns one letter per token: in, out, or open (it is not defined which of the ties stay); or the
+// Returns one letter per token: in, out, or open (which of the ties stay is not defined); or the
 // result of the whole row.
 constexpr const char* kFails = "fails";
 constexpr const char* kUndefined = "undefined";
@@ -43,7 +43,7 @@ std::string answer(const RealDistribution& distribution) {
 
 struct Row {
   const char* profile;
-  const char* where;  // the engine's file, function or section, and what it does there
+  const char* where;  // the engine's file, function or section, and its behaviour there
   std::vector<float> values;
   RowParameters parameters;
   const char* expected;
@@ -89,7 +89,7 @@ const Row kTopKRows[] = {
     {"trtllm_legacy", "one argmax", kTwoMaxima, {.top_k = 1}, "o??", 1},
     {"hf", "scores < kth", kTwoMaxima, {.top_k = 1}, "oii"},
     {"sonicsampler", "the lower index first", kTwoMaxima, {.top_k = 1}, "oio"},
-    // k = 0, negative, and above the vocabulary.
+    // Rows for k = 0, negative k, and k above the vocabulary.
     {"vllm_torch", "sampling_params.py: 0 is off", kHalves, {.top_k = 0}, "iiii"},
     {"flashinfer", "token 0, valid = false", kHalves, {.top_k = 0}, kUndefined},
     {"sglang", "sampling_params.py refuses it", kHalves, {.top_k = 0}, kFails},
@@ -165,8 +165,8 @@ const Row kTopPRows[] = {
     {"trtllm_documented", "no treatment of ties is guaranteed", kTies, {.top_p = 0.8125F}, "?i?i?"},
     {"llamacpp", "std::sort", kTies, {.top_p = 0.8125F}, "?i?i?", 4},
     {"hf", "decided by the sort", kTies, {.top_p = 0.8125F}, "?i?i?", 4},
-    // The second token has 2/3 of the mass in front after top_k = 2, and 1/2 in the whole row: p =
-    // 19/32.
+    // The second token has 2/3 of the mass in front of it after top_k = 2, and 1/2 in the whole
+    // row: p = 19/32.
     {"vllm_torch", "top_k_first", kHalves, {.top_k = 2, .top_p = 0.59375F}, "iooo"},
     {"flashinfer", "top_k_first", kHalves, {.top_k = 2, .top_p = 0.59375F}, "iooo"},
     {"flashinfer_joint", "joint", kHalves, {.top_k = 2, .top_p = 0.59375F}, "iioo"},
@@ -204,7 +204,7 @@ const Row kTopPRows[] = {
     {"rosellm", "p >= 1 is off", kHalves, {.top_p = 1.5F}, "iiii"},
     {"sonicsampler", "0 < p < 1 is read", kHalves, {.top_p = 1.5F}, "iiii"},
     {"hf", "p in [0, 1]", kHalves, {.top_p = 1.5F}, kFails},
-    // Rows of one value.
+    // These rows have only one value.
     {"vllm_triton",
      "pivot not below the maximum",
      {0.25F, 0.25F, 0.25F, 0.25F},
@@ -214,7 +214,8 @@ const Row kTopPRows[] = {
 };
 
 const Row kMinPRows[] = {
-    // min_p keeps two tokens with 3/4 of the mass. The first has 2/3 of that, and 1/2 of the whole.
+    // min_p keeps two tokens with 3/4 of the mass. The first token has 2/3 of that mass, and 1/2 of
+    // the whole.
     {"vllm_torch", "before top-k and top-p", kHalves, {.top_p = 0.59375F, .min_p = 0.375F}, "iooo"},
     {"trtllm_torch", "min_p first", kHalves, {.top_p = 0.59375F, .min_p = 0.375F}, "iooo"},
     {"trtllm_fused", "min_p first", kHalves, {.top_p = 0.59375F, .min_p = 0.375F}, "iooo"},
@@ -227,7 +228,7 @@ const Row kMinPRows[] = {
     {"trtllm_legacy", "has none", kHalves, {.min_p = 0.375F}, "iiii"},
     {"max_cpu", "no argument on the CPU", kHalves, {.min_p = 0.375F}, "iiii"},
     {"rosellm", "has none", kHalves, {.min_p = 0.375F}, "iiii"},
-    // Exactly at the threshold.
+    // Rows with a token exactly at the threshold of min_p.
     {"hf", "probs < min_p max goes", kHalves, {.min_p = 0.5F}, "iioo"},
     {"llamacpp", "logit >= max + ln p", kHalves, {.min_p = 0.5F}, "iioo"},
     {"sonicsampler", "logit >= max + ln p", kHalves, {.min_p = 0.5F}, "iioo"},
@@ -354,7 +355,7 @@ RowParameters with_top_k(RowParameters parameters, std::size_t vocab) {
 TEST(EngineProfiles, KeepWhatTheirTopPKeeps) {
   for (const Row& row : kTopPRows) {
     RowParameters parameters = with_top_k(row.parameters, row.values.size());
-    // A positive k changes the meaning of p = 0 here.
+    // A positive k changes the meaning of p = 0 in this profile.
     if (std::string(row.profile) == "trtllm_legacy") parameters.top_k = row.parameters.top_k;
     expect_row(row, real_oracle_from_probs(row.values, parameters, filters_of(row.profile)));
   }
@@ -389,7 +390,7 @@ TEST(EngineProfiles, FlashInferKeepsExactlyKOnItsFastPath) {
   const RealDistribution slow = real_oracle_from_probs(probs, {.top_k = 3}, exactly("flashinfer"));
   EXPECT_EQ(slow.support_low, 5);
   EXPECT_EQ(slow.membership[65535], Membership::in);
-  probs.pop_back();  // one token fewer takes the slow path
+  probs.pop_back();  // with one token fewer the slow path is taken
   probs[1] = 0.125F;
   EXPECT_EQ(real_oracle_from_probs(probs, {.top_k = 3}, fast).support_low, 5);
   std::vector<float> flat(65536, 0x1p-16F);
@@ -398,7 +399,8 @@ TEST(EngineProfiles, FlashInferKeepsExactlyKOnItsFastPath) {
 }
 
 TEST(EngineProfiles, TrtllmsDocumentationLeavesTheNumberOfTiesOpen) {
-  // 3/8 + 1/4 and one of three eighths for k = 3, and two eighths for p = 13/16; or all of them.
+  // The support has 3/8 + 1/4 and one of three eighths for k = 3, and two eighths for p = 13/16; or
+  // all of them.
   const Semantics documented = exactly("trtllm_documented");
   const RealDistribution top_k = real_oracle_from_probs(kTies, {.top_k = 3}, documented);
   EXPECT_EQ(top_k.support_low, 3);
@@ -413,7 +415,7 @@ TEST(EngineProfiles, TrtllmsDocumentationLeavesTheNumberOfTiesOpen) {
   EXPECT_EQ(answer(both), "?i?i?");
   EXPECT_EQ(both.support_low, 2);
   EXPECT_EQ(both.support_high, 5);
-  // Without ties, as many as the definition says.
+  // Without ties, the profile keeps as many tokens as the definition says.
   EXPECT_EQ(real_oracle_from_probs(kHalves, {.top_k = 2}, documented).support_high, 2);
 }
 
@@ -428,11 +430,11 @@ TEST(EngineProfiles, MaxOnTheCpuCapsMinusOneAt255) {
 }
 
 TEST(EngineProfiles, LegacyTrtllmTruncatesTheCrossingToken) {
-  // The examples of the documentation: {.5, .5} at .6, and {.4, .3, .2, .1} at .8.
+  // These rows are examples of the documentation: {.5, .5} at .6, and {.4, .3, .2, .1} at .8.
   const Semantics legacy = exactly("trtllm_legacy");
   const std::vector<float> equal = {0.5F, 0.5F};
   const RealDistribution two = real_oracle_from_probs(equal, {.top_p = 0.6F}, legacy);
-  const double p = static_cast<double>(0.6F);  // one of the two gets the part of p above 1/2
+  const double p = static_cast<double>(0.6F);  // one of the two tokens gets the part of p above 1/2
   EXPECT_DOUBLE_EQ(two.probability[0], 0.5 / p);
   EXPECT_DOUBLE_EQ(two.probability[1], (p - 0.5) / p);
   const std::vector<float> four = {0.5F, 0.25F, 0.125F, 0.125F};
@@ -445,7 +447,7 @@ TEST(EngineProfiles, LegacyTrtllmTruncatesTheCrossingToken) {
   EXPECT_DOUBLE_EQ(whole.probability[0], 2.0 / 3);
   const RealDistribution no_nucleus = real_oracle_from_probs(four, {.top_p = 1}, legacy);
   EXPECT_DOUBLE_EQ(no_nucleus.probability[0], 0.5);
-  // Within top_k: of its survivors' mass, 3/4, a share of .625 is 15/32.
+  // Within top_k, a share of .625 of its survivors' mass, 3/4, is 15/32.
   const RealDistribution both = real_oracle_from_probs(four, {.top_k = 2, .top_p = 0.75F}, legacy);
   EXPECT_DOUBLE_EQ(both.probability[0], 0.5 / (0.75 * 0.75));
 }
@@ -459,7 +461,7 @@ TEST(EngineProfiles, ATokenThatIsPartlyDrawnHasNoFrequency) {
   EXPECT_TRUE(distribution.has_frequency(0));
   EXPECT_FALSE(distribution.has_frequency(1));
   EXPECT_FALSE(distribution.has_frequency(2));
-  // The last token has its whole mass, or is alone.
+  // The last token has its whole mass, or is the only token.
   EXPECT_EQ(real_oracle_from_probs(probs, {}, exactly("trtllm_legacy")).partly_drawn, -1);
   EXPECT_EQ(real_oracle_from_probs(probs, {.top_p = 0.25F}, exactly("trtllm_legacy")).partly_drawn,
             -1);
@@ -467,7 +469,8 @@ TEST(EngineProfiles, ATokenThatIsPartlyDrawnHasNoFrequency) {
 }
 
 TEST(EngineProfiles, AFloorLeavesOpenWhatWasOpen) {
-  // It is open which of the last two tokens is kept, and so is their frequency, 1/8 or 1e-9.
+  // Which one of the last two tokens is kept is not defined, and so is their frequency, 1/8 or
+  // 1e-9.
   const std::vector<float> probs = {0.5F, 0.25F, 0.125F, 0.125F};
   const RealDistribution distribution =
       real_oracle_from_probs(probs, {.top_p = 0.875F}, exactly("rosellm"));
@@ -478,7 +481,7 @@ TEST(EngineProfiles, AFloorLeavesOpenWhatWasOpen) {
 
 TEST(EngineProfiles, TheBoundOfATruncatedDistributionCoversItsSlack) {
   // A sampler's weights are off by its profile's bound, upwards in front of the crossing token. The
-  // distance of its distribution from ours must be within the total variation bound.
+  // distance of its distribution from the oracle's must be within the total variation bound.
   const Semantics legacy = *find_profile("trtllm_legacy");
   const double off = legacy.relative_weight_error;
   const std::vector<float> logits = {0, -1, -2, -3};
@@ -488,7 +491,7 @@ TEST(EngineProfiles, TheBoundOfATruncatedDistributionCoversItsSlack) {
   std::vector<double> weight = {1, std::exp(-1), std::exp(-2), std::exp(-3)};
   weight[0] *= 1 + off;
   const double budget = static_cast<double>(p) * (weight[0] + weight[1] + weight[2] + weight[3]);
-  ASSERT_GT(budget, weight[0]);  // the second token crosses
+  ASSERT_GT(budget, weight[0]);  // the second token crosses p
   ASSERT_LT(budget, weight[0] + weight[1]);
   const double distance = std::abs(weight[0] / budget - distribution.probability[0]);
   EXPECT_GT(distance, 0);
@@ -527,7 +530,8 @@ TEST(EngineProfiles, FlashInferTakesProbabilitiesThatSumToOne) {
 }
 
 TEST(EngineProfiles, TritonLeavesOpenWhatItsBisectionDoesNotSeparate) {
-  // A tail of 2^-20 of the maximum per token, below the 2^-18 of the search, and a body above it.
+  // The row has a tail of 2^-20 of the maximum per token, below the 2^-18 of the search, and a body
+  // above it.
   std::vector<float> probs = {0.5F, 0.25F};
   for (int i = 0; i < 1024; ++i) probs.push_back(0x1p-21F * (1 + static_cast<float>(i) * 0x1p-12F));
   Semantics triton = *find_profile("vllm_triton");

@@ -1,6 +1,6 @@
 // Compares the bounds on float32 samplers with emulations: sums one after another, in a tree and in
-// blocks, and an exponential that is off by up to two ulps. None may leave the bounds of the
-// oracle, and a sampler that adds up in bfloat16 must leave them.
+// blocks, and an exponential that is off by up to two ulps. No emulation may leave the bounds of
+// the oracle, and a sampler that adds up in bfloat16 must leave them.
 #include "reference/float32_bound.h"
 
 #include <gtest/gtest.h>
@@ -74,8 +74,8 @@ float sum(const Floats& values, Order order) {
   return sum(values.data(), values.data() + values.size(), order);
 }
 
-// Returns an exponential off by -2 to 2 ulps of the correctly rounded value, including rounding. It
-// is the same for the same argument, and not monotone. exp(0) = 1, as everywhere.
+// Returns an exponential off by -2 to 2 ulps of the correctly rounded value, including rounding.
+// The error is the same for the same argument, and not monotone. exp(0) = 1, as everywhere.
 float exponential(float z) {
   const auto exact = static_cast<float>(std::exp(static_cast<double>(z)));
   if (z == 0 || exact < std::numeric_limits<float>::min()) return z == 0 ? 1.0F : 0.0F;
@@ -227,12 +227,12 @@ TEST(Float32Bound, IntervalsEndWithinTheirError) {
     }
   }
   std::printf("largest distance of an end: %.3f of its bound\n", largest);
-  EXPECT_GT(largest, 0.01);  // otherwise the bound would be about something else
+  EXPECT_GT(largest, 0.01);  // otherwise the bound would not be tested
 }
 
-// The worst case of a sum: 1 + u + u + ... with u = 2^-24 stays 1, and every addition is lost. The
-// bound is for 2 k + 2 factors and k act here, so it is at most 4 times as large, times 1 / (1 -
-// 8194 u).
+// The row is the worst case of a sum: 1 + u + u + ... with u = 2^-24 stays 1, and every addition is
+// lost. The bound is for 2 k + 2 factors and k of them act here, so it is at most 4 times as large,
+// times 1 / (1 - 8194 u).
 TEST(Float32Bound, SumsComeNearTheirError) {
   for (const std::size_t n : {std::size_t{2}, std::size_t{65}, std::size_t{4097}}) {
     Floats values(n, 0x1p-24F);

@@ -1,4 +1,4 @@
-// Tests statuses and their order, greedy rows, draws, the numbers of tiles, and values without a
+// Tests statuses and their order, greedy rows, draws, the numbers of tiles, and values that have no
 // row in the known answers. tile_invariances_test has the properties that do not depend on the
 // row's order.
 #include "reference/integer_model.h"
@@ -43,8 +43,8 @@ RowStatus probs_status_of(std::vector<float> probs, RowParameters parameters = {
   return integer_model_from_probs(probs, parameters).status;
 }
 
-// Sizes on both sides of the limit for short lists, with keys of three digits, and with so few keys
-// that they repeat.
+// The sizes are on both sides of the limit for short lists, with keys of three digits, and with so
+// few keys that they repeat.
 TEST(SortByKey, IsTheOrderOfKeysAndThenOfPlaces) {
   std::mt19937_64 generator(11);
   for (const std::size_t size : {0U, 1U, 2U, 1023U, 1024U, 5000U}) {
@@ -83,7 +83,7 @@ TEST(IntegerModel, ProbabilitiesFailARowInOrder) {
   EXPECT_EQ(probs_status_of({-kInfinity, 1}), RowStatus::negative_probability);
   EXPECT_EQ(probs_status_of({0, -0.0F}), RowStatus::no_allowed_token);
   EXPECT_EQ(probs_status_of({}), RowStatus::no_allowed_token);
-  // The temperature is not used.
+  // Rows of probabilities do not use the temperature.
   EXPECT_EQ(probs_status_of({1}, {.temperature = kNan}), RowStatus::ok);
 }
 
@@ -121,8 +121,8 @@ TEST(IntegerModel, RangesOfParametersAreClosed) {
 }
 
 TEST(MinPThreshold, IsTheNearestFloatToTheLogarithm) {
-  // Every 4096th float32 of (0, 1], 2^18 values. Allows half an ulp of the result, and log2l's own
-  // error of at most one ulp of a long double.
+  // Tests every 4096th float32 of (0, 1], 2^18 values. Allows half an ulp of the result, and
+  // log2l's own error of at most one ulp of a long double.
   constexpr long double kUlp = std::numeric_limits<long double>::epsilon();
   std::int64_t checked = 0, wrong = 0;
   for (std::uint32_t bits = 1; bits <= std::bit_cast<std::uint32_t>(1.0F); bits += 4096) {
@@ -163,7 +163,7 @@ TEST(IntegerModel, GreedyRowsKeepOneToken) {
 }
 
 TEST(IntegerModel, DrawsTheFirstTokenWhosePrefixSumExceedsThePosition) {
-  // Weights 1/2, 1, (banned), 1/4 and 1/4; top_k 4 drops none.
+  // The weights are 1/2, 1, (banned), 1/4 and 1/4; top_k 4 drops none.
   const std::vector<float> logits = {-1, 0, 5, -2, -2};
   const IntegerRow row =
       integer_model(logits, std::vector<std::uint32_t>{0b11011}, {.temperature = kOctaves});
@@ -179,14 +179,14 @@ TEST(IntegerModel, DrawsTheFirstTokenWhosePrefixSumExceedsThePosition) {
   EXPECT_EQ(row.token_at(3 * half + half / 2), 4);
   EXPECT_EQ(row.token_at(4 * half - 1), 4);
   EXPECT_THROW(row.token_at(4 * half), std::out_of_range);
-  // The total is a power of two, so the position is the word followed by zeros.
+  // The total is a power of two, so the position is the random word followed by zeros.
   const std::uint64_t quarter_of_words = std::uint64_t{1} << 62;
   EXPECT_EQ(row.token_for(quarter_of_words - 1), 0);
   EXPECT_EQ(row.token_for(quarter_of_words), 1);
   EXPECT_EQ(row.token_for(~std::uint64_t{0}), 4);
   EXPECT_EQ(row.first_word_at(half), quarter_of_words);
   EXPECT_EQ(row.first_word_at(half + 1), quarter_of_words + 1);
-  // A word is 2^40 positions here, so no word reaches the last ones.
+  // A random word is 2^40 positions here, so no word reaches the last ones.
   EXPECT_EQ(row.first_word_at(4 * half - (RowWeight{1} << 40) + 1), std::nullopt);
   EXPECT_EQ(row.probability(1), 0.5F);
   EXPECT_EQ(row.probability(2), 0);
@@ -212,7 +212,8 @@ TEST(IntegerModel, FiltersDoNotChangeTheOctaveOfATile) {
   logits[257] = 20 - 33.125F;
   const std::uint32_t significand = octave_significand(-0.125F);
   ASSERT_EQ(significand % 2, 1U);
-  // 2^-33 / 2^20 of the row's largest weight, with its own significand minus the lost bit.
+  // The weight is 2^-33 / 2^20 of the row's largest weight, with its own significand minus the lost
+  // bit.
   const RowWeight expected = static_cast<RowWeight>(significand - 1) << (32 - 33 + 48 - 20);
   for (const float top_p : {1.0F, 0.5F}) {
     const IntegerRow row = integer_model(logits, {}, {.temperature = kOctaves, .top_p = top_p});
@@ -240,17 +241,17 @@ TEST(IntegerModel, WeighsForSpeculationRelativeToTheRow) {
   EXPECT_EQ(row.speculation_weight[1], significand / 2);
   EXPECT_EQ(row.speculation_weight[0], 0U);  // 40.5 octaves below: 2^(23.5 + 16 - 40) < 1
   EXPECT_EQ(row.speculation_total(), (std::uint64_t{1} << 39) + significand + significand / 2);
-  // Tokens in id order: 1, 255, 256.
+  // Tokens are drawn in the order of ids: 1, 255, 256.
   EXPECT_EQ(row.speculation_token_for(0), 1);
   EXPECT_EQ(row.speculation_token_for(~std::uint64_t{0}), 256);
-  // A filter that drops tokens does not change the unit.
+  // A filter that drops tokens does not change the unit of weights.
   const IntegerRow greedy = integer_model(logits, {}, {.temperature = kOctaves, .top_k = 1});
   EXPECT_EQ(greedy.speculation_total(), std::uint64_t{1} << 39);
   EXPECT_EQ(greedy.speculation_token_for(0), 256);
 }
 
 TEST(IntegerModel, TokensWithoutWeightSurviveAndAreNotDrawn) {
-  // A token 64 octaves below its tile's maximum, and a tile 49 octaves below the row's.
+  // The row has a token 64 octaves below its tile's maximum, and a tile 49 octaves below the row's.
   std::vector<float> logits(257, -kInfinity);
   logits[0] = -64;
   logits[1] = 0;
@@ -274,14 +275,14 @@ TEST(IntegerModel, KeysAreInTheOrderOfValues) {
 TEST(IntegerModel, WeightsBecomeTheNearestDoubles) {
   EXPECT_EQ(to_nearest_double(0), 0);
   EXPECT_EQ(to_nearest_double(kOne), 0x1p103);
-  // From 2^54 to 2^55, doubles are multiples of 4. A tie goes to the even one, and anything above
-  // the tie goes up.
+  // From 2^54 to 2^55, doubles are multiples of 4. A tie goes to the even double, and anything
+  // above the tie is rounded up.
   const RowWeight even = RowWeight{1} << 54;
   EXPECT_EQ(to_nearest_double(even + 2), 0x1p54);
   EXPECT_EQ(to_nearest_double(even + 3), 0x1p54 + 4);
   EXPECT_EQ(to_nearest_double(even + 6), 0x1p54 + 8);
   EXPECT_EQ(to_nearest_double(even + 5), 0x1p54 + 4);
-  // A single bit far below decides a tie.
+  // A single bit far below the last place decides a tie.
   EXPECT_EQ(to_nearest_double((RowWeight{1} << 123) + (RowWeight{1} << 70)), 0x1p123);
   EXPECT_EQ(to_nearest_double((RowWeight{1} << 123) + (RowWeight{1} << 70) + 1), 0x1p123 + 0x1p71);
   EXPECT_EQ(to_nearest_double((RowWeight{1} << 124) - 1), 0x1p124);

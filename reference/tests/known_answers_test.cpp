@@ -1,5 +1,6 @@
-// Compares both oracles with answers worked out in exact fractions (known_answers/). Not tested:
-// errors that need more than a dozen tokens; larger rows are compared oracle against oracle.
+// Compares both oracles with answers worked out in exact fractions (known_answers/). These rows
+// cannot show errors that need more than a dozen tokens; larger rows are compared oracle against
+// oracle.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -126,9 +127,9 @@ TEST(KnownAnswers, LogitRows) {
         real_oracle(logits, allowed, parameters, fairdraw_semantics(ties, order_of(answer)));
     EXPECT_EQ(contradiction(row, distribution), "");
 
-    // Compares the distribution in 60 digits over the same support. float64 is off by a relative
-    // 2^-51 (|nats| + 4) per weight (ranked_weights.cpp), and by the same again in their sum. The
-    // largest |nats| of a token that matters is 745, below which float64 underflows.
+    // Compares with the distribution in 60 digits over the same support. float64 is off by a
+    // relative 2^-51 (|nats| + 4) per weight (ranked_weights.cpp), and by the same again in their
+    // sum. The largest |nats| of a token that matters is 745, below which float64 underflows.
     const double own = 2 * 0x1p-51 * (745 + 4);
     bool same_support = true;
     for (std::size_t id = 0; id < logits.size(); ++id) {

@@ -13,7 +13,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr double kLn2 = 0.69314718055994530942;
 using Ids = std::vector<std::int32_t>;
 
-// Error of ln 2 as a logit, up to 2^-25, in the results that depend on it.
+// Error of ln 2 as a logit, up to 2^-25, in the results that depend on ln 2.
 constexpr double kOfLn2 = 0x1p-24;
 
 TEST(LogProbabilities, OfEqualLogitsIsMinusTheLogarithmOfTheirNumber) {

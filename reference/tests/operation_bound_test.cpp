@@ -147,8 +147,8 @@ TEST(OperationBound, NarrowResultsHaveTheirOwnRounding) {
       softmax_intervals(logits, 1, float32_semantics(3), float32_weights(), DType::bfloat16);
   for (std::size_t id = 0; id < logits.size(); ++id) {
     const double value = (wide.low[id] + wide.high[id]) / 2;
-    // In units of 2^-24: 5 for each weight, 6 for three sums, 3 (2 + 1) + 3 * 3 for scaling and
-    // distance on either side, 1 for the result.
+    // Bound in units of 2^-24: 5 for each weight, 6 for three sums, 3 (2 + 1) + 3 * 3 for scaling
+    // and distance on either side, 1 for the result.
     EXPECT_LE(wide.high[id], value * (1 + (2 * 5 + 6 + 2 * 18 + 1) * 0x1p-24));
     EXPECT_GE(narrow.high[id], value * (1 + 0x1p-8));
     EXPECT_LE(narrow.high[id], value * (1 + 0x1.1p-8));

@@ -1,8 +1,8 @@
 // Compares the two oracles: the integer model may never contradict a certain result of the
 // real-number oracle, and its distribution stays within the oracle's bound.
 //
-// Not tested: mistakes that both share (see the known answers), and decisions inside the ambiguous
-// band, whose width the last test bounds.
+// These tests cannot see mistakes that both oracles share (see the known answers), and decisions
+// inside the ambiguous band, whose width the last test bounds.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -23,7 +23,7 @@
 namespace fairdraw::reference {
 namespace {
 
-// CI uses one fixed seed; RC_PARAMS searches with others.
+// CI uses one fixed seed; the variable RC_PARAMS searches with others.
 const bool kSeedIsFixed = setenv("RC_PARAMS", "seed=20240607 max_success=20000", 0) == 0;
 
 std::string describe(RowKind kind, std::size_t vocab, const RowParameters& parameters) {
@@ -97,8 +97,8 @@ TEST(OraclesAgree, OnVocabulariesOfEveryDay) {
   }
 }
 
-// Values from a short list, so that ties, equality and failing rows are common; RapidCheck shrinks
-// the failures that it finds.
+// Values come from a short list, so that ties, equality and failing rows are common; RapidCheck
+// shrinks the failures that it finds.
 TEST(OraclesAgree, OnWhateverRapidCheckFinds) {
   ASSERT_TRUE(kSeedIsFixed);
   const bool holds = rc::check("the integer model never contradicts the real-number oracle", [] {
@@ -134,8 +134,8 @@ TEST(OraclesAgree, OnWhateverRapidCheckFinds) {
   EXPECT_TRUE(holds);
 }
 
-// The next two tests find rows on which integers and real numbers do decide differently. There the
-// band is needed and must say ambiguous.
+// The next two tests find rows on which integers and real numbers do decide differently. On these
+// rows the band around the cut is needed and must say ambiguous.
 
 struct Scaled {
   float logit, temperature;
@@ -150,8 +150,8 @@ Scaled scaled(float logit, float temperature) {
 }
 
 TEST(OraclesAgree, AndARoundedScaleIsInTheBandOfTopP) {
-  // A maximum, and 2^19 equal tokens 19 octaves below it that have half of the mass, at the
-  // temperature with the largest error of the distance.
+  // The row has a maximum, and 2^19 equal tokens 19 octaves below it that have half of the mass, at
+  // the temperature with the largest error of the distance.
   RandomRows random(7);
   Scaled worst{};
   for (int i = 0; i < 20000; ++i) {
@@ -167,7 +167,7 @@ TEST(OraclesAgree, AndARoundedScaleIsInTheBandOfTopP) {
   const double integer_boundary =
       static_cast<double>(unfiltered.weight[5]) / static_cast<double>(unfiltered.total);
   const double real_boundary = 1 / (1 + 0x1p19 * std::exp2(worst.octaves));
-  // The rest of the bound, 2^-22 of the tail, moves the boundary by a quarter of that.
+  // The rest of the bound, 2^-22 of the tail, moves the boundary by a quarter of that distance.
   ASSERT_GT(std::abs(integer_boundary - real_boundary), 0x1p-23);
   parameters.top_p = static_cast<float>((integer_boundary + real_boundary) / 2);
   const IntegerRow row = integer_model(logits, {}, parameters);
@@ -185,7 +185,7 @@ TEST(OraclesAgree, AndRoundedDistancesAreInTheBandOfMinP) {
     const Scaled tail = scaled(-20 * random.unit(), temperature);
     RowParameters parameters;
     parameters.temperature = temperature;
-    parameters.min_p = static_cast<float>(std::exp2(tail.octaves));  // as near as float32 gets
+    parameters.min_p = static_cast<float>(std::exp2(tail.octaves));  // the closest float32
     const std::vector<float> logits = {tail.logit, 0};
     const IntegerRow row = integer_model(logits, {}, parameters);
     const RealDistribution distribution =
@@ -227,15 +227,15 @@ int ambiguous_rows(int rows, const WeightBound& bound) {
   return ambiguous;
 }
 
-// The band must be narrow, or nothing would be tested. exp of N(0, 2^2) has half of its mass in the
-// 23 largest of 1000 tokens, and the token at which half is reached has 7e-3 of it.
+// The ambiguous band must be narrow, or nothing would be tested. exp of N(0, 2^2) has half of its
+// mass in the 23 largest of 1000 tokens, and the token at which half is reached has 7e-3 of it.
 //   top_p  The mass F in front and the rest R = 1 - F are off by their share of the weights' error,
 //          e = 2^-22 + 2^-24 ln 2 * 4 octaves = 4e-7, and so the margin by 2 p (1 - p) e = e / 2:
 //          one row in 17000 at p = 1/2, one in 6000 at p = 3/4.
 //   min_p  The threshold is some 8 octaves below the maximum and off by 3 * 2^-24 of that. If an
 //          octave has 100 tokens that is one row in 3500, but top_p ends before in most of them.
-// So about one row of 4000 is expected; 4 are allowed. A band of 256 times that width, which is
-// 2^-14 of a weight, has too many.
+// So about one ambiguous row of 4000 is expected; 4 are allowed. A band of 256 times that width,
+// which is 2^-14 of a weight, has too many ambiguous rows.
 TEST(OraclesAgree, AndFewTokensAreAmbiguous) {
   constexpr int kRows = 4000, kFew = 4;
   WeightBound bound;

@@ -61,7 +61,7 @@ TEST(Profiles, RosellmDropsTheTokenThatCrosses) {
             (Ids{0, 1, 2, 3}));  // the crossing token stays, and so does its tie
   EXPECT_EQ(with(distribution_of(probs, {.top_p = p}, exactly("rosellm")), Membership::in),
             (Ids{0, 1}));
-  // At equality the token that completes p stays; the first one always does.
+  // At equality the token that completes p stays; the first token always stays.
   EXPECT_EQ(with(distribution_of(probs, {.top_p = 0.75F}, exactly("rosellm")), Membership::in),
             (Ids{0, 1}));
   EXPECT_EQ(with(distribution_of(probs, {.top_p = 0.25F}, exactly("rosellm")), Membership::in),
@@ -78,7 +78,7 @@ TEST(Profiles, RosellmCanDrawEveryToken) {
   EXPECT_DOUBLE_EQ(distribution.probability[0], 1e-9 / sum);
   EXPECT_DOUBLE_EQ(distribution.probability[1], 1e-9 / sum);
   EXPECT_DOUBLE_EQ(distribution.probability[3], 1 / sum);
-  // Greedy rows do not reach the clamp.
+  // Greedy rows are decided before RoseLLM's clamp.
   const RealDistribution greedy =
       real_oracle(logits, {}, {.temperature = 0}, *find_profile("rosellm"));
   EXPECT_EQ(with(greedy, Membership::in), (Ids{3}));
@@ -111,15 +111,15 @@ TEST(Profiles, AnyKKeepsExactlyK) {
   EXPECT_EQ(with(distribution, Membership::ambiguous), (Ids{1, 2, 3, 4}));
   EXPECT_EQ(distribution.support_low, 3);
   EXPECT_EQ(distribution.support_high, 3);
-  // The mass of the base is known to be 3/4, although its tokens are not. Token 0 alone has 1/2,
-  // which is above 0.625 and below 0.75 of that.
+  // The mass of the tokens that top_k keeps is known to be 3/4, although the tokens are not. Token
+  // 0 alone has 1/2, which is above 0.625 and below 0.75 of that mass.
   const RealDistribution nucleus = distribution_of(probs, {.top_k = 3, .top_p = 0.625F}, semantics);
   EXPECT_EQ(with(nucleus, Membership::in), (Ids{0}));
   EXPECT_EQ(with(nucleus, Membership::ambiguous), Ids{});
   const RealDistribution wider = distribution_of(probs, {.top_k = 3, .top_p = 0.75F}, semantics);
   EXPECT_EQ(wider.support_low, 3);
   EXPECT_EQ(with(wider, Membership::ambiguous), (Ids{1, 2, 3, 4}));
-  // If k ends with a tie, nothing is open.
+  // If the k-th token is the last of a tie, nothing is ambiguous.
   EXPECT_EQ(with(distribution_of(probs, {.top_k = 5}, semantics), Membership::ambiguous), Ids{});
 }
 
@@ -135,7 +135,7 @@ TEST(Profiles, DifferInTheBaseOfTopP) {
 }
 
 TEST(Profiles, DifferInThePlaceOfMinP) {
-  // min_p 1/4 keeps the first two tokens, which hold 3/4; 1/2 is two thirds of that.
+  // min_p 1/4 keeps the first two tokens, which hold 3/4; 1/2 is two thirds of that mass.
   const std::vector<float> probs = {0.5F, 0.25F, 0.0625F, 0.0625F, 0.0625F, 0.0625F};
   const RowParameters parameters = {.top_p = 0.625F, .min_p = 0.25F};
   EXPECT_EQ(with(distribution_of(probs, parameters, exactly("vllm_torch")), Membership::in),
@@ -193,8 +193,8 @@ TEST(Profiles, DifferInWhatTheyRefuse) {
     EXPECT_EQ(answer_of(row.name, {.top_k = 2}, {-kInfinity, -kInfinity}), row.nan);
     EXPECT_EQ(answer_of(row.name, {.top_k = 2, .top_p = 1.5F}), row.p_above_1);
   }
-  // RoseLLM's argmax comes before torch.topk, which refuses; in llama.cpp's graph it comes after
-  // the refusal.
+  // RoseLLM's argmax comes before torch.topk, which refuses k > V; in llama.cpp's graph argmax
+  // comes after the refusal.
   const RowParameters greedy = {.temperature = 0, .top_k = 5};
   EXPECT_EQ(answer_of("rosellm", greedy), distribution);
   EXPECT_EQ(answer_of("llamacpp_backend", greedy), fails);
@@ -214,12 +214,12 @@ TEST(Profiles, DifferInGreedyRows) {
   const RealDistribution below =
       real_oracle(logits, {}, {.temperature = 9e-6F}, *find_profile("vllm_torch"));
   EXPECT_EQ(below.support_high, 1);
-  // k = 1 is greedy in fairdraw; in the others it is an ordinary cut that keeps ties.
+  // k = 1 is greedy in fairdraw; in other profiles it is an ordinary cut that keeps ties.
   EXPECT_EQ(with(real_oracle(logits, {}, {.top_k = 1}, *find_profile("fairdraw")), Membership::in),
             (Ids{1}));
   EXPECT_EQ(with(real_oracle(logits, {}, {.top_k = 1}, *find_profile("hf")), Membership::in),
             (Ids{1, 3}));
-  // FlashInfer's softmax at temperature 0.
+  // FlashInfer's softmax at temperature 0 makes all tokens equally likely.
   const RealDistribution uniform =
       real_oracle(logits, {}, {.temperature = 0, .top_k = 4}, *find_profile("flashinfer"));
   EXPECT_EQ(uniform.probability, std::vector<double>(4, 0.25));

@@ -23,7 +23,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kOctaves = 0x1.715476p0F;  // temperature at which integer logits are octaves
 constexpr std::uint64_t kLastWord = ~std::uint64_t{0};
 
-// A row that proposes, with everything that the definition needs.
+// A row that proposes, with all inputs that the definition needs.
 struct Case {
   std::vector<float> values;
   std::vector<std::uint32_t> allowed;
@@ -40,7 +40,7 @@ struct Case {
     return bit && (from_probs ? values[id] > 0 : values[id] != -kInfinity);
   }
 
-  // Returns the set F of the definition, by min_p's comparison.
+  // Returns the set F of the definition of proposals, by min_p's comparison.
   std::vector<std::uint8_t> kept_by_min_p() const {
     float largest = -kInfinity;
     for (std::size_t id = 0; id < values.size(); ++id) {
@@ -91,7 +91,7 @@ struct Case {
     return answer;
   }
 
-  // Returns W in the tiles that propose, 0 elsewhere.
+  // Returns the weights W in the tiles that propose, 0 elsewhere.
   std::vector<RowWeight> proposed(const IntegerRow& row) const {
     const std::vector<std::uint8_t> kept = kept_by_min_p();
     std::vector<RowWeight> weight(values.size(), 0);
@@ -104,7 +104,7 @@ struct Case {
   }
 };
 
-// The words that propose a token: `count` of them, from `first` on.
+// The random words that propose a token: `count` of them, from `first` on.
 struct WordsOfAToken {
   std::int32_t token;
   cpp_int first, count;
@@ -166,7 +166,7 @@ TEST(Proposals, AreAskedOfRowsWithTopPAlone) {
   EXPECT_FALSE(asks({.temperature = 0, .top_p = 0.5F}));
   EXPECT_FALSE(asks({.top_k = 1, .top_p = 0.5F}));
   EXPECT_FALSE(asks({.top_p = 0}));
-  // Also for probabilities, where top_k 1 may keep its ties.
+  // The same holds for probabilities, where top_k 1 may keep its ties.
   const std::vector<float> probs = {0.5F, 0.5F};
   EXPECT_TRUE(integer_model_from_probs(probs, {.top_p = 0.5F}).proposes);
   EXPECT_FALSE(integer_model_from_probs(probs, {.top_k = 1, .top_p = 0.5F},
@@ -203,7 +203,7 @@ TEST(Proposals, FollowTheWordOverTheTilesThatMinPReaches) {
       words += count;
       EXPECT_EQ(row.proposal_for(static_cast<std::uint64_t>(first)), token);
       EXPECT_EQ(row.proposal_for(static_cast<std::uint64_t>(first + count - 1)), token);
-      // Within one word of W 2^64 / Z'.
+      // The counted share is within one word of W 2^64 / Z'.
       const cpp_int share = cpp_int(weight[static_cast<std::size_t>(token)]) << 64;
       const cpp_int off = count * total - share;
       EXPECT_LT(off, total);
@@ -213,8 +213,8 @@ TEST(Proposals, FollowTheWordOverTheTilesThatMinPReaches) {
   }
 }
 
-// Returns a row with weights 2, 2 and four of 1, in eighths. top_p 1/2 keeps the first two, and the
-// mass above the others equals the target.
+// Returns a row with weights 2, 2 and four times 1, in eighths. top_p 1/2 keeps the first two, and
+// the mass above the others equals the target.
 IntegerRow eighths() {
   const std::vector<float> logits = {-1, 0, -1, 0, -1, -1};
   return integer_model(logits, {}, {.temperature = kOctaves, .top_p = 0.5F});
@@ -248,8 +248,8 @@ TEST(Proposals, EndAfter64WithADrawAmongTheSurvivors) {
   EXPECT_EQ(last(kLastWord), 3);
 }
 
-// Counts every word of every attempt. They form eight classes of 2^61 words, and each survivor gets
-// half of them, whatever the earlier attempts were.
+// Counts every random word of every attempt. The words form eight classes of 2^61 words, and each
+// survivor gets half of them, whatever the earlier attempts were.
 TEST(Proposals, GiveEachSurvivorItsShareOfTheWords) {
   const IntegerRow row = eighths();
   constexpr std::uint64_t kClass = std::uint64_t{1} << 61;
@@ -276,8 +276,8 @@ TEST(Proposals, GiveEachSurvivorItsShareOfTheWords) {
   }
 }
 
-// Computes P of each token as an integer over 2^(64 * 65). After attempts that were all rejected,
-// the words of the next one are counted.
+// Computes the probability P of each token as an integer over 2^(64 * 65). After attempts that were
+// all rejected, the words of the next attempt are counted.
 TEST(Proposals, HaveTheProbabilityOfTheSurvivorsWeight) {
   int rows = 0;
   for (const Case& one : random_cases()) {
@@ -300,7 +300,7 @@ TEST(Proposals, HaveTheProbabilityOfTheSurvivorsWeight) {
 
     for (std::size_t id = 0; id < survivors.size(); ++id) {
       const auto token = static_cast<std::int32_t>(id);
-      cpp_int way = 1, numerator = 0;  // number of words that lead here, over 2^(64 i)
+      cpp_int way = 1, numerator = 0;  // number of words that lead to this attempt, over 2^(64 i)
       for (std::uint32_t attempt = 0; attempt < kAttemptsOfADraw; ++attempt) {
         numerator = (numerator << 64) + way * accepting[token];
         way *= rejecting;
@@ -309,8 +309,8 @@ TEST(Proposals, HaveTheProbabilityOfTheSurvivorsWeight) {
       const cpp_int whole = cpp_int(1) << (64 * (kAttemptsOfADraw + 1));
       const cpp_int total(row.total);
       const cpp_int off = numerator * total - cpp_int(survivors[id]) * whole;
-      // For each of 65 words, the token's count is off by one, and that of acceptance by one per
-      // survivor.
+      // For each of 65 words, the token's count is off by one, and the count of acceptance by one
+      // per survivor.
       const cpp_int bound =
           (cpp_int(1 + row.support_size) * (kAttemptsOfADraw + 1) * total * whole) >> 64;
       EXPECT_LE(off, bound);

@@ -15,9 +15,9 @@
 namespace fairdraw::reference {
 
 /// Kinds of rows, each difficult in another way: nothing special; ties everywhere; a few values far
-/// above the rest; half of it -inf; subnormal; the whole range of float32; nearly equal; integer
-/// octaves; a few ulps apart, so that dividing by a temperature makes ties; far from zero, so that
-/// it rounds.
+/// above the rest; half of the row -inf; subnormal; the whole range of float32; nearly equal;
+/// integer octaves; a few ulps apart, so that dividing by a temperature makes ties; far from zero,
+/// so that the row rounds.
 enum class RowKind { smooth, tied, peaked, masked, subnormal, huge, flat, octaves, close, shifted };
 inline constexpr int kRowKinds = 10;
 
@@ -43,7 +43,7 @@ class RandomRows {
       p = dyadic ? static_cast<float>(below(9)) / 64 : std::exp(4 * bell());
       if (chance(0.1)) p = 0;
     }
-    row[below(vocab)] = 1;  // so that a token is allowed
+    row[below(vocab)] = 1;  // so that some token is allowed
     return row;
   }
 
@@ -53,7 +53,7 @@ class RandomRows {
     return words;
   }
 
-  /// Returns parameters that are off, at an edge, or anywhere in their range.
+  /// Returns parameters that are off, at an end of their range, or anywhere in it.
   RowParameters parameters(std::size_t vocab) {
     RowParameters parameters;
     const float temperatures[] = {1, 0, 0.1F, 0.7F, 1.3F, 30, 0x1.715476p0F, 0x1p-126F, 0x1p64F};

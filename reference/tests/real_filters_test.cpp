@@ -28,7 +28,7 @@ RankedWeights row_of(const std::vector<Group>& groups, double sum_slack = 0) {
   return row;
 }
 
-// Whereabouts of the second of two tokens: surely in, surely out, or neither.
+// Decision on the second of two tokens: certainly in, certainly out, or neither.
 enum class Verdict { in, out, open };
 Verdict second_token(const RankedWeights& row, const Cut& base, double top_p,
                      const Semantics& semantics = {}) {
@@ -47,7 +47,7 @@ void expect_boundaries(const RankedWeights& row, const Cut& base, double low, do
 }
 
 TEST(TopPBand, IsWhatErrorsOfBothSidesAllow) {
-  // The second token is in for p above F / (F + R), F in 0.6 +- 0.03, R in 0.4 +- 0.01.
+  // The second token is in if p is above F / (F + R), F in 0.6 +- 0.03, R in 0.4 +- 0.01.
   const RankedWeights row = row_of({{0.6, 0.03}, {0.4, 0.01}});
   expect_boundaries(row, whole_row(row), 0.57 / (0.57 + 0.41), 0.63 / (0.63 + 0.39));
   const RankedWeights front = row_of({{0.6, 0.03}, {0.4, 0}});
@@ -57,13 +57,13 @@ TEST(TopPBand, IsWhatErrorsOfBothSidesAllow) {
 }
 
 TEST(TopPBand, HoldsTheSlackOfSums) {
-  // Z = 1, so a slack of 0.02 moves p by 0.02.
+  // The sum Z is 1, so a slack of 0.02 moves p by 0.02.
   const RankedWeights row = row_of({{0.6, 0}, {0.4, 0}}, 0.02);
   expect_boundaries(row, whole_row(row), 0.58, 0.62);
 }
 
 TEST(TopPBand, HoldsASlackOfTheTailAloneWhereSumsBeginThere) {
-  // R = 0.4 within 2 % is compared with 1 - p.
+  // The rest R = 0.4 within 2 % is compared with 1 - p.
   Semantics ascending;
   ascending.sums_from_the_smallest = true;
   const RankedWeights row = row_of({{0.6, 0}, {0.4, 0}}, 0.02);
@@ -75,7 +75,7 @@ TEST(TopPBand, HoldsASlackOfTheTailAloneWhereSumsBeginThere) {
 }
 
 TEST(TopPBand, HoldsWhatIsOpenOfTheBase) {
-  // There are no errors, but min_p may have dropped the third token, so Z is 1 or 0.9.
+  // The sums have no errors, but min_p may have dropped the third token, so Z is 1 or 0.9.
   const RankedWeights row = row_of({{0.6, 0}, {0.3, 0}, {0.1, 0}});
   Cut base = whole_row(row);
   base.certain = base.count_low = 2;
@@ -84,8 +84,8 @@ TEST(TopPBand, HoldsWhatIsOpenOfTheBase) {
   EXPECT_EQ(second_token(row, base, 0.6 / 0.9 + step), Verdict::in);
   EXPECT_EQ(second_token(row, base, 0.6 / 0.9 - step), Verdict::open);
   EXPECT_EQ(second_token(row, base, 0.6 + step), Verdict::open);
-  // The band is equally wide on the other side, although nothing can be added there, because it is
-  // symmetric.
+  // The band is equally wide on the other side, although nothing can be added there, because the
+  // band is symmetric.
   EXPECT_EQ(second_token(row, base, 0.6 / 1.1 - step), Verdict::out);
 }
 
@@ -111,7 +111,7 @@ TEST(TopKCut, WidensByWhatRoundingMayTie) {
   EXPECT_EQ(any.possible, 3U);
   EXPECT_EQ(any.count_low, 2U);
   EXPECT_EQ(any.count_high, 2U);
-  EXPECT_NEAR(static_cast<double>(any.mass_low), 1.499, 0x1p-50);  // one rounding of float64
+  EXPECT_NEAR(static_cast<double>(any.mass_low), 1.499, 0x1p-50);  // allows one rounding of float64
   row.tie_error.setConstant(0.0008);
   EXPECT_EQ(top_k_cut(row, 2, TopKTies::keep_all).possible, 2U);
 }

@@ -19,8 +19,8 @@ using Tokens = std::vector<std::int32_t>;
 
 constexpr std::size_t kVocab = 4;
 
-// Returns a row that depends on the whole prefix. Half of the rows have filters, so that supports
-// differ.
+// Returns a row of the model that depends on the whole prefix. Half of the rows have filters, so
+// that supports differ.
 IntegerRow row_behind(std::span<const std::int32_t> prefix, std::uint64_t seed, float spread) {
   std::uint64_t state = seed;
   for (const std::int32_t token : prefix)
@@ -56,7 +56,8 @@ TEST(SpeculationDistribution, ChainsHaveTheTargetsDistributionWhateverTheDraft) 
   constexpr std::size_t kDrafts = 2;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const RowBehind target = rows_of(seed, 4);
-    // Drafts: from another distribution, from one close by, flat, and from the target's own.
+    // The drafts come from another distribution, from one close to the target, flat, and from the
+    // target's own.
     for (const RowBehind& draft :
          {rows_of(seed + 1000, 4), rows_of(seed, 4.25F), rows_of(seed, 0), target}) {
       const SequenceDistribution distribution =
@@ -77,9 +78,10 @@ TEST(SpeculationDistribution, DraftsOfTheTargetsOwnDistributionAlwaysStand) {
   }
 }
 
-// The proof can fail. Here the draft is the largest token of q and judged as if drawn from q
-// (transformers, issue 32867). Token 0 is always drafted and accepted with .3 / .5. Otherwise the
-// residual max(p - q, 0) = {0, .1, .1} gives the other tokens .2 each, so token 0 has .3 too much.
+// This test shows that the proof of the distribution can fail. In this test the draft is the
+// largest token of q and judged as if drawn from q (transformers, issue 32867). Token 0 is always
+// drafted and accepted with .3 / .5. Otherwise the residual max(p - q, 0) = {0, .1, .1} gives the
+// other tokens .2 each, so token 0 has .3 too much.
 TEST(SpeculationDistribution, ADraftDrawnFromAnotherDistributionShows) {
   const RowBehind target = always({0.3F, 0.4F, 0.3F});
   const std::vector<float> q = {0.5F, 0.3F, 0.2F};
@@ -107,7 +109,8 @@ TEST(SpeculationDistribution, GivenChainsAndTreesHaveTheTargetsDistribution) {
         EXPECT_LE(total_variation(distribution, expected), bound_of(3)) << x << " " << y;
       }
     }
-    // The root has two children. The first has three children, two of them with the same token.
+    // The root has two children. The first node has three children, two of them with the same
+    // token.
     const SequenceDistribution tree =
         tree_distribution(target, Tokens{1, 3, 0, 2, 2, 3}, Tokens{-1, -1, 0, 0, 0, 1});
     EXPECT_LE(total_variation(completed(tree, target, 3), expected), bound_of(3));
@@ -157,8 +160,8 @@ std::int32_t most_children(const Tokens& parents) {
   return most;
 }
 
-// Bounds the same for a tree of n nodes. Drafts are drawn exactly, so there are at most n tests of
-// two steps each, and one draw of three at the end.
+// Bounds the same total variation for a tree of n nodes. Drafts are drawn exactly, so there are at
+// most n tests of two steps each, and one draw of three at the end.
 Probability bound_of_tree(std::size_t n) {
   return Probability(cpp_int(2 * n + 3), cpp_int(1) << 65);
 }
@@ -181,11 +184,12 @@ TEST(SpeculationDistribution, SampledTreesHaveTheTargetsDistributionWhateverTheD
   for (std::size_t n = 1; n <= 4; ++n) {
     for (const Tokens& parents : trees_of(n)) {
       for (std::uint64_t seed = 1; seed <= (n < 4 ? 6U : 1U); ++seed) {
-        // Drafts: from another distribution, from one close by, flat, and from the target's own.
+        // The drafts come from another distribution, from one close to the target, flat, and from
+        // the target's own.
         for (const RowBehind& draft : {small_rows_of(seed + 1000, 4), small_rows_of(seed, 4.25F),
                                        small_rows_of(seed, 0), small_rows_of(seed, 4)}) {
           expect_distribution_of_tree(seed, draft, parents, SiblingSampling::with_replacement);
-          // Only two different tokens can be drawn from some rows.
+          // Some rows have only two tokens, so three siblings cannot be drawn without replacement.
           if (most_children(parents) > 2) continue;
           expect_distribution_of_tree(seed, draft, parents, SiblingSampling::without_replacement);
         }
@@ -194,7 +198,8 @@ TEST(SpeculationDistribution, SampledTreesHaveTheTargetsDistributionWhateverTheD
   }
 }
 
-// Without replacement, three children of three tokens are all of them, so one is always accepted.
+// Without replacement, three children of three tokens are all tokens, so one child is always
+// accepted.
 TEST(SpeculationDistribution, OfAllTokensAsChildrenOneStands) {
   const RowBehind target = small_rows_of(5, 4), draft = always({0.5F, 0.375F, 0.125F});
   const Tokens parents = {-1, -1, -1};
@@ -220,11 +225,12 @@ TEST(SpeculationDistribution, ATreeOfOneChildANodeIsAChain) {
   }
 }
 
-// The proof can fail. Siblings are drawn without replacement and judged as if drawn with it, for p
-// = (1/8, 1/2, 3/8), q = (3/4, 1/8, 1/8) and two children. The first is only rejected as token 0,
-// with probability 5/8, which leaves (0, 3/8, 1/4) / (5/8) = (0, 3/5, 2/5). The second is token 1
-// or 2 with probability 1/2 each. Judged as drawn from q, with 1/8 each, both are accepted. So 5/8
-// is divided into halves instead of 3/5 and 2/5, and token 2 gets 1/16 too much.
+// This test shows that the proof of the distribution can fail. Siblings are drawn without
+// replacement and judged as if drawn with it, for p = (1/8, 1/2, 3/8), q = (3/4, 1/8, 1/8) and two
+// children. The first child is only rejected as token 0, with probability 5/8, which leaves (0,
+// 3/8, 1/4) / (5/8) = (0, 3/5, 2/5). The second child is token 1 or 2 with probability 1/2 each.
+// Judged as drawn from q, with 1/8 each, both tokens are accepted. So the mass 5/8 is divided into
+// halves instead of 3/5 and 2/5, and token 2 gets 1/16 too much.
 TEST(SpeculationDistribution, SiblingsWithoutReplacementJudgedAsWithShow) {
   const RowBehind target = always({0.125F, 0.5F, 0.375F}), draft = always({0.75F, 0.125F, 0.125F});
   const Tokens parents = {-1, -1};
@@ -324,7 +330,8 @@ TEST(SpeculationModel, TreesOfKnownDistributionLookNoFurtherThanTheyGet) {
   // Without replacement, token 1 can no longer be drawn as the second child.
   EXPECT_EQ(run({sure, bad, bad}, {flat, bad, bad}, {1, 1}, two, without).status,
             RowStatus::impossible_draft);
-  // The second child is accepted. At a leaf, the target's row is read and the draft's is not.
+  // In this call the second child is accepted. At a leaf, the target's row is read and the draft's
+  // is not.
   const SpeculationOutcome second = run({sure, bad, flat}, {flat, bad, bad}, {1, 0}, two, without);
   EXPECT_EQ(second.status, RowStatus::ok);
   EXPECT_EQ(second.tokens, (Tokens{0, 0}));

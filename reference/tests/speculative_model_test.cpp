@@ -26,7 +26,7 @@ TEST(ChainSpeculativeModel, ReturnsTheTargetsDistribution) {
   const Probs target = {1.0F / 8, 2.0F / 8, 2.0F / 8, 1.0F / 8, 2.0F / 8};
   Probs both = target;
   both.insert(both.end(), target.begin(), target.end());
-  // Accepting needs quarters (p / q is 1/4 at token 0), and the residual {0, 0, 1, 0, 2} / 8 needs
+  // Acceptance needs quarters (p / q is 1/4 at token 0), and the residual {0, 0, 1, 0, 2} / 8 needs
   // thirds: a grid of 2^64 / 4, and the first word of each third. A drafted token x occurs in 8
   // q(x) of 8 draws.
   const std::uint64_t third = std::numeric_limits<std::uint64_t>::max() / 3 + 1;
@@ -83,7 +83,7 @@ TEST(ChainSpeculativeModel, ReportsTheFirstFailure) {
   EXPECT_EQ(status_of({1, 1}, {0}, {infinity, 1, nan, 1}), RowStatus::infinite_input);
   // The bonus row is checked too, although this chain does not reach it.
   EXPECT_EQ(status_of({1, 1}, {0}, {0, 1, nan, 1}), RowStatus::nan_input);
-  // By position, the draft's row first.
+  // Faults count by position, the draft's row first.
   EXPECT_EQ(status_of({1, 1, -1, 1}, {0, 0}, {nan, 1, 1, 1, 1, 1}), RowStatus::nan_input);
   EXPECT_EQ(status_of({1, 1, -1, 1}, {0, 0}, {1, 1, nan, 1, 1, 1}),
             RowStatus::negative_probability);

@@ -16,7 +16,7 @@ struct TileAnswer {
   std::string name;
   bool from_probs = false;
   std::vector<float> values;
-  std::vector<std::uint32_t> allowed;  ///< packed bits; empty: all
+  std::vector<std::uint32_t> allowed;  ///< packed bits of the allowed tokens; empty: all
   RowParameters parameters;
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
@@ -34,7 +34,7 @@ struct TileAnswer {
   std::vector<std::pair<std::vector<std::uint64_t>, std::int32_t>> draws_by_attempts;
   std::vector<std::pair<std::int32_t, float>> probabilities;  ///< token, probability
   std::vector<RowWeight> weights;  ///< [vocab] for rows of at most 16 tokens, otherwise empty
-  std::vector<std::int32_t> kept;  ///< for the same rows
+  std::vector<std::int32_t> kept;  ///< [vocab] survivors, for the same rows
 
   bool is_allowed(std::size_t id) const {
     return allowed.empty() || ((allowed[id / 32] >> (id % 32)) & 1U) != 0;

@@ -1,7 +1,7 @@
 // Compares the integer model with answers worked out in fractions
-// (known_answers/tile_answers.json): tiles, weights, masks, totals, draws, probabilities. Not
-// tested: errors that need more than four tiles; tile_invariances_test and oracles_agree_test have
-// larger rows, and tile_bound_test has whole vocabularies.
+// (known_answers/tile_answers.json): tiles, weights, masks, totals, draws, probabilities. These
+// answers cannot show errors that need more than four tiles; tile_invariances_test and
+// oracles_agree_test have larger rows, and tile_bound_test has whole vocabularies.
 #include "reference/tests/tile_answers.h"
 
 #include <gtest/gtest.h>

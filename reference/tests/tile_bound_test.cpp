@@ -1,8 +1,8 @@
 // Compares the bound of tile_bound.h with the integer model, token by token and in total variation,
-// on rows of every kind up to the largest vocabulary. The kernels' tests have rows of a language
-// model (tile_distribution_test).
+// on rows of every kind up to the largest vocabulary. The kernels' tests measure the bound on rows
+// of a language model (tile_distribution_test).
 //
-// Not tested: errors below 2^-50 of a weight, the error of the real arithmetic here.
+// This test cannot see errors below 2^-50 of a weight, the error of its real arithmetic.
 #include "reference/tile_bound.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,8 @@ TEST(TileBound, IsBelowAMillionthForEveryVocabulary) {
 }
 
 // Returns D of the bound in closed form where it is largest: V - 1 equal tokens of mass a below a
-// maximum of mass 1 have D = a / (1 + a)^2 log2((V - 1) / a). No row exceeds the stated value.
+// maximum of mass 1 have D = a / (1 + a)^2 log2((V - 1) / a). No row has a D above the stated
+// value.
 double deviation(std::size_t vocab, double mass) {
   return mass / ((1 + mass) * (1 + mass)) * std::log2(static_cast<double>(vocab - 1) / mass);
 }
@@ -53,7 +54,7 @@ TEST(TileBound, LargestDeviationIsThatOfEqualTokensBelowAMaximum) {
       largest = std::max(largest, deviation(vocab, mass));
     }
     EXPECT_LE(largest, stated);
-    EXPECT_GT(largest, stated - 1.0 / 3);  // at a = 1 it is a quarter of log2(V - 1)
+    EXPECT_GT(largest, stated - 1.0 / 3);  // at a = 1, D is a quarter of log2(V - 1)
   }
 }
 
@@ -76,7 +77,7 @@ TEST(TileBound, HoldsOnTheLargestVocabulary) {
     SCOPED_TRACE(static_cast<int>(kind));
     expect_within(distance_to_softmax(random.logits(kind, kMost), 0.7F), kMost);
   }
-  // Equal tokens, and 100 octaves in one row.
+  // Tests rows of equal tokens, and of 100 octaves in one row.
   expect_within(distance_to_softmax(std::vector<float>(kMost, -1234.5F), 0.7F), kMost);
   std::vector<float> wide(kMost);
   for (float& x : wide) x = -100 * random.unit();
@@ -84,7 +85,7 @@ TEST(TileBound, HoldsOnTheLargestVocabulary) {
 }
 
 // Uses the row of the largest deviation, at a temperature where c is off by almost half an ulp of a
-// float just above a power of two. The bound is close to the distance there.
+// float just above a power of two. The bound is close to the distance on that row.
 TEST(TileBound, IsNearOnTheRowThatIsMadeForIt) {
   RandomRows random(3);
   float worst = 1;
@@ -97,22 +98,22 @@ TEST(TileBound, IsNearOnTheRowThatIsMadeForIt) {
     largest = std::max(largest, error);
   }
   ASSERT_GT(largest, 0.99 * 0x1p-24);
-  const double mass = 0.85;  // of the V - 1 tokens, where D is largest, to two digits
+  const double mass = 0.85;  // mass of the V - 1 tokens with the largest D, to two digits
   const double octaves = std::log2(static_cast<double>(kMost - 1) / mass);
   std::vector<float> logits(kMost, static_cast<float>(-octaves * std::log(2.0)) * worst);
   logits[0] = 0;
   const TileDistance seen = distance_to_softmax(logits, worst);
   expect_within(seen, kMost);
-  // The error of c appears in full. The rest of a weight's error is at most 2^-22, once for each of
-  // the two kinds of token.
+  // The error of the scale c appears in full. The rest of a weight's error is at most 2^-22, once
+  // for each of the two kinds of token.
   EXPECT_NEAR(seen.distance, std::log(2.0) * largest * deviation(kMost, mass),
               0x1p-22 * 2 * mass / ((1 + mass) * (1 + mass)));
   EXPECT_GT(seen.distance, seen.bound / 2);
 }
 
 TEST(TileBound, HoldsWhereTilesAreLost) {
-  // Every tile except the first is 48.6 octaves below, which is rounded to 49. All of it is lost,
-  // almost half of the V 2^-48 that the bound allows.
+  // Every tile except the first is 48.6 octaves below, which is rounded to 49. All mass of these
+  // tiles is lost, almost half of the V 2^-48 that the bound allows.
   std::vector<float> logits(kMost, -48.6F);
   std::fill_n(logits.begin(), kIdsOfATile, -100.0F);
   logits[3] = 0;
@@ -120,8 +121,8 @@ TEST(TileBound, HoldsWhereTilesAreLost) {
   expect_within(seen, kMost);
   const double lost = static_cast<double>(kMost - kIdsOfATile) * std::exp2(-48.6);
   EXPECT_GT(lost, 0.6 * static_cast<double>(kMost) * 0x1p-48);
-  // The model only has the maximum. float32's octaves and the temperature are off by 2^-23 of the
-  // distance.
+  // In the integer model only the maximum has mass. float32's octaves and the temperature are off
+  // by 2^-23 of the distance.
   EXPECT_NEAR(seen.distance, lost, 48.6 * 0x1p-22 * lost + seen.own_error);
 }
 
@@ -129,7 +130,7 @@ TEST(TileBound, HoldsOnProbabilities) {
   RandomRows random(4);
   for (int i = 0; i < 200; ++i) {
     const std::size_t vocab = 1 + random.below(2000);
-    // From 1 to 2^-120, normalised or not, subnormal at the end.
+    // The rows are scaled from 1 to 2^-120, normalised or not, subnormal at the end.
     const int shift = -static_cast<int>(random.below(30));
     std::vector<float> probs(vocab);
     for (float& p : probs)
@@ -176,7 +177,7 @@ TEST(TileBound, AgreesWithQuadruplePrecision) {
   }
   const TileDistance seen = distance_to_softmax(logits, temperature);
   EXPECT_NEAR(seen.distance, static_cast<double>(twice / 2), seen.own_error);
-  EXPECT_GT(seen.distance, 1000 * seen.own_error);  // otherwise the check above would say nothing
+  EXPECT_GT(seen.distance, 1000 * seen.own_error);  // otherwise the check above would prove nothing
 }
 
 }  // namespace

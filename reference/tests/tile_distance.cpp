@@ -15,9 +15,9 @@ namespace {
 
 static_assert(LDBL_MANT_DIG >= 64, "long double has 64 bits");
 
-// Relative error of a real weight below: three roundings of 2^-64 in the distance, which is below
-// 2^13 wherever an exponential is not 0 (2^-52 of the weight), and one ulp of the exponential and
-// of each product.
+// Relative error of a weight in this file's real arithmetic: three roundings of 2^-64 in the
+// distance, which is below 2^13 wherever an exponential is not 0 (2^-52 of the weight), and one ulp
+// of the exponential and of each product.
 constexpr long double kOwnError = 0x1p-50L;
 
 constexpr long double kLog2E = 1.4426950408889634073599246810019L;
@@ -64,7 +64,7 @@ TileDistance distance_to_softmax(std::span<const float> logits, float temperatur
     octaves.push_back((static_cast<long double>(largest) - static_cast<long double>(logit)) *
                       kLog2E / static_cast<long double>(temperature));
   }
-  // A, from the octaves of the maximum in the model, where a weight of 2^E is 2^103.
+  // A is computed from the octaves of the maximum in the model, where a weight of 2^E is 2^103.
   const double of_maximum =
       static_cast<double>(largest) * static_cast<double>(octaves_per_logit(temperature));
   const long double unit = std::exp2(static_cast<long double>(of_maximum - row.octave) + 103);

@@ -9,7 +9,7 @@ namespace fairdraw::reference {
 
 struct TileDistance {
   double distance = 0;          ///< in total variation
-  double bound = 0;             ///< bound on it for this row
+  double bound = 0;             ///< bound on the distance for this row
   double mean_error = 0;        ///< mean relative error of weights, over the real distribution
   double largest_error = 0;     ///< largest relative error of a weight within 20 octaves of the
                                 ///< maximum
@@ -17,7 +17,7 @@ struct TileDistance {
   double own_error = 0;         ///< bound on the errors of `distance` and `mean_error` themselves
 };
 
-/// Measure in long double of at least 64 bits.
+/// Measure the distance in long double of at least 64 bits.
 TileDistance distance_to_softmax(std::span<const float> logits, float temperature);
 TileDistance distance_to_probs(std::span<const float> probs);
 

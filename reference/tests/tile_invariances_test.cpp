@@ -28,7 +28,7 @@ constexpr double kNone = -std::numeric_limits<double>::infinity();
 std::vector<float> within(RandomRows& random, std::size_t count, float span, float highest) {
   std::vector<float> logits(count);
   highest = std::floor(highest * 0x1p16F) * 0x1p-16F;
-  // Multiples of 2^-16, so that the difference of the ends is exact.
+  // The logits are multiples of 2^-16, so that the difference of the ends is exact.
   for (float& x : logits) x = highest - std::floor(random.unit() * span * 0x1p16F) * 0x1p-16F;
   logits[random.below(count)] = highest;
   logits[random.below(count)] = highest - span;
@@ -62,8 +62,8 @@ std::vector<std::size_t> random_order(RandomRows& random, std::size_t count) {
 TEST(TileInvariances, EqualLogitsWeighTheSameWithin32OctavesOfTheirTiles) {
   RandomRows random(1);
   for (int i = 0; i < 2000; ++i) {
-    // The row's maximum, and four tiles whose maxima are anywhere below it. The token is up to 32
-    // octaves below each of them.
+    // The row has its maximum, and four tiles whose maxima are anywhere below it. The tested token
+    // is up to 32 octaves below each of these maxima.
     const float highest = 100 * random.unit();
     const float logit = highest - 32 * random.unit();
     std::vector<float> logits(4 * kIdsOfATile, -1000);
@@ -97,7 +97,7 @@ TEST(TileInvariances, PermutationsOfRowsWithin32OctavesAreExact) {
     const std::vector<float> logits = within(random, 700, 32, 60 * random.unit() - 30);
     const std::vector<std::size_t> order = random_order(random, logits.size());
     RowParameters parameters = random.parameters(logits.size());
-    if (parameters.top_k == 1 || parameters.top_p == 0) continue;  // they keep the lowest id
+    if (parameters.top_k == 1 || parameters.top_p == 0) continue;  // greedy rows keep the lowest id
     parameters.temperature = kOctaves;
     const IntegerRow row = integer_model(logits, {}, parameters);
     const IntegerRow other = integer_model(permuted(logits, order), {}, parameters);
@@ -136,7 +136,7 @@ TEST(TileInvariances, PermutationsOfWiderRowsAreNot) {
   EXPECT_GT(changed, 0);
 }
 
-/// Temperatures whose c is 1, 1/8 and 16.
+/// Temperatures at which c is 1, 1/8 and 16.
 const std::pair<float, float> kPowersOfTwo[] = {
     {kOctaves, 1.0F}, {8 * kOctaves, 0.125F}, {kOctaves / 16, 16.0F}};
 
@@ -178,8 +178,8 @@ TEST(TileInvariances, ShiftsByAnEvenNumberOfOctavesAreExact) {
   }
 }
 
-// If the maximum is on half an octave, an odd shift moves its own octave by one more or less. That
-// halves or doubles all weights of the row, and changes nothing else.
+// If the maximum is on half an octave, an odd shift moves its own octave by one more or less. Such
+// a shift halves or doubles all weights of the row, and changes nothing else.
 TEST(TileInvariances, ShiftsByAnOddNumberOfOctavesKeepDrawsOfRowsWithin31Octaves) {
   RandomRows random(6);
   int doubled = 0;
@@ -232,8 +232,8 @@ RowWeight total_of(const std::vector<TileOfRow>& tiles) {
   return total;
 }
 
-// Shards that begin at multiples of 256 have the row's tiles. Their indexes, joined in any order,
-// give the row's total.
+// Shards that begin at multiples of 256 have the row's tiles. The indexes of the shards, joined in
+// any order, give the row's total.
 TEST(TileInvariances, TilesOfShardsMergeInAnyOrder) {
   RandomRows random(8);
   for (int i = 0; i < 20 * kRowKinds; ++i) {

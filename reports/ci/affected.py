@@ -8,13 +8,13 @@ Usage: affected.py WHAT, which is one of
   mutants  options of `fairdraw mutants`, a run each
   cuda     FAIRDRAW_CUDA of the build: OFF where no CUDA source is affected, else AUTO
   satellites  ctest's tests of the distributions beside the package, as a regular expression
-Nothing printed means that nothing is affected. A wide change affects more than its run has time for:
-the run then takes the files and folders that changed most, the night takes all, and what is left to
-the night is named on stderr.
+Nothing printed means that nothing is affected. A wide change affects more than its run has time
+for: the run then takes the files and folders that changed most, the nightly run takes all, and
+stderr names what is left to the nightly run.
 
-A change is what differs from a base: FAIRDRAW_BASE, else the commit where HEAD left origin's main
-branch, else, on that branch, the commit 40 before HEAD. The names and messages of commits play no
-part. Without a history everything is affected.
+A change is the difference from a base: FAIRDRAW_BASE, otherwise the commit where HEAD left origin's
+main branch, otherwise, on that branch, the commit 40 before HEAD. The names and messages of commits
+play no part. Without a history of commits everything is affected.
 """
 
 import os
@@ -29,9 +29,9 @@ sys.path.insert(0, str(ROOT / "suites" / "boundaries"))
 
 import include_boundaries  # noqa: E402  (the line above says where it is)
 
-COMMITS = 40  # on the main branch itself
+COMMITS = 40  # distance of the base on the main branch itself
 PER_CLASS = 4  # mutants of each class, if all classes are affected
-WHOLE_CLASSES = 4  # maximum in the run of a change; the night runs more
+WHOLE_CLASSES = 4  # maximum in the run of a change; the nightly run takes more
 
 # Limits per change. The minutes are those that a folder's tests take under sanitizers on two cores,
 # with their build; clang-tidy reads about twenty sources per minute.
@@ -39,8 +39,8 @@ SANITIZER_MINUTES = {"kernels": 20, "reference": 5, "harness": 15, "reports": 10
 SANITIZER_BUDGET = 20
 MAX_SOURCES = 150
 
-# Folders with tests of compiled code, and their targets. Tests of scripts run without sanitizers
-# only.
+# Folders with tests of compiled code, and their targets. Tests of scripts are run without
+# sanitizers only.
 SANITIZED = {
     "kernels": ["kernels/all", "kernels/tests/all"],
     "reference": ["reference/all"],
@@ -50,7 +50,7 @@ SANITIZED = {
 }
 NOT_SANITIZED = ("reports/ci/", "reports/baselines/", "suites/boundaries/", "suites/gpu/")
 
-# All mutants are judged by these files. Tests of these files judge none.
+# These files judge all mutants. Tests of these files judge no mutants.
 GATE = (
     "harness/contract/",
     "harness/inputs/",
@@ -62,12 +62,12 @@ GATE = (
     "suites/gate/run/",
 )
 MUTANTS = "suites/gate/mutants/"
-CLASSES = MUTANTS + "cause_classes.cpp"  # a table with a row per class
+CLASSES = MUTANTS + "cause_classes.cpp"  # file of a table with a row per class
 CLASS = re.compile(r'^ {6}\{"([a-z-]+)",', re.MULTILINE)
 
 
 def git(root: Path, *words: str) -> str | None:
-    """Runs git and returns its output; None if it fails."""
+    """Runs git and returns its output; None if git fails."""
     try:
         result = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True)
     except OSError:
@@ -96,7 +96,7 @@ def base(root: Path) -> str | None:
 
 
 def changed_files(root: Path) -> set[str] | None:
-    """Returns the paths that differ from the base, new files included; None if all do."""
+    """Returns the paths that differ from the base, new files included; None if all paths differ."""
     commit = base(root)
     if commit is None:
         return None

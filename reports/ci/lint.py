@@ -7,8 +7,9 @@ Usage: lint.py [--jobs N] [--changed | --format | FILE...]
   --format   formats files with clang-format and ruff, and checks nothing
   FILE...    reads only these files
 
-`./fairdraw lint` and `./fairdraw format` install the tools into build/, configure build/release, whose
-commands clang-tidy reads, and call this. Exit codes: 0 clean; 1 something was found.
+`./fairdraw lint` and `./fairdraw format` install the tools into build/, configure build/release,
+whose commands clang-tidy reads, and call this script. Exit codes: 0 clean; 1 some tool found a
+problem.
 """
 
 import argparse
@@ -66,8 +67,8 @@ def commands(entries: list[dict]) -> dict[str, dict]:
 
 
 def write_openmp_header(folder: Path) -> None:
-    """Writes a copy of g++'s omp.h, because clang has none here. clang can read it without one
-    attribute's argument, but not the folder in which g++'s lies."""
+    """Writes a copy of g++'s omp.h, because clang has none here. clang can read the header without
+    one attribute's argument, but not g++'s folder of headers."""
     path = subprocess.run(
         ["g++", "-print-file-name=include/omp.h"], check=True, capture_output=True, text=True
     ).stdout.strip()

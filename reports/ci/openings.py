@@ -8,7 +8,7 @@ change adds are read, so that the tree can only get better.
 
 Usage: openings.py [--all | FILE...]   --all reads every file whole, to see what is left
 
-Exit codes: 0 none; 1 some.
+Exit codes: 0 no such comment; 1 some.
 """
 
 import re
@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "docs" / "site"))
 import prose  # noqa: E402  (the line above says where it is)
 
 OPENING = re.compile(r"(?:What|Where|Of|By|Whether)\b(?!')")
-# Read whole. Questions may begin with these words.
+# Read whole. A question may begin with one of these words.
 WHOLE = re.compile(
     r"docs/.*|.*\.md|kernels/include/.*"
     r"|harness/contract/(?:batch|drafts|operation|plugin|plugin_abi|sequence)\.h"
@@ -34,7 +34,7 @@ HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 
 
 def openings(name: str, text: str) -> Iterator[tuple[int, str]]:
-    """Yields (line, sentence) for each sentence that begins so."""
+    """Yields (line, sentence) for each sentence with such a beginning."""
     for block in prose.blocks(name, text):
         if block.kind in ("comment", "trailing"):
             continue

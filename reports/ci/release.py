@@ -14,8 +14,8 @@ Usage: release.py set VERSION [--date YYYY-MM-DD]
   --out      the folder of the notes and the files (default: build/release-VERSION)
 
 The caller must know that the tests passed on this commit: .ci/run, the nightly run, and
-suites/gpu/run_on_gpu on a GPU. Exit codes: 0 done; 1 something does not fit, and nothing was tagged;
-2 bad usage.
+suites/gpu/run_on_gpu on a GPU. Exit codes: 0 done; 1 some place does not fit, and nothing was
+tagged; 2 bad usage.
 """
 
 import argparse
@@ -43,13 +43,12 @@ def minor(version: str) -> str:
 
 
 def satellites_range(version: str) -> str:
-    """Returns the versions of fairdraw that a satellite works with. Before 1.0 a minor version may
-    break it."""
+    """Returns the versions of fairdraw that a satellite package works with. Before 1.0 a minor
+    version may break a satellite."""
     return f">={minor(version)},<{next_minor(version)}"
 
 
-#: A file or glob, the text around the version, and a function from a version to the text in its
-#: place.
+#: A file or glob, the text around the version, and a function from a version to the new text.
 PLACES: list[tuple[str, str, Callable[[str], str]]] = [
     ("CMakeLists.txt", r"(?<=^project\(fairdraw VERSION )\S+", str),
     ("CITATION.cff", r"(?<=^version: )\S+$", str),
@@ -125,7 +124,8 @@ def number(version: str) -> tuple[int, ...]:
 
 
 def check(root: Path, version: str) -> str:
-    """Returns the section's text. Raises Wrong with all problems."""
+    """Returns the text of the version's section in CHANGELOG.md. Raises Wrong with all problems of
+    the places."""
     wrong = disagreements(root, version)
     older = released(root)
     if older and number(version) <= max(map(number, older)):
@@ -142,14 +142,15 @@ def check(root: Path, version: str) -> str:
 
 
 def notes(version: str, text: str, others: list[str]) -> str:
-    """Returns the section, and the version whose changes it continues."""
+    """Returns the version's section of CHANGELOG.md, and the version whose changes it continues."""
     before = max((each for each in others if number(each) < number(version)), key=number, default="")
     since = f"Changes since {before}.\n\n" if before else ""
     return f"# fairdraw {version}\n\n{since}{text}\n"
 
 
 def set_version(root: Path, version: str, date: str) -> list[str]:
-    """Writes the version into all places, and the date into the section; returns the changed files."""
+    """Writes the version into all places, and the date into the section; returns the changed
+    files."""
     section(root, version)
     changed = []
     for path, pattern, text in places(root):

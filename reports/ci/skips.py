@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Says which tests of a run were skipped that skips.txt does not name, and which of its lines name none.
+"""Lists the skipped tests of a run that skips.txt does not name, and the lines of skips.txt that
+name no skipped test.
 
 Usage: skips.py RESULTS...   files of ctest --output-junit, with all that the tests printed
 
-A test of ctest has its name there; what one of these skips itself has that name, ": " and its own:
-`python: python/tests/test_cuda.py`. Exit codes: 0 all is as skips.txt says; 1 it is not.
+A test of ctest has its name there; a test that it skipped itself has that name, ": " and its own:
+`python: python/tests/test_cuda.py`. Exit codes: 0 all skips are as skips.txt says; 1 some are not.
 """
 
 import fnmatch
@@ -21,7 +22,8 @@ LISTED = Path(__file__).with_name("skips.txt")
 #: always: skipped on every machine. no-gpu: skipped without a GPU. machine: not known beforehand.
 WHENS = ("always", "no-gpu", "machine")
 
-# The lines that report a skip: of pytest -rs --no-fold-skipped, of unittest, of our scripts.
+# The lines that report a skip: of pytest -rs --no-fold-skipped, of unittest, of the project's
+# scripts.
 PYTEST = re.compile(r"^SKIPPED (.+?) - (.*)$", re.MULTILINE)
 UNITTEST = re.compile(r"^(?:OK|FAILED) \(.*\bskipped=(\d+)", re.MULTILINE)
 SCRIPT = re.compile(r"^skipped: (.*)$", re.MULTILINE)
@@ -40,7 +42,8 @@ class Skip(NamedTuple):
 
 
 def read_lines(text: str) -> list[Line]:
-    """Reads skips.txt: GLOB | WHEN | REASON. Raises ValueError with a line of another form."""
+    """Reads skips.txt: GLOB | WHEN | REASON. Raises ValueError with the line if a line of skips.txt
+    has another form."""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line or line.startswith("#"):
@@ -55,7 +58,7 @@ def read_lines(text: str) -> list[Line]:
 
 
 def skips_of(test: ElementTree.Element) -> Iterator[Skip]:
-    """Yields the test itself if it was skipped, otherwise the tests that it skipped."""
+    """Yields a test of ctest if it was skipped, otherwise the tests that it skipped."""
     name, output = test.get("name", ""), test.findtext("system-out") or ""
     if test.find("skipped") is not None:
         told = SCRIPT.search(output) or GOOGLETEST.search(output)
@@ -82,8 +85,8 @@ def read_results(paths: Iterable[str]) -> tuple[set[str], list[Skip]]:
 def problems(
     lines: list[Line], ran: set[str], skips: list[Skip], there: set[str], gpu: bool
 ) -> list[str]:
-    """Returns all differences from skips.txt. `there` are all tests that ctest knows, run or
-    not."""
+    """Returns all differences of the skips from skips.txt. `there` names all tests that ctest
+    knows, run or not."""
     used, found = set(), []
     for skip in dict.fromkeys(skips):
         named = [

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Says what a build used that a machine with only the packages of ./fairdraw would not have.
+"""Lists the programs and files that a build used and that a machine with only the packages of
+./fairdraw would not have.
 
 Usage: system_tools.py [ROOT]
 
-Reads the caches of CMake in ROOT/build, and finds the programs that scripts call. Each must be in
-the system's folders, in the CUDA Toolkit or in ROOT. A file in the system's folders must belong to
-a package that ./fairdraw installs, that such a package needs, or that every Debian has. No compiler
-launcher may be set. Exit codes: 0 all are; 1 some are not.
+Reads the caches of CMake in ROOT/build, and finds the programs that scripts call. Each file must be
+in the system's folders, in the CUDA Toolkit or in ROOT. A file in the system's folders must belong
+to a package that ./fairdraw installs, that such a package needs, or that every Debian has. No
+compiler launcher may be set. Exit codes: 0 all files are; 1 some are not.
 """
 
 import os
@@ -16,7 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Everyone who has a clone has these.
+# Packages that everyone who has a clone has.
 OF_EVERY_CLONE = {"git", "ca-certificates"}
 # Programs that scripts and tests call by name, besides CMake's own entries.
 PROGRAMS = ("awk", "bash", "chromium", "cmake", "ctest", "doxygen", "flock", "g++", "git", "grep", "ninja",
@@ -53,7 +54,8 @@ def is_in_its_place(root: Path, path: str) -> bool:
 
 
 def installed_packages(root: Path) -> set[str]:
-    """Returns the packages that ./fairdraw installs, that these need, and that every Debian has."""
+    """Returns the packages that ./fairdraw installs, the packages that they need, and those that
+    every Debian has."""
     text = subprocess.run(
         ["dpkg-query", "-W", "-f", "${Package}\\t${Essential}\\t${Priority}\\t${Pre-Depends}, "
          "${Depends}\\t${Provides}\\n"], check=True, capture_output=True, text=True).stdout
@@ -79,7 +81,8 @@ def installed_packages(root: Path) -> set[str]:
 
 
 def owners(paths: list[str]) -> dict[str, str]:
-    """Maps each file to its package. Debian's lists have some files below / that are below /usr."""
+    """Maps each system file to its package. Debian's lists have some files below / that are below
+    /usr."""
     real = {path: os.path.realpath(path) for path in paths}
     asked = {name for path in real.values() for name in (path, path.removeprefix("/usr"))}
     result = subprocess.run(["dpkg", "-S", *sorted(asked)], capture_output=True, text=True)

@@ -30,7 +30,7 @@ class Dictionary {
 };
 
 std::string number(const std::optional<double>& value) {
-  // JSON has no value for numbers that are not finite.
+  // JSON has no value for infinity and NaN.
   return value && std::isfinite(*value) ? fmt::format("{:.4g}", *value) : "null";
 }
 
@@ -48,8 +48,8 @@ void append_parts(std::string& json, std::string_view text, std::string_view par
   if (!text.empty()) append(script_string(text));
 }
 
-/// Returns the replay line without its case (0) and sampler (1), which the row has already. The
-/// rest is the same for all cases of a run.
+/// Returns the replay line without the case (0) and the sampler (1), which the row of the case has
+/// already. The rest of a replay line is the same for all cases of a run.
 std::string replay_template(const harness::CaseRecord& record) {
   std::string json = "[";
   const std::string_view line = record.replay;

@@ -1,4 +1,4 @@
-// The data from which page.js draws index.html. Only for page/*.cpp.
+// The data from which page.js draws index.html. Used by page/*.cpp only.
 #pragma once
 
 #include <cstddef>

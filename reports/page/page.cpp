@@ -1,5 +1,5 @@
 // Writes index.html: a frame that says how the run ended, and the record as JSON, from which the
-// page's script draws the rest. Sentences that summary.md has too come from wording.h and
+// page's script draws the rest. Sentences that also appear in summary.md come from wording.h and
 // coverage.h.
 #include <map>
 #include <tuple>
@@ -16,9 +16,10 @@
 namespace fairdraw::reports {
 namespace {
 
-constexpr std::size_t kMaxEngines = 4, kMaxEnginesOfOthers = 2;  ///< for the first cause, and for
-                                                                 ///< the others
-/// Maximum number of cases with evidence: red ones, and others that have pictures.
+constexpr std::size_t kMaxEngines = 4, kMaxEnginesOfOthers = 2;  ///< number of engines named for
+                                                                 ///< the first cause, and for the
+                                                                 ///< others
+/// Maximum number of cases with evidence: failed ones, and others that have pictures.
 constexpr std::size_t kMaxRed = 1000, kMaxOthers = 40;
 
 /// Returns JSON that cannot end its block, and in which no name hides or moves text.
@@ -40,9 +41,9 @@ Json group_data(const FailureGroup& group, const harness::RunRecord& record, std
     places.push_back(one - record.cases.data());
   }
   const std::string& bug = group.bug.empty() ? group.name : group.bug;
-  // A name without details is shared by many bugs.
+  // The name of a bug without details is shared by many bugs.
   bool is_same = bug.find(':') != bug.npos;
-  // One case can be red by a row or two, which blame nobody.
+  // A single case can fail by a row or two, which are no evidence against an engine.
   if (group.cases.size() < 2) most = 0;
   for (const harness::EngineBug& one : harness::engine_bugs_like(bug, most)) {
     is_same = is_same && one.suspect == bug;
@@ -66,7 +67,7 @@ bool has_pictures(const harness::CaseRecord& record) {
          (evidence.power && record.min_discrepancy);
 }
 
-/// Returns the indices of cases whose evidence the page has.
+/// Returns the indices of cases whose evidence is on the page.
 std::set<std::size_t> detailed_cases(const harness::RunRecord& record, const Json& groups) {
   std::set<std::size_t> detailed;
   for (const Json& group : groups) {
@@ -138,7 +139,7 @@ std::string page_data(const harness::RunRecord& record, const ReportExtras& extr
   const Proof proof = proof_of(record);
   const std::set<std::size_t> detailed = detailed_cases(record, groups);
   Json head = record_json(record);
-  head.erase("causes");  // "groups" have them, with indices in place of names
+  head.erase("causes");  // "groups" have the causes, with indices in place of names
   head.erase("places");
   head.erase("cases");  // stored as rows, below
   const Json members = {{"record", std::move(head)},
@@ -174,7 +175,8 @@ std::string page_data(const harness::RunRecord& record, const ReportExtras& extr
 }  // namespace
 
 std::string to_html(const harness::RunRecord& record, const ReportExtras& extras) {
-  // The policy is a second lock: it only lets the page's own script run, identified by its hash.
+  // The page's policy is a second protection: it only lets the page's own script run, identified by
+  // its hash.
   return page::filled(page::kPageHtml, {{"script_hash", std::string(page::kPageJsHash)},
                                         {"title", run_word(record)},
                                         {"style", std::string(page::kPageCss)},

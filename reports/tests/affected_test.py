@@ -1,5 +1,5 @@
-"""Tests reports/ci/affected.py: a change affects the files that differ and those that include them,
-in repositories that are made here; and its tables fit the tree.
+"""Tests reports/ci/affected.py: a change affects the files that differ and the files that include
+them, in repositories that the tests make; and its tables fit the tree.
 
 Usage: affected_test.py REPOSITORY
 """
@@ -181,10 +181,10 @@ class Base(AffectedCase):
         self.git("init", "--quiet", "--initial-branch=main")
         self.assertIsNone(affected.changed_files(self.root))
         self.commit("first")
-        self.assertIsNone(affected.changed_files(self.root))  # nothing to compare with
+        self.assertIsNone(affected.changed_files(self.root))  # there is no base to compare with
         self.commit("second", "README.md")
         self.assertEqual(affected.changed_files(self.root), {"README.md"})
-        # A repository in a folder above is not this one.
+        # A repository in a parent folder does not count as this one.
         self.assertIsNone(affected.changed_files(self.root / "suites"))
 
     def test_a_branch_is_compared_with_where_it_left_main(self):

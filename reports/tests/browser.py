@@ -25,6 +25,7 @@ def missing(*modules):
 
 
 def launch(playwright):
-    # As root, for example in a container, Chromium has no sandbox; it only opens our own files.
+    # As root, for example in a container, Chromium has no sandbox; it only opens the project's own
+    # files.
     flags = ["--no-sandbox"] if os.geteuid() == 0 else []
     return playwright.chromium.launch(executable_path=chromium(), args=flags)

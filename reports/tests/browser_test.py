@@ -1,7 +1,7 @@
-"""index.html in a real browser: headless Chromium, driven by Playwright, opens the report of a red
-and of a green run, of hostile text and of 100,000 cases, and uses them as a reader would.
+"""index.html in a real browser: headless Chromium, driven by Playwright, opens the report of a
+failed and of a passed run, of hostile text and of 100,000 cases, and uses them as a reader would.
 
-Exit codes: 0 all held; 1 something did not; 77 no browser or no Playwright here (skipped).
+Exit codes: 0 all checks held; 1 some did not; 77 no browser or no Playwright here (skipped).
 """
 
 import argparse
@@ -16,10 +16,10 @@ from browser import enter_venv, launch, missing
 
 SKIPPED = 77
 # The page promises two seconds to the first paint for 100,000 cases. Sanitizers do not slow the
-# browser, so this holds for every build.
+# browser, so the limit holds for every build.
 FIRST_PAINT_MS = 2000
 MOST_PIXELS = 9000  # height of a page with 68 failures of five causes, 1280 wide
-CHANGE_PIXELS = 600  # from the top of a red page, 1280 wide, to the end of the changes to make
+CHANGE_PIXELS = 600  # from the top of a failed page, 1280 wide, to the end of the changes to make
 AXE_SERIOUS = {"serious", "critical"}
 
 problems = []
@@ -37,7 +37,7 @@ class Page:
     def __init__(self, browser, path, fragment="", **context):
         self.context = browser.new_context(**context)
         self.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        self.context.set_default_timeout(120_000)  # a busy machine is slow
+        self.context.set_default_timeout(120_000)  # long, because a busy machine is slow
         self.page = self.context.new_page()
         self.path = path
         self.requests, self.messages = [], []
@@ -290,7 +290,7 @@ def many_cases(browser, folder):
     path = folder / "large" / "index.html"
     paints = []
     while len(paints) < 3 and (not paints or min(paints) > FIRST_PAINT_MS):
-        # The best of three, because other work on the machine is not the page's.
+        # Takes the best of three times, because other work on the machine is not the page's.
         with Page(browser, path) as page:
             entry = "performance.getEntriesByName('first-contentful-paint')[0]"
             wait_until(page, lambda page=page: page.evaluate(f"{entry} !== undefined"))
@@ -331,8 +331,8 @@ def main():
             green_run(browser, folder, axe, arguments.screenshots)
             hostile_text(browser, folder, axe)
             many_cases(browser, folder)
-            # The checks above must be able to fail. This page has an error, a request and a fault
-            # of accessibility.
+            # A page with faults shows that the checks above can fail. The faulty page has an error,
+            # a request and a fault of accessibility.
             before = len(problems)
             bad = folder / "bad"
             bad.mkdir()

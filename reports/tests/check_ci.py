@@ -1,6 +1,7 @@
-"""The files of reports/ci and .github/workflows: every verb and option of ours that they name exists, YAML is YAML, actions
-are pinned by the hash of a commit, what writes a report is followed by what requires it, and jobs
-that run the program are given the one that a job has built."""
+"""The files of reports/ci and .github/workflows: every fairdraw command and option in them exists,
+YAML is valid, actions are pinned by the hash of a commit, a command that writes a report is
+followed by one that requires it, and jobs that run the program get the program that a job has
+built."""
 
 import argparse
 import os
@@ -86,7 +87,8 @@ def programs_run(job):
 
 
 def places_of_the_program(builder, job):
-    """Returns where the program is in a job that gets it from `builder`; empty if it does not."""
+    """Returns the path of the program in a job that gets it from `builder`; empty if the job does
+    not."""
     needs = job.get("needs", [])
     if builder["name"] not in ([needs] if isinstance(needs, str) else needs):
         return set()
@@ -134,7 +136,7 @@ def problems_of(name, text, help_of):
 
 
 def problems_of_script(name, text, help_of):
-    """Does the same for a shell script: checks each fairdraw command with the options on its
+    """Finds problems in a shell script: checks each fairdraw command with the options on its
     lines."""
     problems = []
     for script in re.split(r"\n(?=\S)", text):
@@ -148,8 +150,8 @@ def problems_of_script(name, text, help_of):
 
 
 def problems_of_requirement(action, fairdraw):
-    """Runs the action's step that requires the report, in a shell: it must fail if there is none or
-    if it is of another run, and pass on the report of its run."""
+    """Runs the action's step that requires the report, in a shell: the step must fail if there is
+    no report or if it is of another run, and pass on the report of its run."""
     tree = yaml.safe_load(action.read_text(encoding="utf-8"))
     scripts_of_steps = [step["run"] for step in tree["runs"]["steps"]
                         if "--require-run-id" in step.get("run", "")]
@@ -196,7 +198,7 @@ def main():
     launcher = Path(__file__).resolve().parents[2] / "fairdraw"
 
     def help_of(verb):
-        if verb == ".ci/run":  # it takes no options, and would run
+        if verb == ".ci/run":  # this script takes no options, and would run
             return ""
         command = [arguments.fairdraw, verb, "--help"]
         if "/" in verb:  # a script
@@ -221,7 +223,7 @@ def main():
         problems += problems_of(path.name, path.read_text(encoding="utf-8"), help_of)
     problems += problems_of_requirement(arguments.folder / "verify" / "action.yml",
                                         arguments.fairdraw)
-    # The check must be able to fail.
+    # Wrong inputs show that the check can fail.
     pinned = "actions/checkout@" + "1a" * 20 + "  # v4.2.2"
     right = f"""job:
   uses: {pinned}

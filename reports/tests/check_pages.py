@@ -1,5 +1,5 @@
-"""junit.xml and index.html of the sample records, read by Python's parsers: well formed, and text
-from outside is text, whatever is in it."""
+"""Reads junit.xml and index.html of the sample records with Python's parsers: both are well formed,
+and text from outside stays text."""
 
 import argparse
 import base64
@@ -25,8 +25,8 @@ ALLOWED_ATTRIBUTES = set(
     " viewbox preserveaspectratio width height x y d cx cy r transform".split()
 )
 
-# A place on this page, a page beside it, or the bug of an engine on GitHub. No other scheme (so no
-# script) and no other host.
+# Links may lead to a place on this page, a page beside it, or the bug of an engine on GitHub. Other
+# schemes (so no script) and other hosts are not allowed.
 LINK = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(issues/\d+|commit/[0-9a-f]+)|#[A-Za-z0-9_-]+|#cases\?[A-Za-z0-9_.*+&=%-]+|(\.\./)*[A-Za-z0-9._~%-][A-Za-z0-9/._~%-]*(#[A-Za-z0-9_-]+)?")
 
 # The part of JUnit's format that readers share (a part of Jenkins' junit-10.xsd): attributes,
@@ -57,7 +57,7 @@ TIME = re.compile(r"[0-9]+\.[0-9]{3}")
 
 
 class Page(HTMLParser):
-    """Collects the text, and everything that our pages must not have."""
+    """Collects the text of a page, and everything that report pages must not have."""
 
     def __init__(self):
         super().__init__(convert_charrefs=True)
@@ -78,7 +78,7 @@ class Page(HTMLParser):
             self.open.append(tag)
 
     def end_implied(self, tag, elements):
-        """Closes cells and rows, which need no end tags."""
+        """Closes table cells and rows, which need no end tags."""
         for element in elements.get(tag, []):
             if self.open and self.open[-1] == element:
                 self.open.pop()
@@ -106,7 +106,7 @@ class Page(HTMLParser):
 
 
 def markup_problems(html):
-    """Returns markup that our pages do not have and characters that hide or move text; and all
+    """Returns markup that report pages do not have and characters that hide or move text; and all
     text."""
     page = Page()
     page.feed(html)
@@ -157,7 +157,7 @@ def script_problems(html, report):
 
 
 def junit_format_problems(element):
-    """Returns everything in `element` and below that the format does not allow."""
+    """Returns everything in `element` and below it that the JUnit format does not allow."""
     if element.tag not in JUNIT:
         return [f"element <{element.tag}>"]
     allowed, required, children = JUNIT[element.tag]
@@ -255,7 +255,7 @@ def main():
         problems += [f"{name} junit.xml: {p}" for p in junit_problems(sample["junit"], report)]
         if len(sample["markdown"].encode()) > 1 << 20:
             problems.append(f"{name} summary.md is larger than GitHub shows")
-    # The checks above must be able to fail.
+    # Wrong inputs show that the checks above can fail.
     small = json.loads(samples["small"]["report"])
     for spoiled in ("<script>x</script>", "<b onclick=x>", "</p>", "<!-- x -->", "\u202e", "\x1b"):
         html = samples["small"]["html"].replace("</body>", spoiled + "</body>")

@@ -1,5 +1,5 @@
-"""The sample reports are valid, and every way of breaking them that the schema forbids is found: by a
-validator of JSON Schema, and by the command line that reads them."""
+"""Tests that the sample reports are valid, and that every way of breaking them that the schema
+forbids is found: by a validator of JSON Schema, and by the command line that reads them."""
 
 import argparse
 import copy
@@ -65,7 +65,7 @@ def wrong_values(schema):
 
 
 def broken_reports(schema, report):
-    """Yields (change, broken report)."""
+    """Yields each change that breaks the report, and the broken report."""
     for path, field, required in fields(schema):
         if not path:
             continue
@@ -95,8 +95,8 @@ def broken_reports(schema, report):
 
 
 def reading_problem(fairdraw, what, broken, folder):
-    """Returns what is wrong with how `fairdraw report` takes a broken report; None if it refuses
-    the report and says why."""
+    """Returns the fault in how `fairdraw report` treats a broken report; None if it
+    refuses the report and says why."""
     path = Path(folder) / "broken.json"
     path.write_text(json.dumps(broken), encoding="utf-8")
     result = subprocess.run([fairdraw, "report", str(path), str(Path(folder) / "rendered")],
@@ -142,7 +142,7 @@ def main():
                 problems.append(f"not found: {what}")
             problem = reading_problem(arguments.fairdraw, what, broken, folder)
             problems += [problem] if problem else []
-    # Every described field gives at least one broken report, in which it is missing.
+    # Every field of the schema gives at least one broken report, in which the field is missing.
     if broken_count < sum(1 for _ in fields(schema)):
         problems.append(f"only {broken_count} broken reports were made")
     for problem in problems:

@@ -146,7 +146,7 @@ TEST(Compare, effects_change_where_their_intervals_do_not_meet) {
   EXPECT_EQ(compare(base, head).regressions(), 0u);
   set(head, 0.0165, 0.001);  // apart by more than 3 * 0.001 on both sides
   EXPECT_EQ(compare(base, head).regressions(), 1u);
-  EXPECT_EQ(compare(head, base).regressions(), 0u);  // nearer to the expected value
+  EXPECT_EQ(compare(head, base).regressions(), 0u);  // closer to the expected value
   head.cases[2].evidence.effect->name = "another thing";
   EXPECT_EQ(compare(base, head).effects.size(), 0u);
 }
@@ -164,7 +164,7 @@ TEST(Compare, seconds_of_a_check_are_shown_and_are_no_regression) {
 TEST(Compare, benchmarks_are_compared_by_their_ratio_to_the_floor) {
   auto head = benchmark_rows();
   head[0].ratio *= 1.09;
-  head[0].microseconds *= 3;  // with the floor of a slower machine
+  head[0].microseconds *= 3;  // measured with the floor of a slower machine
   EXPECT_EQ(compare(benchmark_rows(), head, kSpeedTolerance).changes(), 0u);
   head[0].ratio *= 1.1;
   const Comparison slower = compare(benchmark_rows(), head, kSpeedTolerance);
@@ -186,7 +186,7 @@ TEST(Compare, hostile_names_add_no_row_and_no_markup) {
   std::size_t rows = 0, bars = 0;
   std::istringstream lines(markdown);
   for (std::string line; std::getline(lines, line);) {
-    if (line.empty() || line.front() != '|') continue;  // text may hold bars
+    if (line.empty() || line.front() != '|') continue;  // because text may hold bars
     ++rows;
     for (std::size_t i = 0; i < line.size(); ++i) {
       if (line[i] == '\\') {
@@ -232,7 +232,7 @@ TEST(Compare, json_holds_every_change) {
 TEST(Annotations, one_a_check_and_ten_of_a_kind) {
   RunRecord record = small_record();
   const std::string text = to_annotations(record);
-  // g_test failed, mask error, dkwm underpowered, and dkwm watched.
+  // The failed checks are g_test failed, mask error, dkwm underpowered, and dkwm watched.
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
   EXPECT_NE(text.find("::error title=fairdraw%3A g_test is red::sample/top_k/zipf/v1000 on "
                       "plugin:demo: token 17 was drawn 31 times; expected 0"),
@@ -263,7 +263,7 @@ TEST(Annotations, hostile_text_starts_no_command) {
     const std::string title = line.substr(line.find("title="), line.find("::", 2));
     EXPECT_EQ(title.substr(0, title.find("::")).find(','), std::string::npos);
   }
-  EXPECT_EQ(lines, 3u);  // an incomplete run, and a check that is red and watched
+  EXPECT_EQ(lines, 3u);  // an incomplete run, and a check that failed and is watched
   EXPECT_NE(text.find("50%25 of"), std::string::npos);
 }
 

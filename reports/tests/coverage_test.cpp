@@ -54,7 +54,7 @@ RunRecord tokens_only() {
       case_of("replay/a", {"top_p", "seeds"}, Verdict::skipped, {"per_request_seeds"}),
       case_of("bets/a", {"distribution", "top_p"}, Verdict::passed, {"num_samples"}),
       case_of("bets/b", {"distribution"},
-              Verdict::skipped),  // the profile defines none of its rows
+              Verdict::skipped),  // the profile defines none of the case's rows
       case_of("boundaries/a", {"top_k", "top_p", "min_p"}, Verdict::passed, {"top_k"})};
   record.draws = 0;
   return record;
@@ -79,7 +79,7 @@ TEST(Coverage, WhatIsNoLongerJudgedIsARegression) {
   EXPECT_EQ(lost.features[0].base, 1u);
   EXPECT_EQ(lost.features[0].head, 0u);
   EXPECT_EQ(lost.features[0].lacks, std::vector<std::string>{"per_request_seeds"});
-  EXPECT_EQ(lost.regressions(), 2u);  // the feature and its case
+  EXPECT_EQ(lost.regressions(), 2u);  // the lost feature and its case
   const std::string words =
       "is no longer judged: the sampler does not declare per\\_request\\_seeds";
   EXPECT_NE(to_markdown(lost).find(words), std::string::npos) << to_markdown(lost);
@@ -186,12 +186,12 @@ TEST(Coverage, WhatIsRequiredAndWasNotJudgedEndsWith3) {
   EXPECT_NE(to_annotations(record).find("::error title=fairdraw: not judged::"), std::string::npos);
   EXPECT_NE(to_markdown(record).find("**Required, and missing:**"), std::string::npos);
   EXPECT_NE(to_html(record).find("\"unmet\":[\"plugin:mine.so: seeds"), std::string::npos);
-  // The record's requirements are read back with it.
+  // The requirements are read back with the record.
   EXPECT_EQ(from_json(to_json(record)).exit_code(), 3);
   // A failure takes precedence.
   record.cases[5].verdict = Verdict::failed;
   EXPECT_EQ(record.exit_code(), 1);
-  // No case exercises the feature, so it is not judged either.
+  // No case exercises the required feature, so the feature is not judged either.
   record = tokens_only();
   record.required = {"chains"};
   EXPECT_EQ(record.exit_code(), 3);
@@ -214,7 +214,7 @@ TEST(Coverage, RecordsThatDoNotSayWhatACaseExercisesHaveNone) {
   EXPECT_EQ(to_json(record).find("\"coverage\""), std::string::npos);
 }
 
-// Names come from outside. They must stay on their line and have no effect.
+// Names of samplers come from outside. Hostile names must stay on their line and have no effect.
 TEST(Coverage, HostileNamesAreSpelledOut) {
   RunRecord record = tokens_only();
   record.required = {"seeds", nasty_text()};
@@ -228,7 +228,7 @@ TEST(Coverage, HostileNamesAreSpelledOut) {
   EXPECT_EQ(to_terminal(record).find('\x1b'), std::string::npos);
   EXPECT_EQ(count_of(to_annotations(record), "\n"), 3U);  // the requirement and a notice
   EXPECT_EQ(to_html(record).find("<b onload"), std::string::npos);
-  // The code of a name is the only place for it, as everywhere.
+  // As everywhere, hostile names appear only inside code.
   RunRecord plain = tokens_only();
   plain.required = {"seeds"};
   EXPECT_EQ(count_of(to_markdown(record), "\n- "), count_of(to_markdown(plain), "\n- ") + 1);
@@ -259,7 +259,7 @@ TEST(Features, HaveOneNameEachAndAbilitiesThatExist) {
       EXPECT_NE(declaration.find("FAIRDRAW_"), declaration.npos) << declaration;
     }
   }
-  // Promises that are made unless declined.
+  // Promises that a sampler makes unless it declines them.
   EXPECT_EQ(harness::declaration_of("bad_rows", "plugin:a.so"), "no FAIRDRAW_DECLINES_BAD_ROWS");
   EXPECT_EQ(harness::declaration_of("bad_rows", "mine"), "bad_rows (not in `lacks`)");
   EXPECT_THROW(harness::lack_of("no_such_ability"), std::logic_error);

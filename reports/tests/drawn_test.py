@@ -1,7 +1,7 @@
-"""The sample reports as page.js draws them, without a browser: Node.js runs the script on a document
-that page_test.js looks at, and Python's parser reads what comes of it.
+"""Reads the sample reports as page.js draws them, without a browser: Node.js runs the script on a
+document that page_test.js looks at, and Python's parser reads the result.
 
-Exit codes: 0 all held; 1 something did not; 77 no Node.js here (skipped).
+Exit codes: 0 all checks held; 1 some did not; 77 no Node.js here (skipped).
 """
 
 import argparse
@@ -45,7 +45,7 @@ def main():
             problems += [f"{page.parent.name}: {problem}" for problem in drawn_problems(html, report)]
             if page.parent.name != "small":
                 continue
-            # The checks must be able to fail.
+            # Wrong pages show that the checks can fail.
             for spoiled in ("<script src=x></script>", "<b onclick=x></b>", "</p>", "\u202e"):
                 if not drawn_problems(html.replace("</main>", spoiled + "</main>"), report):
                     problems.append(f"{page.parent.name}: a page with {spoiled!r} was accepted")

@@ -15,7 +15,7 @@ std::u32string decoded(std::string_view text) {
   return result;
 }
 
-/// Encodes `c` in UTF-8 by the table of RFC 3629, even if it is no code point.
+/// Encodes `c` in UTF-8 by the table of RFC 3629, even if `c` is no code point.
 std::string encoded(std::uint32_t c) {
   const auto continuation = [c](int shift) {
     return static_cast<char>(0x80 | (c >> shift & 0x3f));

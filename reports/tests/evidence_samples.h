@@ -1,4 +1,5 @@
-// Records with what small_record() lacks: every kind of evidence, a green run, very many cases.
+// Records with the parts that small_record() lacks: every kind of evidence, a passed run, very many
+// cases.
 #pragma once
 
 #include "reports/extras.h"
@@ -6,16 +7,17 @@
 
 namespace fairdraw::reports {
 
-/// Returns a red run whose cases have every kind of evidence: a lane that is never drawn, a
+/// Returns a failed run whose cases have every kind of evidence: a lane that is never drawn, a
 /// temperature that is not applied, a mask that keeps one token too many, streams that share their
-/// bits; and a passed case with pictures. The numbers are made up, and the same on every machine.
+/// bits; and a passed case with pictures. The numbers of the record are invented, and the same on
+/// every machine.
 harness::RunRecord evidence_record();
 
 /// Returns a broken sampler's run: `failures` failed cases of five causes and as many passed cases,
 /// with the evidence of evidence_record().
 harness::RunRecord red_record(std::uint64_t failures);
 
-/// Returns a green run of `cases` > 0 cases, with a p value in every tenth.
+/// Returns a passed run of `cases` > 0 cases, with a p value in every tenth.
 harness::RunRecord green_record(std::uint64_t cases);
 
 /// Returns a kill matrix with a survivor, rows of a benchmark, a second run, and two earlier runs.

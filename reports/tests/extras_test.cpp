@@ -11,7 +11,7 @@
 namespace fairdraw::reports {
 namespace {
 
-/// Returns the error of `read` on `text`.
+/// Returns the error message of `read` on `text`.
 template <class Read>
 std::string error_of(const Read& read, const std::string& text) {
   try {

@@ -1,5 +1,5 @@
-// Tests that a run that ended before all its cases were run is marked everywhere, and green
-// nowhere.
+// Tests that a run that ended before all its cases were run is marked everywhere, and shown nowhere
+// as passed.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kReason = "stopped by SIGTERM after 2 of 9 cases";
 
-/// Returns two passed cases, which would be a green run without the mark.
+/// Returns two passed cases, which would be a passed run without the mark.
 harness::RunRecord stopped_run() {
   harness::RunRecord record = small_record();
   record.cases.resize(2);

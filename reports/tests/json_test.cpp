@@ -185,15 +185,15 @@ TEST(ReportJson, every_missing_field_is_found) {
     const Json::json_pointer place(pointer);
     const std::string& name = place.back();
     const std::string parent = place.parent_pointer().to_string();
-    // The keys of these two maps are free.
+    // The keys of these two maps are arbitrary.
     if (parent == "/environment" || parent.ends_with("/measures")) continue;
-    // Optional, because minor versions added them.
+    // These fields are optional, because minor versions added them.
     if (name == "incomplete" || name == "case_part" || name == "abilities" || name == "promises") {
       continue;
     }
     if (parent.find("/counted/") != std::string::npos &&
         (name == "no_token" || name == "trouble")) {
-      continue;  // left out if empty
+      continue;  // an empty field is left out
     }
     // Evidence leaves out empty parts, and its lists may be shorter.
     if (parent.ends_with("/evidence") || whole[place.parent_pointer()].is_array()) continue;
@@ -232,7 +232,7 @@ TEST(ReportJson, a_truncated_text_is_called_truncated) {
     EXPECT_NE(reading_error(whole.substr(0, size)).find("the file is truncated"), std::string::npos)
         << size;
   }
-  // Every prefix is refused, except the one that only lacks the last newline.
+  // Every prefix of a report is refused, except the one that only lacks the last newline.
   for (std::size_t size = 0; size + 1 < whole.size(); size += 37) {
     EXPECT_NE(reading_error(whole.substr(0, size)), "no error") << size;
   }

@@ -104,7 +104,7 @@ class Lint(LintCase):
         self.assertEqual(self.lint(), 0)
 
     def openings(self, *words):
-        """Returns the findings on how sentences begin, which decide the exit code."""
+        """Returns lint's findings on how sentences begin, which decide the exit code."""
         with contextlib.redirect_stdout(io.StringIO()) as output:
             code = self.lint(*words)
         self.assertEqual(code, 1 if output.getvalue() else 0)

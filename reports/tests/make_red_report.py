@@ -1,8 +1,8 @@
 """Makes docs/pictures/red-report.png: the beginning of a report in which a sampler failed.
 
-The sampler is a mutant with a bug that real samplers have had. The picture has the head and the
-card of the first cause. It leaves out the contents, and the card's change to make, which the head
-has.
+The sampler is a mutant with a bug that real samplers have had. The picture shows the head of the
+page and the card of the first cause. The picture leaves out the contents, and the card's change to
+make, which the head has.
 
 Usage: make_red_report.py FAIRDRAW_BINARY PICTURE [VENV]
 
@@ -36,7 +36,7 @@ def main():
     from playwright.sync_api import sync_playwright
 
     with tempfile.TemporaryDirectory() as folder:
-        # Not in the repository, because the report would change with every commit.
+        # The report is not in the repository, because it would change with every commit.
         run = subprocess.run([binary, "verify", "--suite", "smoke", "--sampler", MUTANT, "--seed", "1"],
                              cwd=folder, check=False, capture_output=True, text=True)
         if run.returncode != 1:

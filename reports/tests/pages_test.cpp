@@ -27,8 +27,8 @@ std::string content(const std::filesystem::path& path) {
   return text.str();
 }
 
-/// Compares a page with the stored one. If they differ, the page is left in the build folder.
-/// FAIRDRAW_STORE_GOLDEN=1 stores all pages again; see tests/golden/README.md.
+/// Compares a page with the stored one. If the pages differ, the new one is left in the build
+/// folder. FAIRDRAW_STORE_GOLDEN=1 stores all pages again; see tests/golden/README.md.
 void expect_golden(const std::string& name, const std::string& page) {
   const auto golden = std::filesystem::path(FAIRDRAW_GOLDEN) / name;
   if (std::getenv("FAIRDRAW_STORE_GOLDEN") != nullptr) {
@@ -44,8 +44,8 @@ void expect_golden(const std::string& name, const std::string& page) {
                    "--gtest_filter='Golden.*' stores all of them";
 }
 
-/// Returns the data from which the page's script draws it. Pages differ only in these, the title
-/// and the verdict.
+/// Returns the data from which the page's script draws the page. Pages differ only in these data,
+/// the title and the verdict.
 std::string data_of(const std::string& page) {
   const std::string begin = "<script type=\"application/json\" id=\"data\">";
   const std::size_t from = page.find(begin) + begin.size();
@@ -79,9 +79,10 @@ TEST(Terminal, hostile_text_stays_on_its_line_and_moves_no_cursor) {
     }
   }
   const std::string text = to_terminal(record);
-  // Three groups of one red case each, with a heading, a line and a replay line; the reason and the
-  // name for the group with a cause; the change to make for the two others; four other cases, all
-  // to watch; a note on each of two samplers, and the observation of one; the summary.
+  // The text has three groups of one failed case each, with a heading, a line and a replay line;
+  // the reason and the name for the group with a cause; the change to make for the two others; four
+  // other cases, all to watch; a note on each of two samplers, and the observation of one; the
+  // summary.
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3 * 3 + 2 + 2 + 4 + 2 + 1 + 1);
   for (const char c : text) {
     ASSERT_TRUE(static_cast<unsigned char>(c) >= 0x20 || c == '\n') << static_cast<int>(c);
@@ -151,7 +152,7 @@ TEST(Markdown, is_no_larger_than_github_shows_and_names_what_is_left_out) {
   }
   const std::string text = to_markdown(record);
   EXPECT_LE(text.size(), std::size_t{1} << 20);
-  // Each list has room, and says that it is incomplete.
+  // Each list gets some room, and says that it is incomplete.
   for (const char* heading : {"## What went wrong", "## Watch", "## All cases"}) {
     const std::size_t from = text.find(heading);
     ASSERT_NE(from, std::string::npos) << heading;

@@ -1,6 +1,6 @@
-"""Tests reports/ci/release.py on a throw-away repository: which places it writes, what it refuses,
-what its notes say, and that a dry run builds and tags nothing. A stand-in replaces
-python/wheels/build.
+"""Tests reports/ci/release.py on a temporary repository: the places that it writes, the versions
+that it refuses, its notes, and that a dry run builds and tags nothing. A stand-in replaces the
+script python/wheels/build.
 
 Usage: release_test.py REPOSITORY
 """
@@ -79,7 +79,7 @@ class ReleaseCase(unittest.TestCase):
         self.git("commit", "--quiet", "--message", message)
 
     def release(self, *words):
-        """Returns the exit code and all output."""
+        """Returns the exit code and all output of release.py."""
         output = io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
             try:
@@ -199,7 +199,7 @@ class Make(ReleaseCase):
 
 
 class Tree(unittest.TestCase):
-    """Tests on this repository itself."""
+    """Tests release.py on this repository itself."""
 
     def read(self, path):
         return (ROOT / path).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-// Records for the tests of reports/. None of their values was measured.
+// Records for the tests of reports/. The values in these records were not measured.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace fairdraw::reports {
 
-/// Returns evidence with every part.
+/// Returns evidence in which no part is empty.
 harness::Evidence sample_evidence();
 
 /// Returns one case of each verdict on two samplers, with every optional number both present and

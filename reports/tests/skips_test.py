@@ -1,5 +1,5 @@
-"""Tests reports/ci/skips.py: every skip must be in the list, whatever skips it, and the list holds
-nothing else. Uses results that are written here, and lines of the real list.
+"""Tests reports/ci/skips.py: every skip must be in the list, whatever skips it, and the list has no
+other lines. The tests use results that they write themselves, and lines of the real list.
 
 Usage: skips_test.py REPOSITORY
 """
@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "reports" / "ci"))
 import skips  # noqa: E402
 
 GOOGLETEST = "[ RUN      ] Cuda.draws\n/t/draw_test.cpp:5: Skipped\nnot run without a GPU: none\n[  SKIPPED ] Cuda.draws"
-# (name, ctest's reason if the whole test was skipped, output), and the skips in it.
+# Tests (name, ctest's reason if the whole test was skipped, output), and the skips in it.
 TESTS = [
     (("Row.sums", None, "[       OK ] Row.sums\nwas skipped: no\n"), []),
     (("Cuda.draws", "SKIP_REGULAR_EXPRESSION_MATCHED", GOOGLETEST),
@@ -33,7 +33,7 @@ TESTS = [
 
 
 def results(*tests):
-    """Returns a file of ctest --output-junit."""
+    """Returns the text of a file of ctest --output-junit."""
     root = skips.ElementTree.Element("testsuite")
     for name, skipped, output in tests:
         case = skips.ElementTree.SubElement(root, "testcase", name=name)

@@ -1,6 +1,6 @@
 """Tests reports/ci/system_tools.py: files that a build used from elsewhere are found, and files
-that the scripts install are not. Uses caches of CMake that are written here, and stand-ins for
-dpkg. Also tests that .ci/run scrubs its environment, and fails if the tools do.
+that the scripts install are not. The tests write caches of CMake, and use stand-ins for dpkg. The
+tests also check that .ci/run scrubs its environment, and fails if the tools do.
 
 Usage: system_tools_test.py REPOSITORY
 """
@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "reports" / "ci"))
 import system_tools  # noqa: E402
 
 LAUNCHER = "readonly kBuildPackages=(tool\n  library-dev)\nreadonly kTools=(other)\n"
-# Package, essential, priority, needs, provides.
+# Columns: package, essential, priority, needs, provides.
 PACKAGES = """base\\tyes\\trequired\\t, \\t
 tool\\tno\\toptional\\tinterface (>= 1) | none, \\t
 part\\tno\\toptional\\t, \\tinterface (= 1)
@@ -53,12 +53,13 @@ class Tools(ToolsCase):
         os.environ["PATH"] = str(self.bin)
 
     def problems(self, owner, *entries):
-        """Returns the problems if every file belongs to the package `owner`; empty: to none."""
+        """Returns the problems that are found if every file belongs to the package `owner`; empty:
+        to none."""
         says = f'for file in "$@"; do echo "{owner}:amd64: $file"; done\n' if owner else "exit 1\n"
         self.stand_in(self.bin / "dpkg", "shift\n" + says)
         cache = self.root / "build" / "release" / "CMakeCache.txt"
         cache.write_text("".join(f"{entry}\n" for entry in entries), encoding="utf-8")
-        # PATH only has the stand-ins, none of which is a program that is looked for.
+        # PATH only has the stand-ins, and none of the programs that are searched for.
         return system_tools.problems(self.root)
 
     def test_what_the_packages_bring_is_right(self):
@@ -129,8 +130,8 @@ class Run(ToolsCase):
         (self.root / "reports" / "ci").mkdir(parents=True)
 
     def run_ci(self, tests, tools):
-        """Runs .ci/run with these exit codes of the tests and of the look at the tools, and returns
-        its exit code."""
+        """Runs .ci/run with the given exit codes of the tests and of the check of system tools, and
+        returns its exit code."""
         (self.root / "code").write_text(str(tests), encoding="utf-8")
         (self.root / "reports" / "ci" / "system_tools.py").write_text(
             f"import sys\nsys.exit({tools})\n", encoding="utf-8")

@@ -100,7 +100,7 @@ TEST(Proof, is_of_green_runs_and_has_two_sides) {
 TEST(TerminalLine, has_the_beginning_of_a_long_message) {
   RunRecord record = record_of({Verdict::failed});
   record.cases[0].message = std::string(100'000, 'x');
-  // 400 characters of the message, and less than a line of everything else.
+  // The limit is 400 characters of the message, and less than a line of everything else.
   EXPECT_LT(terminal_line(record.cases[0]).size(), 500u);
   EXPECT_NE(terminal_line(record.cases[0]).find("xxx..."), std::string::npos);
 }
@@ -139,7 +139,7 @@ TEST(FailureGroups, hold_every_red_case_once_by_the_cause_that_explains_most) {
   suspect(1, {{"top_k: ignored", "c"}});
   suspect(2, {{"ties", "d"}, {"top_k: ignored", "e"}});
   suspect(3, {});
-  record.cases[3].filter = "min_p";  // top_k cannot show there
+  record.cases[3].filter = "min_p";  // the cause top_k cannot show in such a case
   suspect(4, {{"top_k", "an error has no cause"}});
   const auto groups = failure_groups(record);
   // Three cases name top_k and two name the ties, but these two are already in the first group.
@@ -169,7 +169,7 @@ TEST(Unnoticed, takes_the_largest_of_the_passed_statistical_cases) {
   record.cases.push_back(record.cases[0]);
   record.cases.back().min_discrepancy = 0.02;
   const auto lines = unnoticed(record);
-  ASSERT_EQ(lines.size(), 1u);  // without the exact, failed and underpowered cases
+  ASSERT_EQ(lines.size(), 1u);  // excludes the exact, failed and underpowered cases
   EXPECT_EQ(lines[0].sampler, "cpu:avx2");
   EXPECT_EQ(lines[0].check, "dkwm");
   EXPECT_EQ(lines[0].cases, 3u);
@@ -204,7 +204,7 @@ TEST(Wording, durations_and_dates) {
   EXPECT_EQ(date_text(record), "");
   record.environment["started"] = "2026-11-24T22:55:03Z";
   EXPECT_EQ(date_text(record), "24 November 2026, 22:55 UTC");
-  // For merged shards, the start of the earliest.
+  // For merged shards, the time is the start of the earliest.
   record.environment["started"] = "2026-11-24T22:55:03Z; 2026-11-24T09:05:00Z";
   EXPECT_EQ(date_text(record), "24 November 2026, 09:05 UTC");
   record.environment["started"] = "yesterday";

@@ -1,9 +1,9 @@
 // reports_write_samples: prints the sample records as one JSON object: {name: {"report": ...,
-// "junit": ..., "html": ..., "markdown": ...}}, each a string. The Python checks read it.
+// "junit": ..., "html": ..., "markdown": ...}}, each a string. The Python checks read this JSON.
 //
 // reports_write_samples FOLDER: writes each report into FOLDER/NAME, and reports of long runs:
 // FOLDER/red (68 failures), FOLDER/green (2,500 cases), FOLDER/large (100,000). The browser test
-// opens them.
+// opens these reports.
 //
 // reports_write_samples FOLDER CASES: writes FOLDER/timed, and prints the seconds and the bytes of
 // index.html and the program's peak memory.
@@ -28,7 +28,7 @@ using namespace fairdraw::reports;
 using Sample = std::pair<const char*, fairdraw::harness::RunRecord>;
 
 std::vector<Sample> samples() {
-  // A run without a case, and without the strings that a caller may leave out.
+  // An empty run has no case, and none of the strings that a caller may leave out.
   fairdraw::harness::RunRecord empty;
   empty.tool_version = "0.1.0";
   empty.suite = "gate";

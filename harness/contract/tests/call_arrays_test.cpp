@@ -89,7 +89,7 @@ TEST(CallArrays, everyPointerOfTheStructsIsDescribed) {
   EXPECT_EQ(described<fairdraw_verification>(), pointers_in(header, "fairdraw_verification"));
   EXPECT_EQ(described<fairdraw_event>(), pointers_in(header, "fairdraw_event"));
   EXPECT_EQ(described<fairdraw_operation>(), pointers_in(header, "fairdraw_operation"));
-  EXPECT_EQ(pointers_in(header, "fairdraw_chain").size(), 12U);  // the parser sees them
+  EXPECT_EQ(pointers_in(header, "fairdraw_chain").size(), 12U);  // checks that the parser sees them
 }
 
 // --- One array more ------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ class Vandal final : public Serves<> {
   std::string run_operation(const fairdraw_operation& call) override { return damage(call); }
 
   std::size_t victim = 0;
-  std::string expected;  ///< the message; empty if the array is not given
+  std::string expected;  ///< expected message; empty if the array is not given
 
  private:
   template <class Call>

@@ -58,9 +58,9 @@ TEST(UnknownName, SuggestsNothingThatIsFarAway) {
   EXPECT_EQ(suggested("vllm", kSamplers), "");
   EXPECT_EQ(suggested("xyzzy", {"fuzz", "verify"}), "");
   EXPECT_EQ(suggested("abcd", {"axyd"}), "");  // 2 of 4 letters replaced
-  EXPECT_EQ(suggested("x", {"a"}), "");        // its only letter is wrong
+  EXPECT_EQ(suggested("x", {"a"}), "");        // the only letter of the given name is wrong
   EXPECT_EQ(suggested("", {"a", "ab"}), "");
-  EXPECT_EQ(suggested("c", kSamplers), "");  // begins four names, so it is too vague
+  EXPECT_EQ(suggested("c", kSamplers), "");  // this prefix begins four names, so it is too vague
 }
 
 TEST(UnknownName, SaysWhereNoneIsKnown) {

@@ -90,8 +90,8 @@ TEST(Families, the_maximum_is_never_at_id_0_where_there_are_two_values) {
         const std::vector<float> row = generated(family, vocab, 3, row_number);
         const auto [smallest, largest] = std::minmax_element(row.begin(), row.end());
         if (*smallest == *largest) {
-          // Only a few tokens can all tie, by design or by chance (dyadic); five cannot, except in
-          // all_equal.
+          // In rows of fewer than five tokens all may tie, by design or by chance (dyadic); in
+          // wider rows only in all_equal.
           EXPECT_TRUE(vocab < 5 || family == Family::all_equal)
               << to_string(family) << " " << vocab;
         } else {
@@ -106,7 +106,7 @@ TEST(Families, rows_seeds_and_families_differ_and_a_repeat_is_equal) {
   for (const Family family : all_families()) {
     const auto row = bits_of(generated(family, 1000, 1, 0));
     EXPECT_EQ(bits_of(generated(family, 1000, 1, 0)), row);
-    if (family == Family::all_equal) continue;  // only 17 values, so rows do coincide
+    if (family == Family::all_equal) continue;  // only 17 values, so rows may coincide
     EXPECT_NE(bits_of(generated(family, 1000, 1, 1)), row) << to_string(family);
     EXPECT_NE(bits_of(generated(family, 1000, 2, 0)), row) << to_string(family);
     EXPECT_NE(bits_of(generated(family, 1000, 1, std::uint64_t{1} << 63)), row)
@@ -163,7 +163,8 @@ TEST(Families, gaussian_families_have_their_distribution) {
   EXPECT_LT(kolmogorov_distance(generated(Family::gaussian, kVocab), 0, 1), bound);
   EXPECT_LT(kolmogorov_distance(generated(Family::gaussian_wide, kVocab), 0, 2), bound);
   EXPECT_LT(kolmogorov_distance(generated(Family::flat, kVocab), 0, 0.01), bound);
-  // Near -100 a float32 rounds by up to 2^-18 (half of 2^-17), at a density of at most 0.4.
+  // At values near -100 a float32 rounds by up to 2^-18 (half of 2^-17), at a density of at most
+  // 0.4.
   EXPECT_LT(kolmogorov_distance(generated(Family::all_negative, kVocab), -100, 1),
             bound + 0.4 * 0x1p-18);
   // The same bound must tell a deviation of 2 from 1.97: the CDFs differ by 0.0036 at 2.
@@ -174,7 +175,7 @@ TEST(Families, flat_values_are_all_different_and_nearly_equal) {
   for (const std::size_t vocab : {2u, 1000u, 128256u, 1u << 20}) {
     const std::vector<float> row = sorted_descending(generated(Family::flat, vocab));
     EXPECT_EQ(std::adjacent_find(row.begin(), row.end()), row.end()) << vocab;
-    // 0.01 times the quantile of 1 - 2^-22, which is 5.2, is below 2^-4.
+    // The largest value is 0.01 times the quantile of 1 - 2^-22, which is 5.2, so it is below 2^-4.
     EXPECT_LT(row.front(), 0x1p-4f);
     EXPECT_GT(row.back(), -0x1p-4f);
   }
@@ -194,9 +195,10 @@ TEST(Families, zipf_holds_minus_ln_of_every_rank) {
 }
 
 TEST(Families, peaked_raises_64_ids_of_a_gaussian_of_deviation_2) {
-  // The body is N(0, 2^2). Without the 64 largest values, at most the tail above 2 * 6 is missing.
-  // A Gaussian row of 128256 tokens exceeds 12 with probability 128256 * 1e-9 < 1.3e-4, and the row
-  // is fixed. An exponential of mean 4 passes 12 - 2 * 2 with probability e^-2.
+  // The body is N(0, 2^2). Without the 64 largest values, at most the tail above 2 * 6 is missing
+  // from the distribution. A Gaussian row of 128256 tokens exceeds 12 with probability 128256 *
+  // 1e-9 < 1.3e-4, and the row is fixed. An exponential of mean 4 passes 12 - 2 * 2 with
+  // probability e^-2.
   const std::vector<float> row = sorted_descending(generated(Family::peaked, 128256));
   EXPECT_GT(row[0], 12.0f);
   EXPECT_LT(row[64], 12.0f);
@@ -227,7 +229,7 @@ TEST(Families, ties_at_k_cuts_usual_k_inside_a_tie_and_top_p_at_one) {
       double above = 0;
       std::size_t kept = 0;
       while (above < p * total) above += std::exp(static_cast<double>(row[kept++] - row[0]));
-      // The token that crosses p is one of several equal ones.
+      // The token at which the cumulative mass crosses p is one of several equal ones.
       EXPECT_GT(std::count(row.begin(), row.end(), row[kept - 1]), 1) << vocab << " p " << p;
     }
   }
@@ -328,14 +330,14 @@ TEST(Families, huge_range_reaches_every_exponent_and_both_signs) {
     ASSERT_TRUE(std::isfinite(value));
     exponents.insert(static_cast<int>(std::bit_cast<std::uint32_t>(value) >> 23));
   }
-  // 9 bits of sign and exponent, without the exponent of infinity. Each of the 510 patterns is
-  // missing with probability (1 - 1/510)^32000 < 1e-27.
+  // A pattern has the 9 bits of sign and exponent, without the exponent of infinity. Each of the
+  // 510 patterns is missing with probability (1 - 1/510)^32000 < 1e-27.
   EXPECT_EQ(exponents.size(), 510u);
 }
 
 TEST(Families, all_negative_is_negative) {
   const std::vector<float> row = generated(Family::all_negative, 128256);
-  // 10 deviations from -100, with probability 1e-23 per value.
+  // The limit is 10 deviations from -100, exceeded with probability 1e-23 per value.
   EXPECT_LT(*std::max_element(row.begin(), row.end()), -90.0f);
 }
 
@@ -356,7 +358,7 @@ TEST(Families, head_and_tail_has_one_head_at_a_gap_of_18) {
     const std::vector<float> row = sorted_descending(generated(Family::head_and_tail, vocab));
     EXPECT_EQ(row[0] - row[1], 18.0f);
     EXPECT_EQ(row[1], row[vocab - 1]);
-    // This is why the gap is 18: 1 + e^-18 is 1 in float32.
+    // The gap of the family is 18 because 1 + e^-18 is 1 in float32.
     EXPECT_EQ(1.0f + static_cast<float>(std::exp(-18.0)), 1.0f);
   }
 }
@@ -381,10 +383,12 @@ TEST(Families, tile_ends_has_its_mass_and_in_turn_its_maximum_at_ends_of_blocks)
       const bool end = is_end(id, 256) || id < 40 || id + 40 >= kVocab || id == best;
       (end ? ends : others) += std::exp(static_cast<double>(row[id]));
     }
-    // The other ids have about 50000 e^-12, the ends 472, both times the same mean of e^z.
+    // The other ids have a total weight of about 50000 e^-12, the ends 472, both times the same
+    // mean of e^z.
     EXPECT_LT(others, 0.01 * ends);
   }
-  // 4 of 34 kinds of rows, so 40 are expected; 10 or fewer have probability 1e-8 (binomial tail).
+  // These are 4 of 34 kinds of rows, so 40 are expected; 10 or fewer have probability 1e-8
+  // (binomial tail).
   EXPECT_GT(last_four, 10U);
   // Each end of a block of 4096 holds the maximum in 10 of 340 rows; in none with probability 3e-5,
   // and rows are fixed.
@@ -400,7 +404,7 @@ TEST(Families, signed_zeros_ties_both_zeros_at_the_maximum_and_no_dtype_adds_to_
     negative += value == 0 && std::signbit(value) ? 1U : 0U;
     ASSERT_EQ(from_bfloat16(to_bfloat16(value)) == 0, value == 0);
   }
-  // A third and a sixth of 32000, plus or minus 10 deviations (843 and 667).
+  // The limits are a third and a sixth of 32000, plus or minus 10 deviations (843 and 667).
   EXPECT_NEAR(static_cast<double>(zeros), 32000.0 / 3, 843);
   EXPECT_NEAR(static_cast<double>(negative), 32000.0 / 6, 667);
 }

@@ -65,8 +65,8 @@ void expect_nearest_even(std::uint16_t (*to)(float), float (*from)(std::uint16_t
   for (std::uint16_t low = 0; low + 1 < infinity; ++low) {
     const auto high = static_cast<std::uint16_t>(low + 1);
     const std::uint16_t even = low % 2 == 0 ? low : high;
-    const float middle = std::midpoint(from(low), from(high));  // exact, because it needs one bit
-                                                                // more
+    const float middle = std::midpoint(from(low), from(high));  // exact, because the value needs
+                                                                // one bit more
     for (const int sign : {0x0000, 0x8000}) {
       const auto round = [&](float magnitude) { return to(sign == 0 ? magnitude : -magnitude); };
       ASSERT_EQ(round(std::nextafter(middle, 0.0f)), low | sign) << low;

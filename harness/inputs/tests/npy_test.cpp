@@ -236,8 +236,8 @@ TEST_F(Npy, shapes_out_of_range_are_refused) {
   EXPECT_EQ(shape_message("(0,)"), "field 'shape' is (0,); allowed vocab: 1 to 1048576");
   EXPECT_EQ(shape_message("(1, 1048577)"),
             "field 'shape' is (1, 1048577); allowed vocab: 1 to 1048576");
-  // 2^41 rows of 2^20 values of 4 bytes are 2^63 bytes. One row less passes, up to the check of the
-  // size.
+  // 2^41 rows of 2^20 values of 4 bytes are 2^63 bytes. A file of one row less passes this check,
+  // but not the check of the size.
   EXPECT_EQ(shape_message("(2199023255552, 1048576)"),
             "field 'shape' is (2199023255552, 1048576); its size in bytes overflows 63 bits");
   EXPECT_EQ(

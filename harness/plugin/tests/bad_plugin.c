@@ -27,7 +27,7 @@ static int is(const char* way) {
   return chosen != NULL && strcmp(chosen, way) == 0;
 }
 
-/* Leaves a file as a proof that it was loaded. */
+/* Creates a file as a proof that the plugin was loaded. */
 __attribute__((constructor)) static void loaded(void) {
   const char* const path = getenv("FAIRDRAW_BAD_PROOF");
   FILE* const file = path == NULL ? NULL : fopen(path, "w");
@@ -35,7 +35,8 @@ __attribute__((constructor)) static void loaded(void) {
   if (is("constructor-exits")) exit(0);
 }
 
-/* Returns the rest of the chosen way after `start`, or NULL if the way does not begin so. */
+/* Returns the rest of the chosen way of misbehaving after `start`, or NULL if the way does not
+ * begin with `start`. */
 static const char* after(const char* start) {
   const char* const chosen = getenv("FAIRDRAW_BAD");
   const size_t length = strlen(start);
@@ -71,7 +72,7 @@ int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description, char*
   description->abilities = FAIRDRAW_CAN_INDICES | FAIRDRAW_CAN_NUM_SAMPLES | FAIRDRAW_CAN_TOP_K |
                            FAIRDRAW_PER_REQUEST_SEEDS;
   if (is("claims-masks")) description->abilities |= FAIRDRAW_REPORTS_MASK;
-  const char* const bit = after("claims-bit-"); /* whatever it is, nothing is done for it */
+  const char* const bit = after("claims-bit-"); /* the bit is set without an effect */
   if (bit != NULL) description->abilities |= UINT64_C(1) << strtoul(bit, NULL, 10);
   if (after("keeps-requests") != NULL) description->abilities |= FAIRDRAW_KEEPS_STATE;
   if (is("claims-chains")) description->abilities |= FAIRDRAW_CAN_CHAINS;
@@ -100,7 +101,7 @@ static uint64_t start_of_generator(const char* from) {
   return start;
 }
 
-/* Draws from flat unfiltered rows with splitmix64, whatever the seeds are. */
+/* Draws from flat unfiltered rows with splitmix64, and ignores the seeds. */
 static void draw_from_own_generator(const fairdraw_batch* batch, const char* from) {
   static uint64_t state = 0;
   static int started = 0;
@@ -114,8 +115,8 @@ static void draw_from_own_generator(const fairdraw_batch* batch, const char* fro
   }
 }
 
-/* Holds the write end of a named pipe as long as the process exists. The test reads the other end.
- */
+/* Holds the write end of a named pipe as long as the process exists. The test reads the other end
+ * of the pipe. */
 static void hold_the_pipe(void) {
   const int there = open(getenv("FAIRDRAW_BAD_FIFO"), O_WRONLY);
   if (write(there, "x", 1) != 1) abort();
@@ -137,7 +138,7 @@ static void start_a_daemon(void) {
   if (fork() != 0) _exit(0);
   hold_the_pipe();
   if (write(ready[1], "x", 1) != 1) abort();
-  sleep(60); /* longer than the test looks for it */
+  sleep(60); /* longer than the test waits */
   _exit(0);
 }
 
@@ -167,7 +168,7 @@ static int32_t misbehave(const fairdraw_batch* batch, char* message, size_t mess
   if (is("close-files")) {
     for (int file = 0; file < 256; ++file) close(file);
   }
-  if (is("children")) { /* that outlive it, and hold its files */
+  if (is("children")) { /* children that outlive it, and hold its files */
     hold_the_pipe();
     if (fork() == 0) {
       for (;;) pause();
@@ -181,20 +182,20 @@ static int32_t misbehave(const fairdraw_batch* batch, char* message, size_t mess
     const struct timespec tenth = {0, 100000000};
     nanosleep(&tenth, NULL);
   }
-  if (is("stop-the-judge")) { /* for longer than the test lets a call take */
+  if (is("stop-the-judge")) { /* for longer than the time limit of the test */
     const pid_t judge = (pid_t)strtoul(getenv("FAIRDRAW_BAD_JUDGE"), NULL, 10);
     const struct timespec seconds = {2, 500000000}, tenth = {0, 100000000};
     kill(judge, SIGSTOP);
     nanosleep(&seconds, NULL);
     kill(judge, SIGCONT);
-    nanosleep(&tenth, NULL); /* it finds no answer when it goes on */
+    nanosleep(&tenth, NULL); /* the judge is gone when it continues */
   }
-  const char* const bytes = after("send-"); /* to the judge, and another answer after it */
+  const char* const bytes = after("send-"); /* to the judge, followed by another answer */
   if (bytes != NULL) {
     char text[65536] = {2}; /* AnswerKind::ran */
     send(3, text, strtoul(bytes, NULL, 10), 0);
   }
-  if (is("forge-message")) { /* that the test has spelled in hexadecimal digits */
+  if (is("forge-message")) { /* text in hexadecimal digits, chosen by the test */
     const char* const digits = getenv("FAIRDRAW_BAD_MESSAGE");
     char text[65536];
     size_t size = 0;
@@ -236,7 +237,7 @@ static int32_t misbehave(const fairdraw_batch* batch, char* message, size_t mess
   return 0;
 }
 
-/* Reports the addresses of the arrays, for a test that asks for exactly two tokens. */
+/* Reports the addresses of the arrays, for a test that requests exactly two tokens. */
 static void tell_addresses(const fairdraw_batch* batch) {
   const uint64_t logits = (uint64_t)(uintptr_t)batch->logits;
   const uint64_t tokens = (uint64_t)(uintptr_t)batch->tokens;

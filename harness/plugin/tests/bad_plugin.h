@@ -1,4 +1,5 @@
-// Shared by the tests of plugins: the plugin of bad_plugin.c, in the way that a test asks for.
+// Shared by the tests of plugins: makes the plugin of bad_plugin.c misbehave in a way that a test
+// chooses.
 #pragma once
 
 #include <gtest/gtest.h>

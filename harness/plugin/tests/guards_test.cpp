@@ -44,7 +44,8 @@ class Pipe {
     char byte = 0;
     return poll(&file, 1, 20'000) == 1 && read(here_, &byte, 1) == 1;
   }
-  // True if no process has the pipe open for writing. Reads all bytes that were written.
+  // True if no process has the pipe open for writing. Reads all bytes that were written to the
+  // pipe.
   bool is_let_go() const {
     char byte = 0;
     ssize_t size = 1;
@@ -52,7 +53,7 @@ class Pipe {
     return size == 0;
   }
   bool is_let_go_soon() const {
-    pollfd file{here_, 0, 0};  // poll() reports a pipe that no writer has open without being asked
+    pollfd file{here_, 0, 0};  // poll() always reports a pipe that no writer has open
     return poll(&file, 1, 20'000) == 1;
   }
 
@@ -61,8 +62,8 @@ class Pipe {
   int here_ = -1;
 };
 
-// A daemon is no child of the plugin's process, and in none of its groups and sessions. It must
-// still end with the sampler, at once.
+// A daemon is no child of the plugin's process, and in none of its groups and sessions. The daemon
+// must still end with the sampler, at once.
 TEST(PluginGuards, daemonsEndWithTheirProcess) {
   for (const char* const name : {"daemon", "daemon-and-crash"}) {
     const Pipe pipe;
@@ -81,8 +82,8 @@ TEST(PluginGuards, daemonsEndWithTheirProcess) {
 }
 
 TEST(PluginGuards, malformedMessagesAreCalledThat) {
-  // Three bytes, no byte, more than an answer, and an answer to no call; each is followed by a
-  // right answer.
+  // Sends three bytes, no byte, more than an answer, and an answer to no call; each is followed by
+  // a right answer.
   for (const std::size_t bytes :
        {std::size_t{3}, std::size_t{0}, std::size_t{60'000}, kAnswerHead}) {
     const Bad way(fmt::format("send-{}", bytes).c_str());
@@ -104,7 +105,7 @@ TEST(PluginGuards, noFieldOfAMessageIsTakenOnTrust) {
   wrong[1].number = 2;
   wrong[2].signal = SIGSEGV;
   wrong[3].text_bytes = 1;
-  wrong[4].kind = AnswerKind::refused;  // a refusal without a reason looks like a run
+  wrong[4].kind = AnswerKind::refused;  // a refusal without a reason looks like a call that ran
   wrong[5].floats.control = 0xffffffff;
   wrong[6].floats.x87_control = 0xffffffff;
   for (const Answer& answer : wrong) {
@@ -121,7 +122,7 @@ TEST(PluginGuards, noFieldOfAMessageIsTakenOnTrust) {
   unsetenv("FAIRDRAW_BAD_MESSAGE");
 }
 
-// True if this thread has any trap.
+// True if some floating-point exception traps in this thread.
 bool traps() { return fegetexcept() != 0; }
 
 TEST(PluginGuards, trapsStayWithThePlugin) {
@@ -139,7 +140,8 @@ TEST(PluginGuards, trapsStayWithThePlugin) {
   }
 }
 
-// The modes that a plugin leaves must not change the oracles of its own case, or of the next one.
+// The float modes that a plugin leaves must not change the oracles of its own case, or of the next
+// one.
 TEST(PluginGuards, roundingStaysWithThePlugin) {
   const Bad way("change-rounding");
   for (const Options& options : {isolated(), trusted()}) {

@@ -1,5 +1,5 @@
-// Tests plugins that misbehave in every way that the harness promises to survive. This binary is
-// also the process that holds them: see main() at the end.
+// Tests plugins that misbehave in every way that the harness promises to survive. This test binary
+// is also the process that holds the plugins: see main() at the end.
 #include "harness/contract/plugin.h"
 
 #include <fcntl.h>
@@ -185,8 +185,8 @@ struct Way {
   double seconds = 60;
 };
 
-// Each way breaks the sampler, with a message that says how. It stays broken, as in a case, until
-// it recovers in a new process.
+// Each way of misbehaving breaks the sampler, with a message that names the way. The sampler stays
+// broken, as in a case, until it recovers in a new process.
 TEST(Plugin, breaksWithAMessageAndRecovers) {
   const std::vector<Way> ways = {
       {"crash", {"crashed with SIGSEGV"}},
@@ -196,16 +196,16 @@ TEST(Plugin, breaksWithAMessageAndRecovers) {
       {"exit", {"ended its process with exit code 7"}},
       {"kill-keeper", {"was killed with SIGKILL"}},
       {"hang", {"gave no answer in 2 s"}, 2},
-      // It ends by itself, or the judge ends it if its exit takes long (a sanitizer looks for
-      // leaks).
+      // The process ends by itself, or the judge ends it if its exit takes long (a sanitizer
+      // searches for leaks).
       {"close-files", {"the plugin "}},
       {"print", {"printed 18 bytes during a call", "\"debug: top_k = 50\""}},
       {"print-stderr", {"printed 19 bytes during a call", "\"warning: slow path\""}},
       {"print-and-crash", {"crashed with SIGABRT", "it printed \"assertion failed: k <= vocab\""}},
       {"print-forever", {"gave no answer in 2 s", "it printed ... \"", "again and again"}, 2},
-      // token 3 + 64 of 4 bytes each, far past the 16 bytes that are compared after a call
+      // writes token 3 + 64 of 4 bytes each, far past the 16 bytes that are compared after a call
       {"write-far-behind-tokens", {"crashed with SIGSEGV", "268 bytes past the start of tokens"}},
-      // past 64 KiB, and nearly as far as the longest row
+      // touches memory past 64 KiB, and nearly as far as the longest row
       {"write-400k-behind-tokens", {"crashed with SIGSEGV", "400012 bytes past the start of"}},
       {"write-2m-behind-tokens", {"crashed with SIGSEGV", "2000012 bytes past the start of"}},
       {"read-far-behind-logits", {"crashed with SIGSEGV", "past the start of logits"}},
@@ -237,7 +237,7 @@ TEST(Plugin, writesOutsideAreFoundAfterTheCall) {
       {"write-behind-tokens", "wrote past the end of tokens"},
       {"write-in-front-of-tokens", "wrote in front of tokens"},
       {"write-logits", "changed logits, which it may only read"},
-      // within the array's own page, in other pages, and as far as the longest row
+      // touches memory within the array's own page, in other pages, and as far as the longest row
       {"write-2k-in-front-of-tokens", "touched memory in front of tokens"},
       {"write-20k-in-front-of-tokens", "touched memory in front of tokens"},
       {"write-4m-in-front-of-tokens", "touched memory in front of tokens"},
@@ -272,8 +272,8 @@ TEST(Plugin, memoryIsLimited) {
   EXPECT_FALSE(run_request(*sampler, three_rows(), {}).ran());
 }
 
-// A process that the plugin started keeps its files open. It must neither keep the judge waiting
-// nor outlive the plugin.
+// A process that the plugin started keeps its files open. The child process must neither keep the
+// judge waiting nor outlive the plugin.
 TEST(Plugin, itsWholeGroupOfProcessesEnds) {
   const std::string fifo = testing::TempDir() + "fairdraw_plugin_fifo";
   unlink(fifo.c_str());
@@ -290,7 +290,7 @@ TEST(Plugin, itsWholeGroupOfProcessesEnds) {
   char byte = 0;
   ASSERT_EQ(read(here, &byte, 1), 1);  // the process existed
   ssize_t size = -1;
-  // No writer is left once it has ended, which takes the kernel a moment.
+  // Once the process has ended no writer is left, which takes the kernel a moment.
   for (int i = 0; i < 1000 && (size = read(here, &byte, 1)) != 0; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -361,7 +361,7 @@ TEST(Plugin, floatEnvironmentGoesThereAndBack) {
   }
 }
 
-// The case of a broken sampler fails, whatever the check makes of the calls.
+// The case of a broken sampler fails, whatever result the check computes from the calls.
 TEST(Plugin, aBrokenSamplerFailsItsCase) {
   const Bad way("crash");
   Job job;

@@ -64,7 +64,7 @@ TEST(SemanticsText, whatItCannotMeanIsNamed) {
       {"hf,greedy_below=", "'' is no number in [0, 0.1]"},
       {"hf,greedy_below=-1", "'-1' is no number in [0, 0.1]"},
       {"hf,greedy_below=nan", "'nan' is no number in [0, 0.1]"},
-      // Definitions that would leave nothing to judge.
+      // Definitions of semantics that would leave nothing to judge.
       {"hf,greedy_below=inf", "'inf' is no number in [0, 0.1]"},
       {"hf,greedy_below=1e38", "greedy_below: '1e38' is no number in [0, 0.1]"},
       {"hf,least_temperature=1e38", "least_temperature: '1e38' is no number in [0, 0.1]"},
@@ -79,7 +79,7 @@ TEST(SemanticsText, whatItCannotMeanIsNamed) {
   }
 }
 
-// The limits themselves are allowed, and so is every value that an engine has.
+// The limits of semantics are allowed values themselves, and so is every value that an engine has.
 TEST(SemanticsText, numbersMayBeAsLargeAsTheirRange) {
   EXPECT_EQ(semantics_from_text("hf,greedy_below=0.1").greedy_below, 0.1);
   EXPECT_EQ(semantics_from_text("hf,least_temperature=0.1").least_temperature, 0.1);
@@ -116,7 +116,7 @@ TEST(Allowances, sayWhatADefinitionLeavesOpen) {
             std::string::npos);
 }
 
-// Every choice that can leave results undefined has a sentence, whatever the choice is called.
+// Every choice that can leave results undefined has a sentence, even a choice with a new name.
 TEST(Allowances, nameEveryUndefinedValue) {
   for (const reference::Choice& choice : reference::semantic_choices()) {
     for (const reference::ChoiceValue& value : choice.values) {

@@ -80,7 +80,7 @@ TEST(BuiltinSequences, refuseWhatMakesNoSense) {
     EXPECT_EQ(tell(FAIRDRAW_EVENT_ADD, 3), "") << name;
     EXPECT_NE(tell(FAIRDRAW_EVENT_RESTORE, 3), "") << name;  // the slot is taken
     EXPECT_NE(tell(FAIRDRAW_EVENT_END, 2), "") << name;      // the slot is free
-    EXPECT_NE(tell(FAIRDRAW_EVENT_ADD, 4), "") << name;      // beyond the last slot
+    EXPECT_NE(tell(FAIRDRAW_EVENT_ADD, 4), "") << name;      // the slot is beyond the last one
     EXPECT_EQ(tell(FAIRDRAW_EVENT_EVICT, 3), "") << name;
     EXPECT_EQ(tell(FAIRDRAW_EVENT_RESTORE, 3), "") << name;
   }

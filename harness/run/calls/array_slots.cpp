@@ -18,7 +18,7 @@ namespace {
 
 // Longer arrays return their pages to the system when they are freed.
 constexpr std::size_t kKept = std::size_t{64} << 20;
-// Content of the rest of an array's own pages.
+// Fill pattern of the rest of an array's own pages.
 constexpr std::byte kPattern{0xa5};
 
 std::size_t page_size() {
@@ -38,12 +38,12 @@ bool is_pattern(const std::byte* first, const std::byte* last) {
 
 // Opens memory that can never be executed, if the system can seal it; older systems lack the flag.
 int open_memory() {
-  constexpr unsigned kNoExecSeal = 8;  // MFD_NOEXEC_SEAL, which older headers lack
+  constexpr unsigned kNoExecSeal = 8;  // value of MFD_NOEXEC_SEAL, which older headers lack
   const int sealed = memfd_create("arrays", MFD_CLOEXEC | kNoExecSeal);
   return sealed >= 0 ? sealed : memfd_create("arrays", MFD_CLOEXEC);
 }
 
-// Slots of the calling thread, at any address.
+// Slots of the calling thread, mapped at any address.
 class ThreadSlots final : public ArraySlots {
  public:
   // A call has fewer than 24 results; longer arrays are on the heap.
@@ -56,8 +56,8 @@ class ThreadSlots final : public ArraySlots {
   ThreadSlots() : ArraySlots(kLayout, nullptr, 1) {}
 };
 
-// Slots that no thread uses now. They are never destroyed, because a sampler may have kept the
-// address of an array in them and read it after the thread has ended.
+// Slots that no thread currently uses. These slots are never destroyed, because a sampler may have
+// kept the address of an array in them and read it after the thread has ended.
 class SpareSlots {
  public:
   static SpareSlots& all() {
@@ -112,7 +112,7 @@ std::byte* ArraySlots::map(const Layout& layout, int file, std::uint64_t address
   if (mapped == MAP_FAILED) return nullptr;
   auto* const base = static_cast<std::byte*>(mapped);
   bool right = wanted == nullptr || mapped == wanted;
-  // A large page would touch memory next to an array.
+  // Large pages are disabled, because one would touch memory next to an array.
   madvise(mapped, size, MADV_NOHUGEPAGE);
   for (std::size_t slot = 1; right && layout.closed && slot <= layout.slots; ++slot) {
     right = mprotect(base + begin_of(layout, slot) - kGuard, kGuard, PROT_NONE) == 0;
@@ -132,7 +132,7 @@ ArraySlots::ArraySlots(const Layout& layout, const std::function<std::uint64_t()
     if (file_ >= 0) close(file_);
     throw std::system_error(error, std::generic_category(), "shared memory for a call's arrays");
   }
-  // A system that keeps no account of touched pages calls the whole file data.
+  // A system that does not track touched pages reports the whole file as data.
   knows_pages_ = lseek(file_, 0, SEEK_DATA) < 0;
   for (int i = 0; i < tries && base_ == nullptr; ++i) {
     base_ = map(layout, file_, next_address ? next_address() : 0);
@@ -200,8 +200,8 @@ ArraySlots::Touched ArraySlots::around(const void* place) const {
   return behind ? Touched::behind : Touched::nothing;
 }
 
-// Subtracts the guard after the array, another in front of it, whose pages stay untouched, and room
-// for alignment.
+// Subtracts the guard after the array, the guard in front of it, whose pages stay untouched, and
+// room for alignment.
 std::size_t ArraySlots::room(std::size_t slot) const {
   return begin_of(layout_, slot + 1) - begin_of(layout_, slot) - 3 * kGuard;
 }
@@ -215,7 +215,7 @@ bool ArraySlots::has_room(std::size_t bytes) const {
 
 void* ArraySlots::do_allocate(std::size_t bytes, std::size_t alignment) {
   alignment = std::max(alignment, layout_.least_alignment);
-  for (std::size_t at = slots_.size(); at-- > 0;) {  // the narrow slots first
+  for (std::size_t at = slots_.size(); at-- > 0;) {  // tries the narrow slots first
     Slot& slot = slots_[at];
     if (slot.array != nullptr || bytes > room(at)) continue;
     const std::size_t end = begin_of(layout_, at + 1) - kGuard;
@@ -223,7 +223,7 @@ void* ArraySlots::do_allocate(std::size_t bytes, std::size_t alignment) {
     slot.bytes = bytes;
     std::byte* const first = first_page(slot);
     std::byte* const last = end_page(slot);
-    empty(first - kGuard, first);  // pages of longer arrays that used this slot before
+    empty(first - kGuard, first);  // clears pages of longer arrays that used this slot before
     if (!layout_.closed) empty(last, last + kGuard);
     std::fill(first, slot.array, kPattern);
     std::fill(slot.array + bytes, last, kPattern);

@@ -2,7 +2,7 @@
 // reading that memory.
 //
 // The memory is a file that holds only the pages that were touched, and the system tells which
-// these are (SEEK_DATA). Between two arrays there are gigabytes of addresses and no page.
+// these are (SEEK_DATA). Between two arrays there are gigabytes of addresses without memory.
 #pragma once
 
 #include <cstddef>
@@ -36,16 +36,16 @@ class ArraySlots : public std::pmr::memory_resource {
   int file() const { return file_; }
   std::byte* address() const { return base_; }
 
-  /// Returns whether a free slot has room for an array of so many bytes.
+  /// Returns whether a free slot has room for an array of `bytes` bytes.
   bool has_room(std::size_t bytes) const;
 
-  /// Returns the array of the slot that `address` is in; null if there is none.
+  /// Returns the array of the slot that contains `address`; null if no slot does.
   const void* array_near(std::uint64_t address) const;
 
   enum class Touched { nothing, in_front, behind };
   /// Returns whether memory next to the array that holds `place` was touched. Within kGuard bytes
-  /// of the array's pages, this finds every page that was written or read; within its own pages,
-  /// every byte that was written. For an address in no slot: nothing.
+  /// of the array's pages, around() finds every page that was written or read; within its own
+  /// pages, every byte that was written. For an address in no slot, around() finds nothing.
   Touched around(const void* place) const;
 
  protected:
@@ -63,8 +63,8 @@ class ArraySlots : public std::pmr::memory_resource {
     std::size_t bytes = 0;
   };
 
-  void* do_allocate(std::size_t bytes, std::size_t alignment) override;  // std::bad_alloc if no
-                                                                         // slot has room
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override;  // throws std::bad_alloc if
+                                                                         // no slot has room
   void do_deallocate(void* array, std::size_t bytes, std::size_t alignment) override;
   bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
     return this == &other;
@@ -85,8 +85,8 @@ class ArraySlots : public std::pmr::memory_resource {
 };
 
 /// Returns memory for results of samplers in this process: the open slots of the calling thread.
-/// They are never unmapped, because a sampler may keep the address of an array and read it later.
-/// Null if the system gives no memory; results are then guarded by patterns alone.
+/// The slots are never unmapped, because a sampler may keep the address of an array and read it
+/// later. Returns null if the system gives no memory; results are then guarded by patterns alone.
 ArraySlots* result_slots();
 
 }  // namespace fairdraw::harness

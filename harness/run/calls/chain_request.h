@@ -10,8 +10,8 @@
 
 namespace fairdraw::harness {
 
-/// Owning form of fairdraw_chain. Probabilities are exactly values of dtype. The three word arrays
-/// are all empty, or have shapes [batch, n], [batch, n] and [batch].
+/// Owning form of fairdraw_chain. Probabilities are values that `dtype` represents exactly. The
+/// three word arrays are all empty, or have shapes [batch, n], [batch, n] and [batch].
 struct ChainRequest {
   DType dtype = DType::float32;
   std::int64_t batch = 0, num_draft_tokens = 0, vocab = 0;

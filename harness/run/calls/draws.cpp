@@ -9,8 +9,8 @@ namespace fairdraw::harness {
 namespace {
 
 // Returns the number of tokens per call: 2^16, and at most 2^30 logits if a sampler reads the row
-// again for each token. A plain loop takes a few seconds for these; a call of a plugin may take a
-// minute.
+// again for each token. A plain loop takes a few seconds for 2^30 logits; a call of a plugin may
+// take a minute.
 std::uint64_t tokens_a_call(std::uint64_t vocab) {
   return std::clamp<std::uint64_t>((1U << 30) / std::max<std::uint64_t>(vocab, 1), 1, 1U << 16);
 }
@@ -76,15 +76,16 @@ Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, st
   Counts counts;
   counts.of_token.resize(vocab);
 
-  // An output costs a pass over the row, a further sample costs less. If the sampler has samples,
-  // outputs take at most a quarter of the draws and, beyond 64 outputs, at most 2^25 logits.
+  // Each output costs a pass over the row, while a further sample of an output costs less. If the
+  // sampler has samples, outputs take at most a quarter of the draws and, beyond 64 outputs, at
+  // most 2^25 logits.
   std::uint64_t by_outputs = draws;
   if (description.num_samples) {
     by_outputs = std::min(draws / 4, std::max<std::uint64_t>(64, (1U << 25) / vocab));
   }
   const std::uint64_t outputs_a_call =
       description.indices ? tokens_a_call(vocab) : std::max<std::uint64_t>(1, (1U << 21) / vocab);
-  std::uint64_t asked = 0;  // in the calls of all parts
+  std::uint64_t asked = 0;  // number of draws requested in the calls of all parts
   for (std::uint64_t call = 0; asked < draws && counts.trouble.empty(); ++call) {
     const bool as_outputs = asked < by_outputs;
     const std::uint64_t of_call =

@@ -12,7 +12,7 @@
 
 namespace fairdraw::harness {
 
-/// Counts the tokens of a call; if the call did not run, notes its trouble.
+/// Counts the tokens of a call; if the call did not run, notes the reason.
 void add_tokens(const Response& response, Counts& counts);
 
 /// Makes `draws` draws from row 0 of `row` (a request of one row). Three methods alternate, as far
@@ -24,8 +24,9 @@ Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, st
 /// Makes the draws as samples of one output per call. Precondition: the sampler has samples.
 Counts count_samples(Sampler& sampler, const Request& row, std::uint64_t draws, std::uint64_t seed);
 
-/// The calls that a part makes: numbers i with i % parts == part - 1. A call's draws depend on its
-/// number alone, so parts share no seed, and their counts add up to those of the whole.
+/// A part of a case: the calls with numbers i for which i % parts == part - 1. A call's draws
+/// depend on its number alone, so parts share no seed, and their counts add up to those of the
+/// whole.
 struct CasePart {
   std::uint32_t part = 1, parts = 1;
 };
@@ -38,8 +39,8 @@ class CountSource {
   virtual ~CountSource() = default;
   virtual Counts count(Sampler& sampler, const Request& row, std::uint64_t draws,
                        std::uint64_t seed) = 0;
-  /// Returns the look that a part makes, 0 or 1. The check must not judge a part's counts. Without
-  /// a value, the counts are whole.
+  /// Returns the look that a part makes, 0 or 1. The check must not judge the counts of a part.
+  /// Without a value, the counts cover the whole case.
   virtual std::optional<int> part_of_look() const { return std::nullopt; }
 };
 
@@ -62,7 +63,7 @@ class PartCounts final : public CountSource {
 class JoinedCounts final : public CountSource {
  public:
   explicit JoinedCounts(std::vector<std::vector<CountedDraws>> parts) : parts_(std::move(parts)) {}
-  /// Throws std::runtime_error if a part lacks these draws, which are then those of a second look.
+  /// Throws std::runtime_error if a part lacks these draws, which then belong to a second look.
   Counts count(Sampler& sampler, const Request& row, std::uint64_t draws,
                std::uint64_t seed) override;
   bool lacks_some() const { return lacks_some_; }

@@ -1,4 +1,4 @@
-// A sampler in front of another one, which sees every call and forwards it.
+// A sampler that wraps another one, sees every call and forwards it.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace fairdraw::harness {
 
-/// Forwards calls to `sampler`, which must outlive this. Derived classes add code around a call.
+/// Forwards calls to `sampler`, which must outlive this object. Derived classes add code around a
+/// call.
 class ForwardingSampler : public Sampler {
  public:
   explicit ForwardingSampler(Sampler& sampler) : sampler_(sampler) {}
@@ -28,7 +29,7 @@ class ForwardingSampler : public Sampler {
   }
 
  protected:
-  /// Returns why the call is not forwarded; empty if it is.
+  /// Returns why the call is not forwarded; empty if the call is forwarded.
   virtual std::string before_call() { return {}; }
   virtual void after_call() {}
 

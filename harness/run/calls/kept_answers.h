@@ -1,5 +1,5 @@
-// Oracles' answers about rows, kept for the other samplers of the same case, because sorting a row
-// takes ten times as long as a sampler's call with it.
+// Answers of oracles about rows, kept for the other samplers of the same case, because sorting a
+// row takes ten times as long as a sampler's call with that row.
 #pragma once
 
 #include <cstddef>
@@ -20,20 +20,20 @@
 
 namespace fairdraw::harness {
 
-/// Answers of one scope: the samplers of one case, which get the same rows. While an object lives,
-/// kept_answer() of its thread looks there first.
+/// Answers of one scope: the samplers of one case, which get the same rows. While the object
+/// exists, kept_answer() of its thread searches there first.
 class KeptAnswers {
  public:
-  /// Keeps answers until they take so many bytes; further answers are computed each time.
+  /// Keeps answers up to a total of `most_bytes` bytes; further answers are computed each time.
   explicit KeptAnswers(std::size_t most_bytes);
   ~KeptAnswers();
   KeptAnswers(const KeptAnswers&) = delete;
   KeptAnswers& operator=(const KeptAnswers&) = delete;
 
-  /// Returns the object of this thread; null if there is none.
+  /// Returns the object of this thread; null if the thread has none.
   static KeptAnswers* of_this_thread();
 
-  /// Returns the answer to a question; null if it is not kept.
+  /// Returns the kept answer to a question; null if no answer is kept.
   std::shared_ptr<const void> find(const std::string& question) const;
   void keep(std::string question, std::shared_ptr<const void> answer, std::size_t bytes);
 
@@ -54,8 +54,8 @@ std::size_t bytes_of(const reference::ChainOutcome& outcome);
 std::size_t bytes_of(const reference::ResultIntervals& intervals);
 std::size_t bytes_of(const reference::RealLogprobs& row);
 
-/// Everything that an answer depends on, byte by byte, so that equal questions have equal answers.
-/// answers are.
+/// Everything that an oracle's answer depends on, byte by byte, so that equal questions have equal
+/// answers.
 class Question {
  public:
   /// Begins a question to the function named `what`.

@@ -22,8 +22,8 @@ class FamilySource final : public LogitsSource {
     generate_row(family_, seed_, static_cast<std::uint64_t>(row), out);
     if (dtype_ == DType::float32) return;
     // Subnormal values of float32 are 0 in float16, so the family then holds float16's own
-    // subnormals, below 2^-14. In bfloat16, which has the exponents of float32, the values stay as
-    // they are.
+    // subnormals, below 2^-14. In bfloat16, which has the exponents of float32, the subnormal
+    // values stay as they are.
     const bool moved = family_ == Family::subnormal && dtype_ == DType::float16;
     for (float& value : out) value = rounded_to(dtype_, moved ? value * 0x1p112F : value);
   }

@@ -53,7 +53,7 @@ std::string MixedSampler::mix(const Call& call, const std::vector<RowFacts>& row
   }
   if (by_sampler == own.size() && !asks_both) return ask(*sampler_, call);
   if (by_sampler == 0 && !asks_both) return ask(*right_, call);
-  // The right sampler runs first, because the other may overwrite the arrays of the call.
+  // The right sampler runs first, because the other sampler may overwrite the arrays of the call.
   const OwnResults<Call> right(call);
   std::string refused = ask(*right_, right.call());
   if (refused.empty()) refused = ask(*sampler_, call);

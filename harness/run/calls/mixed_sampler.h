@@ -1,5 +1,6 @@
-// A sampler that answers some rows, and a right one that answers all others. A failed run uses it
-// to find where a mistake shows, and mutants to make a mistake depend on a condition.
+// A sampler that answers some rows, combined with a right one that answers all others. A failed run
+// uses the mixed sampler to find where a mistake shows, and mutants to make a mistake depend on a
+// condition.
 #pragma once
 
 #include <cstddef>
@@ -17,18 +18,18 @@ namespace fairdraw::harness {
 
 /// A row of a call, or a request of a call with drafts, as a condition sees it.
 struct RowFacts {
-  reference::RowParameters parameters;  ///< in calls without parameters: values that change nothing
+  reference::RowParameters parameters;  ///< values without effect in calls without parameters
   std::int64_t vocab = 0;
   std::uint32_t dtype = 0;         ///< a value of fairdraw_batch::dtype
-  std::int64_t row = 0, rows = 1;  ///< its place in the call, and the number of rows there
-  bool processed = false;          ///< the call has logits processing
+  std::int64_t row = 0, rows = 1;  ///< place of the row in the call, and the number of rows there
+  bool processed = false;          ///< whether the call has logits processing
 };
 
 using RowCondition = std::function<bool(const RowFacts&)>;
 
 /// Sampler that answers the rows for which `where` holds with one sampler, and the others with the
 /// other. Each of the two is called only if it answers some row, and then gets the whole call.
-/// Events of a running batch go to both; `where` selects among their answers too.
+/// Events of a running batch are sent to both samplers; `where` selects among their answers too.
 class MixedSampler final : public Sampler {
  public:
   /// Numbers of rows that each sampler answered.
@@ -36,7 +37,8 @@ class MixedSampler final : public Sampler {
     std::size_t by_sampler = 0, by_right = 0;
   };
 
-  /// Describes itself as `sampler`. `answered` may be null, and must outlive this.
+  /// The mixed sampler describes itself as `sampler`. `answered` may be null, and must outlive this
+  /// object.
   MixedSampler(std::unique_ptr<Sampler> sampler, std::unique_ptr<Sampler> right, RowCondition where,
                Answered* answered = nullptr);
 

@@ -37,7 +37,7 @@ std::vector<T> laid_out(const OperationCall& asked, std::int64_t stride, T gap) 
   return laid;
 }
 
-// Returns the one parameter of the kind, in the form in which the call passes it.
+// Returns the only parameter of the operation, in the form in which the call passes it.
 FilterArrays parameter_of(const OperationCall& asked) {
   // A call without rows passes an array too, which must not be read.
   const std::vector<reference::RowParameters> of_no_row(1);
@@ -69,7 +69,7 @@ float widened(DType dtype, std::uint16_t bits) {
   return dtype == DType::float16 ? from_float16(bits) : from_bfloat16(bits);
 }
 
-// Runs the call. T: float, or the bits of a narrow dtype.
+// Runs the call. T: float, or the integer type of a narrow dtype's bits.
 template <class T>
 OperationAnswer run_on(Sampler& sampler, const OperationCall& asked, fairdraw_operation call) {
   OperationAnswer answer;
@@ -82,8 +82,8 @@ OperationAnswer run_on(Sampler& sampler, const OperationCall& asked, fairdraw_op
       wide ? std::vector<std::uint16_t>()
            : laid_out<std::uint16_t>(asked, call.row_stride, unwritten<std::uint16_t>());
   const auto bytes = wide ? std::as_bytes(std::span(values)) : std::as_bytes(std::span(narrow));
-  // Values in front of the rows, which move them off a vector boundary. The call does not mention
-  // them.
+  // Number of values in front of the rows, which move the rows off a vector boundary. The call does
+  // not mention these leading values.
   std::vector<std::byte> shifted(static_cast<std::size_t>(asked.shift) * element_size(asked.dtype));
   const std::size_t in_front = shifted.size();
   shifted.insert(shifted.end(), bytes.begin(), bytes.end());

@@ -20,7 +20,7 @@ enum class OperationKind : std::uint32_t {
 };
 const char* to_string(OperationKind kind);
 std::vector<std::string> operation_names();
-/// Throws UsageError with the closest name.
+/// Throws UsageError with the closest name of an operation.
 OperationKind operation_from_name(const std::string& name);
 
 constexpr bool masks_logits(OperationKind kind) {
@@ -33,7 +33,8 @@ constexpr bool takes_probabilities(OperationKind kind) {
 bool has_operation(const SamplerDescription& sampler, OperationKind kind);
 void declare_operation(SamplerDescription& sampler, OperationKind kind);
 
-/// Returns the dtype of results: that of the rows for masked logits and for samplers that keep it.
+/// Returns the dtype of results: that of the rows for masked logits and for samplers that keep the
+/// dtype.
 DType result_dtype(const SamplerDescription& sampler, OperationKind kind, DType dtype);
 
 /// Owning form of fairdraw_operation, on the rows of a request.
@@ -41,17 +42,17 @@ struct OperationCall {
   OperationKind kind = OperationKind::softmax;
   DType dtype = DType::float32, result_dtype = DType::float32;
   std::int64_t rows = 0, vocab = 0;
-  std::vector<float> values;             ///< [rows, vocab], each exactly a value of dtype
+  std::vector<float> values;             ///< [rows, vocab], each exactly representable in dtype
   std::int64_t gap = 0, result_gap = 0;  ///< values between two rows; NaN in the input
   std::int64_t shift = 0;                ///< values from a 64-byte boundary to the first row
-  bool parameter_is_scalar = false;      ///< the parameter of row 0 is for all rows
+  bool parameter_is_scalar = false;      ///< the parameter of row 0 applies to all rows
   std::vector<reference::RowParameters> parameters;  ///< [rows]; only the kind's parameter counts
   bool in_place = false;  ///< the result overwrites the rows; its gap is the input's
 };
 
 struct OperationAnswer {
   std::string refused, damage;  ///< as in Response
-  std::vector<float> result;    ///< [rows, vocab], exactly what was written
+  std::vector<float> result;    ///< [rows, vocab], exactly as written
   std::vector<std::int32_t> statuses;
 
   bool ran() const { return refused.empty() && damage.empty(); }

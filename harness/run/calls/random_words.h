@@ -1,5 +1,5 @@
 // The random words that the specification gives to each draw, from Random123's Philox4x32-10. This
-// is the harness's own code, which shares nothing with the kernels'.
+// code belongs to the harness, and shares nothing with the kernels' random words.
 #pragma once
 
 #include <cstdint>

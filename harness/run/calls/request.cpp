@@ -39,7 +39,8 @@ std::vector<std::uint32_t> spread(const std::vector<std::uint32_t>& words, std::
   return result;
 }
 
-// Inputs that the request holds in another form. Fields are named as in fairdraw_batch.
+// Inputs of the batch that the request holds in another form. Fields are named as in
+// fairdraw_batch.
 struct BatchInputs : FilterArrays {
   EncodedLogits logits;
   std::vector<std::uint32_t> allowed;
@@ -57,7 +58,7 @@ struct BatchInputs : FilterArrays {
   }
 };
 
-// The results that a batch has room for.
+// The results of a batch for which memory is allocated.
 struct BatchRoom {
   bool tokens, statuses, support_size, logprob, logprob_filtered, mask, probs;
   bool report_values, report_ranks, report_top_ids, report_top_values, report_all;
@@ -115,7 +116,7 @@ namespace {
 
 Lack lack_for_probabilities(const SamplerDescription& sampler, const Request& request) {
   if (!sampler.from_probs) return lack_of("from_probs");
-  // No library has these features with probabilities.
+  // No library offers the following features for probabilities.
   if (request.tie_rule == TieRule::lowest_id) return {"lowest_id is no rule for probabilities", ""};
   if (!request.allowed.empty()) return {"probabilities come without a mask of allowed ids", ""};
   if (!request.active.empty()) return {"probabilities come without inactive rows", ""};

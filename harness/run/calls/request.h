@@ -16,13 +16,13 @@ namespace fairdraw::harness {
 
 enum class RowInput : std::uint32_t { logits = 0, probabilities = 1 };
 
-/// Owning form of fairdraw_batch. Outputs are rows, or entries of `indices` if given.
+/// Owning form of fairdraw_batch. Outputs sample rows in order, or the rows in `indices` if given.
 struct Request {
   RowInput input = RowInput::logits;
   DType dtype = DType::float32;
   std::int64_t rows = 0;
   std::int64_t vocab = 0;
-  std::vector<float> logits;      ///< [rows, vocab], each exactly a value of dtype
+  std::vector<float> logits;      ///< [rows, vocab], each exactly representable in dtype
   std::int64_t row_stride = 0;    ///< in elements; 0: vocab. Gaps between rows hold NaN
   std::int64_t misalignment = 0;  ///< bytes from a 64-byte boundary to the first logit, 0 to 63
   std::int64_t gap = 0;           ///< values between two rows of mask, probs and the bitmask
@@ -34,7 +34,7 @@ struct Request {
   std::vector<std::uint32_t> allowed;  ///< [rows, words_for(vocab)], or empty
   std::vector<std::uint8_t> active;    ///< [rows], or empty
   bool with_indices = false;
-  std::vector<std::int32_t> indices;  ///< [outputs] if with_indices
+  std::vector<std::int32_t> indices;  ///< [outputs], filled if with_indices
   bool seed_is_scalar = false;
   std::vector<std::uint64_t> seed;    ///< [outputs], or [1] if seed_is_scalar
   std::vector<std::uint64_t> offset;  ///< shape of `seed`
@@ -42,14 +42,15 @@ struct Request {
   std::int32_t num_samples = 1;
 
   std::int64_t outputs() const;
-  /// Returns the row of logits of an output; it may be out of range, as `indices` may be.
+  /// Returns the index of the row of logits of an output; it may be out of range, as `indices` may
+  /// be.
   std::int64_t row_of(std::int64_t output) const;
   const float* row(std::int64_t row) const { return logits.data() + row * vocab; }
 };
 
 /// Log-probabilities as engines report them (fairdraw/log_probabilities.h).
 struct WantedReport {
-  bool values = false;  ///< and the top n; false: neither
+  bool values = false;  ///< requests values and the top n; false: neither
   bool ranks = false, all = false;
   LogprobsMode mode = LogprobsMode::raw_logprobs;
   RankRule rank_rule = RankRule::position;
@@ -62,12 +63,12 @@ struct WantedResults {
   WantedReport report = {};
 };
 
-/// Results of a call. Arrays that were not wanted are empty. All arrays hold kUnwritten patterns
-/// before the call, so that an omitted result cannot pass for an answer. Inputs are checked for
-/// changes after the call.
+/// Results of a call. Result arrays that were not requested are empty. All result arrays hold
+/// kUnwritten patterns before the call, so that an omitted result cannot pass for an answer. Input
+/// arrays are checked for changes after the call.
 struct Response {
   std::string refused;  ///< why the whole call was refused; empty if it ran
-  std::string damage;  ///< a write outside of the results, or how the sampler broke; empty: neither
+  std::string damage;   ///< write outside of the results, or how the sampler broke; empty: neither
   std::vector<std::int32_t> tokens, statuses, support_size;
   std::vector<float> logprob, logprob_filtered, probs;
   std::vector<std::uint32_t> mask;

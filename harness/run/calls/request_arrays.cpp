@@ -18,7 +18,7 @@ std::uint64_t step(std::uint64_t state, std::uint64_t word) {
   return product ^ (product >> 32);
 }
 
-// Returns a hash that any change of one word changes. Inputs are hashed twice per call. Each step
+// Returns a hash that changes with any word. Inputs are hashed twice per call. Each hash step
 // depends on the one before it, so four independent states take turns.
 std::uint64_t hash_of(const void* data, std::size_t size) {
   constexpr std::size_t kWord = sizeof(std::uint64_t);
@@ -49,7 +49,7 @@ std::uint64_t hash_of(const void* data, std::size_t size) {
 std::size_t element_size(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
 
 void encode(DType dtype, const float* values, std::size_t count, std::byte* target) {
-  if (count == 0) return;  // `target` may be null then, which memcpy must not get
+  if (count == 0) return;  // because memcpy must not get `target`, which may be null
   if (dtype == DType::float32) {
     std::memcpy(target, values, count * sizeof(float));
     return;
@@ -82,7 +82,7 @@ std::string touched_around(const Memory* memory, const char* name, const void* p
 }
 
 SparseMemory::SparseMemory(Memory* memory, std::size_t size) : memory_(memory), size_(size) {
-  if (memory != std::pmr::get_default_resource()) {  // the sampler's own memory is sparse itself
+  if (memory != std::pmr::get_default_resource()) {  // the sampler's own memory is already sparse
     data_ = static_cast<std::byte*>(memory->allocate(size));
     return;
   }
@@ -125,7 +125,7 @@ EncodedLogits::EncodedLogits(Memory* memory, const Request& request)
     std::size_t space = storage_.size();
     aligned = std::align(64, bytes, aligned, space);
     first = static_cast<std::byte*>(aligned) + request.misalignment;
-    std::memset(first, 0xff, bytes);  // NaN in all three dtypes
+    std::memset(first, 0xff, bytes);  // this pattern is NaN in all three dtypes
     size_ = bytes;
   }
   for (std::size_t row = 0; row < rows; ++row) {

@@ -41,12 +41,12 @@ Memory* result_memory(Memory* memory, std::size_t bytes);
 /// are none.
 std::string touched_around(const Memory* memory, const char* name, const void* place);
 
-/// A result with guards in front of it, after it and between its rows. Everything outside of the
-/// result keeps its pattern, and no memory far around it is touched (array_slots.h).
+/// A result with guards in front of it, after it and between its rows. Bytes outside of the result
+/// keep a pattern, and no memory far around it is touched (array_slots.h).
 class GuardedResult {
  public:
   virtual ~GuardedResult() = default;
-  /// Returns where something outside of the results was written; empty: nowhere.
+  /// Returns where something outside of the results was written; empty if nowhere.
   virtual std::string damage() const = 0;
   /// Copies the results to the target vector.
   virtual void take() const = 0;
@@ -111,7 +111,7 @@ std::size_t element_size(DType dtype);
 /// Memory that costs only its touched pages, for rows that are gigabytes apart.
 class SparseMemory {
  public:
-  SparseMemory(Memory* memory, std::size_t size);  ///< data() is null if the system gives none
+  SparseMemory(Memory* memory, std::size_t size);  ///< data() is null if the system gives no memory
   ~SparseMemory();
   SparseMemory(const SparseMemory&) = delete;
   SparseMemory& operator=(const SparseMemory&) = delete;
@@ -129,7 +129,7 @@ class EncodedLogits {
   EncodedLogits(Memory* memory, const Request& request);
   const void* data() const { return data_; }
   std::int64_t stride() const { return stride_; }
-  std::size_t size() const { return size_; }  ///< bytes from data() on; 0: too many to compare
+  std::size_t size() const { return size_; }  ///< bytes from data() on; 0 if too many to compare
 
  private:
   std::int64_t stride_;
@@ -139,7 +139,7 @@ class EncodedLogits {
   std::size_t size_ = 0;
 };
 
-/// Values in a dtype, as bytes. For float32 these are the bytes of the given values.
+/// Values in a dtype, as bytes. For float32 the encoded bytes are the bytes of the given values.
 class Encoded {
  public:
   Encoded(DType dtype, std::span<const float> values);
@@ -166,8 +166,8 @@ class PlacedArrays {
  public:
   explicit PlacedArrays(Memory* memory) : memory_(memory) {}
 
-  /// Returns the values where they are, or a copy in the sampler's own memory. Null only if the
-  /// array is optional and there are no values.
+  /// Returns the given values in place, or a copy in the sampler's own memory. The result is null
+  /// only if the array is optional and there are no values.
   template <class T>
   const T* input(const CallArray& array, std::span<const T> values) {
     if (values.empty() && array.optional) return nullptr;
@@ -219,9 +219,10 @@ class PlacedArrays {
   std::vector<std::unique_ptr<GuardedResult>> results_;
 };
 
-/// Sets every array of `call`, whose sizes are set. An input comes from the field of its name in
-/// `prepared`, or otherwise in `request`. A result that is true in `wanted` gets room for the field
-/// of its name in `response`. An array without such a field does not compile.
+/// Sets every array of `call`, whose sizes are already set. An input array comes from the field
+/// with its name in `prepared`, or otherwise in `request`. If the field of a result's name is true
+/// in `wanted`, the result gets room for the field of that name in `response`. An array without
+/// such a field does not compile.
 template <class Call, class Prepared, class Asked, class Wanted, class Answer>
 void place_arrays(PlacedArrays& arrays, Call& call, const Prepared& prepared, const Asked& request,
                   const Wanted& wanted, Answer& response) {

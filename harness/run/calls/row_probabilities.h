@@ -8,13 +8,13 @@
 namespace fairdraw::harness {
 
 /// Replaces each logit by its probability at `temperature` (0 counts as 1, as in the reports of
-/// greedy rows), computed in float64 and rounded to `dtype`; -inf becomes 0. Precondition: no NaN,
-/// no +inf.
+/// greedy rows), computed in float64 and rounded to `dtype`; -inf becomes 0. Precondition: the row
+/// has no NaN and no +inf.
 ///
 /// Weights are 2^((x - max) c) with c = (float)(log2(e) / T), as in the specification. If c is 1
 /// and all weights are powers of two, they are divided by the power of two at or above their sum,
 /// and so stay powers of two; the operations on probabilities accept any scale. In all other cases
-/// they are divided by their sum.
+/// the weights are divided by their sum.
 void to_probabilities(std::span<float> row, float temperature, DType dtype);
 
 }  // namespace fairdraw::harness

@@ -7,7 +7,8 @@
 namespace fairdraw::harness {
 namespace {
 
-// Inputs that the event holds in another form. Fields are named as in fairdraw_event.
+// Inputs of the event that this object holds in another form. Fields are named as in
+// fairdraw_event.
 struct EventInputs : FilterArrays {
   ProcessingArrays processing;
   Encoded logits;

@@ -10,7 +10,7 @@
 
 namespace fairdraw::harness {
 
-/// Owning form of fairdraw_event. Fields that the event does not have are empty.
+/// Owning form of fairdraw_event. Fields that the kind of event does not have are empty.
 struct SequenceEvent {
   std::uint32_t kind = FAIRDRAW_EVENT_BEGIN;  ///< FAIRDRAW_EVENT_*
   std::int64_t slots = 0, vocab = 0;
@@ -19,13 +19,13 @@ struct SequenceEvent {
   FilterOrder filter_order = FilterOrder::top_k_first;
   std::vector<std::int32_t> slot;  ///< slot of each row
 
-  // Of the events add and restore.
+  // Fields of the events add and restore.
   std::vector<reference::RowParameters> parameters;
   std::vector<std::uint64_t> seed, offset;
   std::vector<reference::RowProcessing> processing;  ///< empty if the request has none
 
-  // Of the event step.
-  std::vector<float> logits;           ///< [rows, vocab], each exactly a value of dtype
+  // Fields of the event step.
+  std::vector<float> logits;           ///< [rows, vocab], each exactly representable in dtype
   std::vector<std::uint32_t> allowed;  ///< [rows, words_for(vocab)], or empty
 };
 

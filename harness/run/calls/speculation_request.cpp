@@ -14,7 +14,8 @@
 namespace fairdraw::harness {
 namespace {
 
-// Inputs that the request holds in another form. Fields are named as in fairdraw_verification.
+// Inputs of the call that the request holds in another form. Fields are named as in
+// fairdraw_verification.
 struct SpeculationInputs : FilterArrays {
   Encoded target, draft;
   std::vector<float> draft_temperature, draft_top_p, draft_min_p;
@@ -35,7 +36,7 @@ struct SpeculationInputs : FilterArrays {
       draft_top_p = std::move(filters.top_p);
       draft_min_p = std::move(filters.min_p);
     }
-    // A call of trees needs a pointer that is not null.
+    // A call of trees needs a pointer `parents` that is not null.
     if (request.trees) parents = request.parents.empty() ? std::vector{-1} : request.parents;
   }
 };

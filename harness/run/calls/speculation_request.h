@@ -14,7 +14,7 @@
 
 namespace fairdraw::harness {
 
-/// Owning form of fairdraw_verification. Values are exactly values of dtype.
+/// Owning form of fairdraw_verification. Values are exactly representable in dtype.
 struct SpeculationRequest {
   DType dtype = DType::float32;
   std::int64_t batch = 0, max_draft = 0, max_depth = 0, vocab = 0;
@@ -69,17 +69,17 @@ struct DistributionRow {
   std::optional<reference::RowProcessing> processing = {};  ///< only for logits
 
   reference::IntegerRow model() const;
-  /// Returns the filters' input if the sampler is right: logits in which banned tokens are -inf.
+  /// Returns the logits that a right sampler filters: banned tokens are -inf.
   std::vector<float> processed() const;
 };
 
-/// One request of a speculation call, split off. Mutants change it.
+/// One request, taken out of a speculation call. Mutants change it.
 struct DraftedTokens {
   RowStatus status = RowStatus::ok;  ///< if inactive or invalid_draft_length, the rest is empty
   bool tree = false;
   std::size_t vocab = 0, max_depth = 0;
   std::vector<DistributionRow> target;  ///< [n + 1]
-  std::vector<DistributionRow> draft;   ///< [n], [n + 1] for trees, or empty
+  std::vector<DistributionRow> draft;   ///< [n], for trees [n + 1], or empty
   SiblingSampling siblings = SiblingSampling::with_replacement;  ///< for trees
   std::vector<std::int32_t> drafted, parents;
   std::vector<reference::PositionWords> words;  ///< [n + 1]

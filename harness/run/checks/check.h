@@ -1,4 +1,5 @@
-// The input of every check, and the oracles' answers about it. record.h has a check's outcome.
+// The input of every check, and the oracles' answers about this input. record.h has a check's
+// outcome.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +21,12 @@ class CountSource;  // calls/draws.h
 /// A sampler, the rows that it gets, and the error budget of the case.
 struct CheckInput {
   Sampler* sampler = nullptr;
-  reference::Semantics semantics;  ///< the profile that the sampler is judged by
+  reference::Semantics semantics;  ///< profile by which the sampler is judged
   const LogitsSource* logits = nullptr;
   std::vector<reference::RowParameters> parameters;  ///< row i has parameters[i % size]
-  /// Parameters that fail under the profile with any row. They are kept apart if the sampler
-  /// reports no statuses, because it may refuse the whole call for one of them (expect_refusals).
+  /// Parameters that fail under the profile with any row. These parameters are kept apart if the
+  /// sampler reports no statuses, because it may refuse the whole call for one of them
+  /// (expect_refusals).
   std::vector<reference::RowParameters> refused;
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
@@ -34,28 +36,28 @@ struct CheckInput {
   std::vector<reference::RowProcessing> processing;
   bool banned_tokens = false;  ///< half of the ids are banned by the bitmask, chosen per row; in
                                ///< rows of probabilities they have 0
-  std::int64_t first_row = 0;  ///< first row of `logits`; parameters count from here
+  std::int64_t first_row = 0;  ///< first row of `logits`; indices of parameters count from here
   std::int64_t rows = 1;
   std::uint64_t draws = 0;
-  double declared_discrepancy = 0;  ///< total variation that the case must find
+  double declared_discrepancy = 0;  ///< total variation that the case must detect
   std::uint64_t seed = 0;
   double false_fail_rate = 0;  ///< error budget of the whole case
-  /// Source of the draws of one row; null: the sampler.
+  /// Source of the draws of one row; null if the sampler makes them.
   CountSource* counts = nullptr;
 
   bool exact() const;  ///< whether tokens and masks are compared with the integer model
 };
 
-/// Miss probability at the declared discrepancy, in all checks.
+/// Probability that all checks together miss a fault of the declared discrepancy.
 inline constexpr double kFalsePassRate = 1e-6;
 
-/// Skips a case for a reason that no declaration would change.
+/// Skips a case for a reason that no declaration of the sampler would change.
 CheckOutcome skipped(std::string reason);
 CheckOutcome skipped(const Lack& lack);
 CheckOutcome underpowered(std::string reason);
 
-/// Returns whether the sampler does not declare an ability that the request needs, so that this
-/// part of a case is left out. The outcome then names the ability.
+/// Returns whether part of a case is left out because the sampler does not declare an ability that
+/// the request needs. The outcome then names the missing ability.
 bool is_left_out(const CheckInput& input, const Request& request, CheckOutcome& outcome);
 
 /// Returns rows [first, first + count) of the input, counted from first_row, with their parameters,
@@ -67,9 +69,9 @@ Request make_request(const CheckInput& input, std::int64_t first, std::int64_t c
 reference::RowProcessing processing_for_row(std::uint64_t seed, std::int64_t row,
                                             std::int64_t vocab);
 
-/// Returns the processing for cases that judge a distribution. It is the same for every seed,
-/// because the power of the draws depends on it. It has every step but allowed ids, and other
-/// tokens are banned, biased and penalised after each of the next two tokens.
+/// Returns the processing for cases that judge a distribution. The processing is the same for every
+/// seed, because the power of the draws depends on it. The processing has every step but allowed
+/// ids, and other tokens are banned, biased and penalised after each of the next two tokens.
 reference::RowProcessing processing_for_distribution(std::int64_t vocab);
 
 /// Returns the input's profile with the request's tie rule and filter order.
@@ -109,8 +111,8 @@ bool must_fail(const reference::RowParameters& parameters, const reference::Sema
 /// profile or may do anything, and the sampler reports no statuses, or its caller refuses bad rows.
 bool may_refuse(const CheckInput& input, const Request& request);
 
-/// Calls the sampler for the first row with each of input.refused, alone. The outcome fails unless
-/// the call is refused or gives no token.
+/// Calls the sampler for the first row with each parameter set of input.refused, alone. The outcome
+/// fails unless the call is refused or gives no token.
 void expect_refusals(const CheckInput& input, CheckOutcome& outcome);
 
 /// The integer model's token for sample `sample` of `output`, and its status. The token is -1 if

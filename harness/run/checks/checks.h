@@ -1,5 +1,5 @@
-// The checks of the gate. Each judges one sampler on one input and spends at most the input's error
-// budget; most spend nothing, because they are exact. evidence/checks.inc is their table.
+// The checks of the gate. Each check judges one sampler on one input and spends at most the input's
+// error budget; most spend nothing, because they are exact. evidence/checks.inc is their table.
 #pragma once
 
 #include <cstddef>
@@ -42,10 +42,10 @@ constexpr bool is_statistical(Check check) {
   return entry_of(check).budget == CheckEntry::Budget::statistical;
 }
 
-/// Compares draws of two samplers from one row. They must not differ in the distribution over cells
-/// of probability, nor in any of some thousand sets of tokens, by more than two right samplers may
-/// under the profile. The row's distribution only chooses the cells and sets; the check does not
-/// judge whether the samplers follow it.
+/// Compares draws of two samplers from one row. The samplers must not differ in the distribution
+/// over cells of probability, nor in any of some thousand sets of tokens, by more than two right
+/// samplers may under the profile. The row's distribution only chooses the cells and sets; the
+/// check does not judge whether the samplers follow it.
 CheckOutcome check_same_distribution(const CheckInput& input, Sampler& other);
 
 /// Compares masks and support sizes of two samplers that both report them, except for tokens that

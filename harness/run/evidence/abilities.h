@@ -18,12 +18,12 @@ struct Lack {
 /// the reason in abilities.inc. Throws std::logic_error for an unknown name.
 Lack lack_of(std::string_view ability);
 
-/// Returns whether an ability claims the specification's own arithmetic. A sampler without such an
-/// ability has no gap.
+/// Returns whether an ability claims the specification's own arithmetic. A sampler that does not
+/// declare such a claim has no gap.
 bool is_claim(std::string_view ability);
 
-/// Returns what the author of `sampler` writes into its description: "FAIRDRAW_CAN_TOP_K" for a
-/// plugin, otherwise Python's name for it; the name itself if abilities.inc lacks it.
+/// Returns the name that the author of `sampler` writes into its description: "FAIRDRAW_CAN_TOP_K"
+/// for a plugin, otherwise Python's name for it; the name itself if abilities.inc lacks it.
 std::string declaration_of(std::string_view ability, std::string_view sampler);
 
 }  // namespace fairdraw::harness

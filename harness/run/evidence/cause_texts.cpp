@@ -23,15 +23,15 @@ std::optional<Row> row_of(std::string_view name) {
   return found == std::end(kRows) ? std::nullopt : std::optional(*found);
 }
 
-/// Returns the part of a name after `known` and the separator.
+/// Returns the part of a name after the prefix `known` and the separator.
 std::string_view rest_of(std::string_view name, std::string_view known) {
   name.remove_prefix(std::min(known.size(), name.size()));
   name.remove_prefix(std::min(name.find_first_not_of(": "), name.size()));
   return name;
 }
 
-/// Returns `sentence` with `detail` for %s; without a detail, the words that introduce it are
-/// dropped.
+/// Returns `sentence` with `detail` in place of %s; without a detail, the words that introduce it
+/// are dropped.
 std::string filled(std::string_view sentence, std::string_view detail) {
   constexpr std::string_view kHole = "%s";
   const std::size_t hole = sentence.find(kHole);

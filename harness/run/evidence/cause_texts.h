@@ -1,6 +1,6 @@
 // Texts about a cause for readers: what the sampler does, what to change, and which engines have
-// had the same bug. They are looked up by the names of suspects (evidence.h), so that an old record
-// is shown with the current sentences. They decide nothing.
+// had the same bug. The texts are looked up by the names of suspects (evidence.h), so that an old
+// record is shown with the current sentences. They decide nothing.
 #pragma once
 
 #include <string>
@@ -20,12 +20,12 @@ std::string_view cause_of(std::string_view bug);
 /// Returns the text of a bug's whole name, otherwise of its cause, otherwise the name itself.
 CauseText text_of_cause(std::string_view bug);
 
-/// A bug that an engine has had, and what a report suspects if a sampler has it.
+/// A bug that an engine has had, and the cause that a report suspects if a sampler has it.
 struct EngineBug {
-  std::string_view mutant;   ///< its name in the catalogue of mutants
+  std::string_view mutant;   ///< name of the bug in the catalogue of mutants
   std::string_view source;   ///< "llama.cpp PR #1953"
   std::string_view wrong;    ///< the mistake in one sentence
-  std::string_view suspect;  ///< the suspect's whole name
+  std::string_view suspect;  ///< whole name of the suspected cause
 };
 
 /// Returns all bugs, in the order of their suspects.

@@ -11,14 +11,15 @@
 namespace fairdraw::harness {
 namespace {
 
-/// Step of a sampler at which a cause is. A mistake at one step shows at all later ones.
+/// The steps of a sampler at which a mistake may be. A mistake at one step shows at all later
+/// steps.
 enum class Step {
   call,         ///< memory, the process
   batch,        ///< choice of row and parameters; leftovers of other rows and calls
   rows,         ///< bad values in rows
   processing,   ///< penalties, bias, bans
   filters,      ///< temperature, top_k, top_p, min_p, the bitmask
-  draw,         ///< the sum and the search
+  draw,         ///< the sum of weights and the search for a token
   words,        ///< random numbers
   reports,      ///< log-probabilities
   speculation,  ///< drafts
@@ -26,8 +27,8 @@ enum class Step {
 };
 
 enum class Kind {
-  cause,    ///< mistake in the code
-  symptom,  ///< effect of a cause at this step or before it
+  cause,    ///< the hint is a mistake in the code
+  symptom,  ///< the hint is an effect of a cause at this step or before it
 };
 
 struct Place {
@@ -102,11 +103,11 @@ Place place_of(std::string_view hint) {
     const auto* const found = std::ranges::find(kPlaces, name, &Place::name);
     if (found != std::end(kPlaces)) return *found;
   }
-  return {hint, Step::operations, Kind::cause};  // of another version: explains what names it
+  return {hint, Step::operations, Kind::cause};  // hint of another version: explains what names it
 }
 
-/// Returns the name by which a hint is ranked: its cause. Rows of padding are an exception, because
-/// they are a kind of bad rows, in which a mix-up of rows is not at fault.
+/// Returns the name by which a hint is ranked: the hint's cause. Rows of padding are an exception,
+/// because they are a kind of bad rows, in which a mix-up of rows is not at fault.
 std::string_view ranked_name(std::string_view hint) {
   return hint == "batches: rows of padding" ? hint : cause_of(hint);
 }
@@ -115,15 +116,15 @@ std::string_view ranked_name(std::string_view hint) {
 
 constexpr double kOfSeen = 1.5, kOfCause = 1, kOfSymptom = 0.5, kOfCheck = 0.3, kOfReach = 0.4,
                  kOfSeenReach = 0.6, kOfSymptomReach = 0.25, kOfChance = 0.1;
-constexpr double kOfTokens = 0.5;  // for checks that nearly every bug fails
+constexpr double kOfTokens = 0.5;  // weight of checks that nearly every bug fails
 
 struct Failure {
   const CaseRecord* record;
-  std::size_t place;  ///< index in the run's record
+  std::size_t place;  ///< index of the case in the run's record
 };
 
-/// Returns what `identify` saw at the choice that a cause is about; nullptr if it saw only the
-/// profile's values, or the cause is not about a choice.
+/// Returns what the check `identify` saw at the choice that a cause is about; nullptr if it saw
+/// only the profile's values, or the cause is not about a choice.
 const SeenDefinition* seen_at(std::string_view cause, const SeenDefinitions& seen) {
   if (!cause.starts_with(kDefinition)) return nullptr;
   cause.remove_prefix(kDefinition.size());
@@ -145,9 +146,9 @@ bool follows_definitions(const SeenDefinitions& seen) {
          });
 }
 
-// Returns the worth of a hint by itself. A check's default hint, which is the same for every
-// failure, is worth least. So is another definition, if the sampler follows the profile's on rows
-// that tell definitions apart.
+// Returns the weight of a hint by itself. The default hint of a check, which is the same for every
+// failure, has the least weight. So has another definition, if the sampler follows the profile's on
+// rows that tell definitions apart.
 double worth_of(const CaseRecord& record, const Suspect& hint, const SamplerRecord& sampler) {
   const std::optional<SeenDefinitions>& seen = sampler.seen;
   const Place place = place_of(hint.bug);
@@ -156,7 +157,7 @@ double worth_of(const CaseRecord& record, const Suspect& hint, const SamplerReco
            : record.check == "sequences" ? kOfCheck / 2
                                          : kOfCheck;
   }
-  // `identify` uses rows without conditions, where it sees the profile's definition.
+  // `identify` uses rows without conditions, on which it sees the profile's definition.
   const bool shows_everywhere = std::ranges::all_of(
       sampler.conditions,
       [&hint](const SharedCondition& one) { return is_said_by(hint.bug, one); });
@@ -168,7 +169,7 @@ double worth_of(const CaseRecord& record, const Suspect& hint, const SamplerReco
   return place.kind == Kind::cause ? kOfCause : kOfSymptom;
 }
 
-/// Returns the filter that a cause is about: the cause cannot show in cases without it.
+/// Returns the filter that a cause is about: the cause cannot show in cases without this filter.
 std::optional<std::string_view> filter_of(std::string_view cause) {
   for (const std::string_view filter : {"top_k", "top_p", "min_p"}) {
     if (cause.find(filter) != cause.npos) return filter;
@@ -190,16 +191,16 @@ bool can_show(std::string_view cause, const Place& place, const CaseRecord& reco
            std::ranges::find(kHaveNone, record.check) == std::end(kHaveNone);
   }
   const auto filter = filter_of(cause);
-  const bool says_no_filter =  // or not which one
+  const bool says_no_filter =  // or does not say which filter
       record.filter.empty() || record.filter == "mixed" || record.check == "boundaries";
   return !filter || says_no_filter || record.filter.find(*filter) != record.filter.npos;
 }
 
-/// Returns whether everything that a case reports follows from `place`: symptoms of this step or of
-/// a later one. A symptom has no symptoms at its own step.
+/// Returns whether everything that a case reports follows from the cause at `place`: symptoms of
+/// this step or of a later one. A symptom explains no symptoms at its own step.
 bool is_reached(const CaseRecord& record, std::string_view cause, const Place& place) {
-  if (place.step == Step::call) return false;  // a wrong write or a crash is itself seen
-  // Dependence on other calls is the default hint of the check for it, and explains only itself.
+  if (place.step == Step::call) return false;  // a wrong write or a crash is seen directly
+  // Dependence on other calls is the default hint of its check, and explains only itself.
   if (place.step == Step::batch && place.kind == Kind::symptom) return false;
   return can_show(cause, place, record) &&
          std::ranges::all_of(record.evidence.suspects, [&](const Suspect& hint) {
@@ -207,8 +208,8 @@ bool is_reached(const CaseRecord& record, std::string_view cause, const Place& p
            // The default hint of a check is only a symptom.
            if (hint.bug == default_cause(record.check)) seen.kind = Kind::symptom;
            if (record.check == "batches") seen.step = std::max(seen.step, Step::draw);
-           // A bad row that did not fail has log-probabilities that it should not have. This does
-           // not explain what is wrong with right rows.
+           // A bad row that did not fail has log-probabilities that it should not have. A bad row
+           // does not explain wrong log-probabilities of right rows.
            if (place.step == Step::rows && seen.step < Step::reports) return false;
            return seen.kind == Kind::symptom &&
                   (place.kind == Kind::cause ? seen.step >= place.step : seen.step > place.step);
@@ -217,7 +218,7 @@ bool is_reached(const CaseRecord& record, std::string_view cause, const Place& p
 
 struct Support {
   double worth = 0;
-  const Suspect* hint = nullptr;  ///< names the cause; null: the case has only its symptoms
+  const Suspect* hint = nullptr;  ///< suspect that names the cause; null: only symptoms
 };
 
 Support support_of(const CaseRecord& record, std::string_view cause, const Place& place,
@@ -275,8 +276,9 @@ class Ranking {
     return names;
   }
 
-  /// Returns the weight of a cause in the remaining failures. Each check counts by the logarithm of
-  /// the number of its failed cases, because cases of one check are much alike.
+  /// Returns the weight of a cause in the failures that no earlier cause explains. Each check
+  /// counts by the logarithm of the number of its failed cases, because cases of one check are much
+  /// alike.
   double score_of(std::string_view cause) const {
     const Place place = place_of(cause);
     std::map<std::string_view, std::pair<double, std::size_t>> checks;
@@ -291,14 +293,14 @@ class Ranking {
       const auto cases = static_cast<double>(count);
       score += weight_of(check) * std::log2(1 + cases) * sum / cases;
     }
-    // A step of processing, or the bitmask, is at fault only if rows without it are right.
+    // A step of processing, or the bitmask, is at fault only if rows without this step are right.
     const bool fails_without =
         (place.step == Step::processing || cause == "bitmask") &&
         std::ranges::any_of(failures_, [&](const Failure& one) {
           return one.record->check != "global" && !can_show(cause, place, *one.record);
         });
     const bool is_condition = place.step == Step::batch && shows_in_some_rows_of_calls();
-    // A row that is wrong alone in its call depends on no other.
+    // A row that is wrong even alone in its call does not depend on other rows.
     const bool is_refuted =
         cause == "batch dependence" && std::ranges::any_of(failures_, [](const Failure& one) {
           return one.record->message.find("a batch of 1 rows: ") != std::string::npos;
@@ -307,7 +309,7 @@ class Ranking {
   }
 
   /// Returns whether a known mistake shows only in some rows of a call. Dependence on the batch is
-  /// then a condition, and not a cause.
+  /// then a condition under which the mistake shows, and not a cause.
   bool shows_in_some_rows_of_calls() const {
     const auto is_of_calls = [](const SharedCondition& one) {
       return one.subject == "row" || one.subject == "batch";
@@ -323,8 +325,8 @@ class Ranking {
            });
   }
 
-  /// Removes a cause's cases from the remaining ones. Returns it with the whole name that they give
-  /// it.
+  /// Removes the cases that a cause explains from the remaining ones. Returns the cause with the
+  /// whole name that these cases give it.
   Cause take(const std::string& name) {
     const Place place = place_of(name);
     struct Whole {
@@ -362,7 +364,8 @@ class Ranking {
     return cause;
   }
 
-  /// Names the value that `identify` knows, so that a run and `identify` cannot disagree.
+  /// Names the value of a choice that `identify` knows, so that a run and `identify` cannot
+  /// disagree.
   void name_as_seen(const std::string& name, Cause& cause) const {
     if (!sampler_.seen) return;
     const SeenDefinition* const difference = seen_at(name, *sampler_.seen);
@@ -379,8 +382,8 @@ class Ranking {
   SamplerRecord sampler_;
 };
 
-/// Adds the conditions under which a cause shows, as far as its name does not say them. More than
-/// two conditions describe a single row, and tell nothing.
+/// Adds the conditions under which a cause shows, unless its name implies them. More than two
+/// conditions describe a single row, and tell nothing.
 void add_conditions(const std::vector<SharedCondition>& conditions, Cause& cause) {
   constexpr std::size_t kMost = 2;
   std::vector<SharedCondition> unsaid;

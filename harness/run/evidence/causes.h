@@ -2,10 +2,10 @@
 // every format of a report, `replay`, `identify`, the self-test of the gate and the audit of a
 // server.
 //
-// A check leaves hints (Evidence::suspects): bugs that its own failure looks like. A hint is either
+// A check leaves hints (Evidence::suspects): bugs that its own failure resembles. A hint is either
 // a cause, which says what the sampler's code does, or a symptom, which causes at earlier steps of
 // a sampler have, too: if top_p is misread, masks are wrong, excluded tokens are drawn, and a
-// distribution is off. All cases together decide, including those that passed.
+// distribution is off. All cases together decide on a cause, including those that passed.
 #pragma once
 
 #include <string>
@@ -18,23 +18,23 @@
 namespace fairdraw::harness {
 
 struct Cause {
-  std::string name;    ///< for programs: "top_p: ignored"
-  std::string reason;  ///< the observation behind it, in one sentence
-  CauseText text;      ///< for readers; its sentence includes the condition
-  /// Condition of the rows in which it shows, if it shows in no others; only for a sampler's first
-  /// cause.
+  std::string name;    ///< name for programs: "top_p: ignored"
+  std::string reason;  ///< the observation behind the cause, in one sentence
+  CauseText text;      ///< text for readers; its sentence includes the condition
+  /// Condition of the rows in which the cause shows, if it shows in no others; only for a sampler's
+  /// first cause.
   SharedCondition condition = {};
-  /// Indices in the record of the failed cases that it explains and no earlier cause does. Cases
-  /// that name it come before those that have its symptoms.
+  /// Indices in the record of the failed cases that this cause explains and no earlier cause does.
+  /// Cases that name the cause come before cases that have its symptoms.
   std::vector<std::size_t> cases;
 };
 
-/// Returns the causes of a whole run. A failed case that names nothing and is a symptom of no cause
-/// is in none. Causes of several samplers with the same name are merged. The order of the cases
-/// matters only among equals.
+/// Returns the causes of a whole run. A failed case that names no cause and is a symptom of none is
+/// not included. Causes of several samplers with the same name are merged. The order of the cases
+/// matters only among equal weights.
 std::vector<Cause> ranked_causes(const RunRecord& record);
 
-/// Returns whether a hint is about which tokens stay: temperature, filters, bitmask.
+/// Returns whether a hint is about which tokens are kept: temperature, filters, bitmask.
 bool is_of_filters(std::string_view hint);
 
 /// Returns whether a cause's name implies the condition: top_p cannot be misread in rows without

@@ -28,8 +28,8 @@ bool holds(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// Returns whether the case ended with the feature in it: the feature needs no ability, or at least
-// one of its abilities was not left out.
+// Returns whether the case ended and ran the feature: the feature needs no ability, or at least one
+// of its abilities was not left out.
 bool ran_with(const CaseRecord& one, const std::vector<std::string_view>& abilities) {
   if (one.verdict != Verdict::passed && one.verdict != Verdict::failed) return false;
   return abilities.empty() || !std::ranges::all_of(abilities, [&one](std::string_view ability) {
@@ -44,8 +44,8 @@ FeatureCoverage coverage_of_feature(const Row& row, const std::vector<const Case
   const auto is_own = [&abilities](const std::string& ability) {
     return std::ranges::find(abilities, ability) != abilities.end();
   };
-  std::vector<std::string> all;  // lacks of cases that did not run the feature
-  std::uint64_t wanting = 0;     // skipped for lack of the feature's own abilities
+  std::vector<std::string> all;  // abilities lacking in cases that did not run the feature
+  std::uint64_t wanting = 0;     // cases skipped for lack of the feature's own abilities
   for (const CaseRecord* const one : cases) {
     if (!holds(one->features, row.name)) continue;
     ++feature.cases;
@@ -108,7 +108,7 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-// Returns what is wrong with a required feature; empty if it was judged.
+// Returns what is missing of a required feature; empty if the feature was judged.
 std::string unjudged(const Coverage& coverage, const std::string& name) {
   const auto found = std::ranges::find(coverage.features, name, &FeatureCoverage::name);
   if (found == coverage.features.end()) return "no case of this run exercises it";

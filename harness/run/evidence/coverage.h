@@ -1,6 +1,6 @@
 // Coverage of a sampler by a suite: which features were judged, and what would have to be declared
-// for the others. It depends on the record alone, so that merged shards have the coverage of the
-// whole run.
+// for the others. Coverage depends on the record alone, so that merged shards have the coverage of
+// the whole run.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace fairdraw::harness {
 
-/// Features, the rows of features.inc.
+/// The features of samplers: the rows of features.inc.
 enum class Feature {
 #define FAIRDRAW_FEATURE(name, abilities, what) name,
 #include "harness/run/evidence/features.inc"
@@ -30,24 +30,24 @@ std::vector<std::string_view> abilities_of(std::string_view feature);
 /// An ability that a sampler does not declare, and the cases that it would add.
 struct Undeclared {
   std::string ability;
-  std::uint64_t skipped = 0;  ///< cases skipped because it is missing
-  std::uint64_t in_part = 0;  ///< cases that ran without a part that needs it
-  /// Features that were not judged: the ability's own, and those that have none of their own.
+  std::uint64_t skipped = 0;  ///< cases skipped because the ability is missing
+  std::uint64_t in_part = 0;  ///< cases that ran without a part that needs the ability
+  /// Features that were not judged: the ability's own, and features without abilities of their own.
   std::vector<std::string> features = {};
 };
 
 /// How far a sampler was judged on one feature.
 struct FeatureCoverage {
   std::string name;
-  std::uint64_t cases = 0;  ///< cases that exercise it
+  std::uint64_t cases = 0;  ///< number of cases that exercise the feature
   std::uint64_t ran = 0;    ///< of these, cases that passed or failed with the feature in them
   /// True if cases ran, at least as many as were skipped for lack of the feature's own abilities.
   /// Cases skipped for other reasons (another filter, another dtype, rows that the semantics leave
   /// undefined) do not count.
   bool judged = false;
   bool claim = false;  ///< a claim that the sampler does not make, which is no gap
-  /// Abilities that would let more of its cases run: its own if these are missing, otherwise those
-  /// that its skipped cases need.
+  /// Abilities that would let more cases of the feature run: its own if these are missing,
+  /// otherwise those that its skipped cases need.
   std::vector<std::string> lacks = {};
 };
 
@@ -55,18 +55,18 @@ struct FeatureCoverage {
 struct Coverage {
   std::string sampler;
   std::uint64_t cases = 0, ran = 0, skipped = 0;
-  std::vector<FeatureCoverage> features;  ///< exercised by some case of the run, in their order
+  std::vector<FeatureCoverage> features;  ///< features that some case exercises, in their order
   std::vector<Undeclared> undeclared;     ///< abilities that skipped most cases first
 
-  std::vector<std::string> not_judged() const;  ///< features that are no claims
+  std::vector<std::string> not_judged() const;  ///< names of features that are no claims
 };
 
-/// Returns one coverage per sampler, in the order of the record. Empty if no case lists its
-/// features, as in records before version 3.3.
+/// Returns one coverage per sampler, in the order of the record. Returns no coverage if no case
+/// lists its features, as in records before version 3.3.
 std::vector<Coverage> coverage_of(const RunRecord& record);
 
 /// Returns what the run lacks of the record's `required` and `max_skipped`, one sentence each;
-/// empty: nothing.
+/// empty if nothing.
 std::vector<std::string> unmet_requirements(const RunRecord& record);
 
 }  // namespace fairdraw::harness

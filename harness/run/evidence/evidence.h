@@ -1,5 +1,5 @@
-// Data for the cards and pictures of a report: numbers that a check saw, besides its verdict. They
-// decide nothing, and all of them may be absent.
+// Data for the cards and pictures of a report: numbers that a check saw, besides its verdict.
+// Evidence decides nothing, and all of its fields may be absent.
 //
 // The data are bounded, so that a report stays a file that opens at once: no list of a case holds
 // more than kMaxPoints entries, and keep_evidence_within_bounds (record.h) bounds those of a run.
@@ -13,55 +13,56 @@
 
 namespace fairdraw::harness {
 
-inline constexpr std::size_t kMaxPoints = 256;  ///< of any list below; for matrices: cells
+inline constexpr std::size_t kMaxPoints = 256;  ///< maximum length of a list; for matrices: cells
 
 /// Tokens of one bin of a profile: positions first to last along its axis, both included.
 struct ProfileBin {
   std::uint64_t first = 0, last = 0;
-  double expected = 0;  ///< draws expected by the distribution
+  double expected = 0;  ///< number of draws expected by the distribution
   double observed = 0;  ///< draws
 };
 
 /// Observed against expected draws along one axis of the tokens. Under the distribution the draws
 /// of a bin are binomial: their standard deviation is sqrt(expected * (1 - expected / draws)). Bins
 /// are pooled by the distribution alone, before a draw is made. An error looks different along each
-/// axis, and the three axes together name it.
+/// axis, and the three axes together identify it.
 struct Profile {
-  std::string axis;  ///< "rank" (by falling probability), "id", "lane" (id modulo `modulus`)
-  std::uint64_t modulus = 0;     ///< of "lane"; 0 for the others
-  std::uint64_t draws = 0;       ///< in all bins together
+  std::string axis;  ///< "rank" (by decreasing probability), "id", "lane" (id modulo `modulus`)
+  std::uint64_t modulus = 0;     ///< number of lanes; 0 for other axes
+  std::uint64_t draws = 0;       ///< draws in all bins together
   std::vector<ProfileBin> bins;  ///< in the order of the axis, without overlap
 };
 
 /// Draws from many rows, each transformed by the distribution function of its own row, and so
-/// uniform under the distribution. Holds the empirical distribution function minus the uniform one.
+/// uniform under the distribution. The curve is the empirical distribution function minus the
+/// uniform one.
 struct PitEcdf {
   std::string
       name;  ///< order in which the distributions were summed up: "by probability" or "by id"
   std::uint64_t draws = 0;
   double band = 0;      ///< half width of the simultaneous band at the case's level (DKW)
   double distance = 0;  ///< largest absolute difference, including between the points below
-  std::vector<double> difference;  ///< at i / (size - 1), including the ends 0 and 1
+  std::vector<double> difference;  ///< values at i / (size - 1), including the ends 0 and 1
 };
 
-/// Evidence against the distribution as it grew.
+/// A point of the curve of evidence against the distribution over the number of draws.
 struct GrowthPoint {
   std::uint64_t draws = 0;
   double log10_e = 0;
 };
 struct Growth {
-  std::string name;     ///< what the bets are on
+  std::string name;     ///< subject of the bets
   double decision = 0;  ///< log10 of the evidence that fails the case
   std::vector<GrowthPoint> points;
 };
 
 /// Dependence between streams that must be independent, as standard normal scores.
 struct Dependence {
-  std::string name;  ///< "streams by lag", "rows", ...
+  std::string name;  ///< kind of scores: "streams by lag", "rows", ...
   std::vector<std::string> rows, columns;
   std::vector<double> z;  ///< [rows][columns], row after row; NaN if nothing was compared
-  double bound = 0;       ///< absolute value that one of these scores exceeds with its share of
-                          ///< the case's level
+  double bound = 0;       ///< absolute value that one of these scores exceeds with its share of the
+                          ///< case's level
 };
 
 /// The oracle's answer about a token.
@@ -70,23 +71,23 @@ const char* to_string(Oracle oracle);
 
 struct BoundaryToken {
   std::uint64_t token = 0;
-  double logit = 0;  ///< as given to the sampler; a probability in rows of probabilities
-  double cumulative_low = 0, cumulative_high = 0;  ///< mass of the allowed tokens before it,
-                                                   ///< and including it, by falling probability
+  double logit = 0;  ///< logit as given to the sampler; a probability in rows of probabilities
+  double cumulative_low = 0, cumulative_high = 0;  ///< mass of the allowed tokens before it, and
+                                                   ///< including it, by decreasing probability
   Oracle oracle = Oracle::ambiguous;
-  std::optional<bool> kept;            ///< in the sampler's mask; absent: no mask reported
-  std::optional<std::uint64_t> drawn;  ///< how often the sampler drew it
+  std::optional<bool> kept;            ///< whether the sampler's mask keeps it; absent: no mask
+  std::optional<std::uint64_t> drawn;  ///< number of draws of the token
 };
 
-/// Tokens around the boundary of the mask of one row, by falling logit. A token is wrong if the
-/// oracle is sure of it and the sampler contradicts.
+/// Tokens around the boundary of the mask of one row, by decreasing logit. A token is wrong if the
+/// oracle is sure of it and the sampler contradicts the oracle.
 struct Boundary {
   std::uint64_t row = 0;  ///< number of the row in the case
-  std::string filters;    ///< "temperature 0.7, top_k 50, top_p 0.9, min_p 0"
+  std::string filters;    ///< text such as "temperature 0.7, top_k 50, top_p 0.9, min_p 0"
   std::vector<BoundaryToken> tokens;
 };
 
-/// Discrepancy that the draws find, and that other numbers of draws would.
+/// Discrepancy that a number of draws finds, for the case's draws and for other numbers.
 struct PowerPoint {
   std::uint64_t draws = 0;
   double min_discrepancy = 0;  ///< found with a miss probability of at most `miss_rate`
@@ -102,9 +103,9 @@ struct Power {
 
 /// A measured value with its confidence interval.
 struct Effect {
-  std::string name;  ///< "total variation", "probability of lane 3 of 16"
+  std::string name;  ///< the measured quantity: "total variation", "probability of lane 3 of 16"
   double value = 0, low = 0, high = 0;
-  std::optional<double> expected;  ///< by the distribution, if it is a number
+  std::optional<double> expected;  ///< value by the distribution, if it is a number
   double confidence = 0;           ///< of the interval: 0.99
 };
 
@@ -116,16 +117,16 @@ struct Decisive {
   double level = 0;               ///< level of p_value, or 1 / the evidence needed
 };
 
-/// A class of bugs that would look like this failure.
+/// A class of bugs that would cause such a failure.
 struct Suspect {
-  std::string bug;     ///< "lost lane", "temperature", ...: all are in suspects.h
-  std::string reason;  ///< the observation behind it, in one sentence
+  std::string bug;     ///< name in suspects.h: "lost lane", "temperature", ...
+  std::string reason;  ///< the observation behind the suspicion, in one sentence
 };
 
 /// Evidence of one case.
 struct Evidence {
   std::string observed, expected;  ///< the same quantity, short: "token 17", "token 16"
-  std::string smallest;            ///< how small the case can be made and still fail
+  std::string smallest;            ///< smallest form of the case that still fails
   std::optional<Effect> effect;
   std::optional<Decisive> decisive;
   std::vector<Suspect> suspects;  ///< likeliest first

@@ -22,7 +22,7 @@ constexpr float kNoValue = -std::numeric_limits<float>::infinity();
 
 // --- Values of another point of the pipeline -----------------------------------------------------
 
-// The report of a row under another definition. `at`: its number in the request.
+// The report of a row under another definition. `at`: number of the row in the request.
 struct Definition {
   const char* bug;
   std::function<RealLogprobs(const LogprobsRow&, std::int64_t at)> values;
@@ -57,7 +57,8 @@ constexpr Step kSteps[] = {
     {"bad words", [](RowProcessing& p) { p.bad_words.clear(), p.bad_word_lengths.clear(); }},
     {"allowed ids", [](RowProcessing& p) { p.allowed_ids.clear(); }}};
 
-// Returns a row after other steps than its own; the row unchanged if they make it fail.
+// Returns a row after other processing steps than its own; the row unchanged if these steps make it
+// fail.
 std::vector<float> processed_by(const Request& request, std::int64_t at,
                                 std::span<const float> logits, const RowProcessing& steps,
                                 bool with_mask) {
@@ -230,7 +231,8 @@ std::vector<Definition> of_all_modes(LogprobsMode mode, const WeightBound& bound
 
 // --- Wrong writes -------------------------------------------------------------------------------
 
-// Undoes one mistake in the response: if it then agrees, that was the mistake.
+// Undoes one mistake in the response: if the response then agrees with the oracle, that was the
+// mistake.
 struct Repair {
   const char* bug;
   std::function<void(Response&)> undo;
@@ -244,7 +246,7 @@ void in_values(Response& response, const std::function<void(float&)>& change) {
   }
 }
 
-// Writes the right entries of every output's list, from index `first` on.
+// Writes the right entries of every output's top list, from index `first` on.
 void expect_top_from(const WrongLogprobs& call, std::size_t first, Response& response) {
   const auto top_n = static_cast<std::size_t>(call.asked.report.top_n);
   for (std::int64_t output = 0; output < call.request.outputs(); ++output) {
@@ -317,7 +319,7 @@ std::vector<Repair> repairs(const WrongLogprobs& call) {
        }},
       {"what has no value is 0",
        [&call](Response& one) {
-         // Certain tokens have 0 as well.
+         // Certain tokens have log-probability 0 as well.
          for (std::size_t at = 0; at < one.report_all.size(); ++at) {
            const auto vocab = static_cast<std::size_t>(call.request.vocab);
            const ExpectedLogprobs& expected = call.expected[at / vocab];
@@ -412,7 +414,7 @@ const char* by_what_is_written(const WrongLogprobs& call) {
     repair.undo(response);
     if (explains(call, asked, response, call.expected)) return repair.bug;
   }
-  // Types with fewer bits: half a unit in the last place, for any rounded quantity.
+  // Dtypes with fewer bits: half a unit in the last place, for any rounded quantity.
   for (const auto& [bug, part] : {std::pair{"values have the precision of float16", 0x1p-11},
                                   std::pair{"values have the precision of bfloat16", 0x1p-8}}) {
     std::vector<ExpectedLogprobs> expected = call.expected;
@@ -427,7 +429,7 @@ const char* by_what_is_written(const WrongLogprobs& call) {
   return nullptr;
 }
 
-// Names the wrong results, if no mistake explains them.
+// Names the results that are wrong, if no mistake explains them.
 const char* wrong_part(const WrongLogprobs& call) {
   Response response = call.response;
   expect_tokens(call, response, false, true);

@@ -1,5 +1,5 @@
 // Explains wrong log-probabilities as the right ones of another definition: another point of the
-// pipeline, another logarithm, another rank. For checks/exact/logprobs.cpp.
+// pipeline, another logarithm, another rank. Used by checks/exact/logprobs.cpp.
 #pragma once
 
 #include <vector>

@@ -23,12 +23,12 @@ using reference::Semantics;
 
 struct Mistake {
   std::string bug;
-  std::function<void(RowParameters&)> parameter;  ///< exactly one of the two is set
+  std::function<void(RowParameters&)> parameter;  ///< exactly one of the two functions is set
   std::function<void(Semantics&)> definition;
 };
 
-// Returns ways to misread a parameter. Factors of 1 % are small enough to move a boundary by only a
-// token or two, and large enough to move it.
+// Returns ways to misread a parameter. Factors of 1 % are small enough to move a boundary by only
+// one or two tokens, and large enough to move it.
 std::vector<Mistake> wrong_parameters() {
   std::vector<Mistake> mistakes;
   const auto add = [&mistakes](const char* bug, const char* what, auto change) {
@@ -100,7 +100,7 @@ Agreement agreement(const RealDistribution& distribution, const Request& request
   return Agreement::agrees;
 }
 
-// Rows to examine again: wrong ones and right ones, at most `most` in total.
+// Rows to examine again: wrong and right ones, at most `most` in total.
 struct Rows {
   std::vector<std::int64_t> wrong, right;
 };

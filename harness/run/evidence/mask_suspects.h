@@ -1,4 +1,4 @@
-// Explains a wrong mask as the right one of another parameter or definition. For mask.cpp and
+// Explains a wrong mask as the right one of another parameter or definition. Used by mask.cpp and
 // tokens.cpp of checks/exact.
 #pragma once
 
@@ -6,20 +6,22 @@
 
 namespace fairdraw::harness {
 
-/// Explains a call whose masks or support sizes are not the distribution's. Tries mistakes one by
+/// Explains a call whose masks or support sizes contradict the distribution. Tries mistakes one by
 /// one (a temperature that is 1 % off, a top_k of one more, every other value of every choice of
 /// the profile, ...), and names at most three: those that explain the most wrong rows, at least
 /// half of them, and break no right row. A mistake may break right rows if it explains 19 in 20
-/// wrong ones and a condition tells these rows apart. If there is none, names the parameter that
-/// all wrong rows have in common. Returns false, and names nothing, if no row is wrong. Calls no
-/// sampler. After one pass over the rows of the call, examines at most some 2^20 logits again.
+/// wrong ones and a condition tells these rows apart. If no mistake explains the rows, names the
+/// parameter that all wrong rows have in common. Returns false, and names nothing, if no row is
+/// wrong. Calls no sampler. Passes over the rows of the call once, and examines at most some 2^20
+/// logits again.
 bool note_mask_mistakes(const CheckInput& input, const Request& request, const Response& response,
                         CheckOutcome& outcome);
 
 /// Returns whether the bitmask of the request bans a token of a row.
 bool is_banned(const Request& request, std::int64_t row, std::int64_t token);
 
-/// If a wrong token is banned by the bitmask, notes this. `became`: "drawn" or "kept".
+/// Notes it if a wrong token is banned by the bitmask. `became`: whether the banned token was
+/// "drawn" or "kept".
 void note_ban(const Request& request, std::int64_t row, std::int64_t token, const char* became,
               CheckOutcome& outcome);
 

@@ -1,4 +1,4 @@
-// Finds parameters that the wrong rows of a call have in common, and the right ones do not. For
+// Finds parameters that the wrong rows of a call have in common, and the right ones do not. Used by
 // mask_suspects.cpp and token_suspects.cpp.
 #pragma once
 
@@ -9,15 +9,15 @@
 
 namespace fairdraw::harness {
 
-/// Rows of a call, sorted into wrong and right ones.
+/// Rows of a call, divided into wrong and right ones.
 struct SortedRows {
   std::vector<reference::RowParameters> wrong, right;
 };
 
 /// Names at most one parameter that tells the wrong rows from the right ones: by a value at which a
 /// parameter means something special (temperature 0, top_p 1, a top_k above the vocabulary),
-/// otherwise by a threshold with all wrong rows on one side. A threshold needs at least three rows
-/// on each side.
+/// otherwise by a threshold with all wrong rows on one side. A threshold on a parameter needs at
+/// least three rows on each side.
 void note_common_parameter(const SortedRows& rows, std::int64_t vocab, CheckOutcome& outcome);
 
 }  // namespace fairdraw::harness

@@ -16,11 +16,12 @@ namespace {
 
 constexpr std::uint32_t kRankBins = 64;
 constexpr std::uint64_t kIdBins = 64;
-// Enough for a band of two standard deviations to be roughly normal; a bin decides nothing.
+// Enough expected draws for a band of two standard deviations to be roughly normal; a bin decides
+// nothing.
 constexpr double kExpectedPerBin = 25;
 constexpr double kConfidence = 0.99;
 
-// Adds up tokens by the index of their bin. `bins` holds the positions of each.
+// Adds up the draws of tokens by the index of their bin. `bins` holds the positions of each token.
 std::vector<ProfileBin> filled(const CertainDistribution& distribution, const CertainCounts& drawn,
                                std::vector<ProfileBin> bins,
                                const std::function<std::size_t(std::size_t)>& bin_of) {
@@ -80,9 +81,9 @@ Profile by_lane(const CertainDistribution& distribution, const CertainCounts& dr
                  [lanes](std::size_t token) { return token % lanes; })};
 }
 
-// Returns how many standard deviations the strangest bin with enough expected draws is off. A lost
-// lane is most visible with as many lanes as the loop that lost it: with fewer it is mixed with
-// others, with more it is split.
+// Returns by how many standard deviations the most deviating bin with enough expected draws is off.
+// A lost lane is most visible with as many lanes as the loop that lost it: fewer lanes mix it with
+// others, more lanes split it.
 double strangeness(const Profile& profile) {
   double largest = 0;
   const auto draws = static_cast<double>(profile.draws);
@@ -96,7 +97,7 @@ double strangeness(const Profile& profile) {
 
 std::optional<Profile> strangest_lanes(const CertainDistribution& distribution,
                                        const CertainCounts& drawn) {
-  constexpr double kStrange = 6;  // about 1e-9 for one bin, 5e-7 for all of them
+  constexpr double kStrange = 6;  // probability about 1e-9 for one bin, 5e-7 for all
   std::optional<Profile> best;
   double most = kStrange;
   for (const std::uint64_t lanes : {32U, 8U, 16U, 64U, 128U, 256U}) {

@@ -1,5 +1,5 @@
-// Turns a check's data into cards and pictures. Nothing here decides; numbers keep six digits,
-// which no picture exceeds and which halve a report.
+// Turns a check's data into cards and pictures. These functions decide nothing; numbers keep six
+// digits, which no picture exceeds and which halve a report.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace fairdraw::harness {
 
-/// Returns a value with six significant digits.
+/// Returns a value rounded to six significant digits.
 double for_picture(double value);
 
 /// Returns draws against the distribution by rank (up to 64 bins of at least some 25 draws), by id
@@ -27,22 +27,23 @@ std::vector<Profile> profiles_of(const CertainDistribution& distribution,
 PitEcdf pit_ecdf(const std::string& name, std::vector<double> values, double level);
 
 /// Returns the absolute value that a standard normal exceeds with probability `p_value`: one scale
-/// for statistics of different kinds. At most 38, the limit of double arithmetic.
+/// for statistics of different kinds. The score is at most 38, the limit of double arithmetic.
 double score_of(double p_value);
 
-/// Returns the tokens around a token of a row, by falling logit: 12 before it and 12 after it.
+/// Returns the tokens around a token of a row, by decreasing logit: 12 before it and 12 after it.
 /// `kept` returns the bits of the sampler's mask, and may be empty.
 Boundary boundary_around(const Request& request, const reference::RealDistribution& distribution,
                          std::int64_t row, std::uint64_t reported_row, std::int64_t token,
                          const std::function<bool(std::int64_t)>& kept);
 
 /// Returns the design of one statistic at 1/16, 1/8, ... 16 times the draws. `found` returns the
-/// smallest discrepancy that a number of draws finds.
+/// smallest discrepancy that a given number of draws finds.
 Power power_of(const std::string& statistic, std::uint64_t cells, double level, double miss_rate,
                double declared, std::uint64_t draws,
                const std::function<double(std::uint64_t)>& found);
 
-/// Keeps the statistic that is farthest below its level or, if none is, closest to it.
+/// Keeps the statistic whose p-value is farthest below its level or, if none is below, closest to
+/// it.
 void note_decisive(const std::string& statistic, double p_value, double level,
                    CheckOutcome& outcome);
 

@@ -13,9 +13,9 @@
 
 namespace fairdraw::harness {
 
-/// passed: every check held. failed: one did not. underpowered: too few draws to find the declared
-/// discrepancy of the case. skipped: the sampler lacks an ability. error: the case could not be
-/// run.
+/// passed: every check held. failed: a check did not hold. underpowered: too few draws to find the
+/// declared discrepancy of the case. skipped: the sampler lacks an ability. error: the case could
+/// not be run.
 enum class Verdict { passed, failed, underpowered, skipped, error };
 
 const char* to_string(Verdict verdict);
@@ -24,29 +24,30 @@ const char* to_string(Verdict verdict);
 /// results of calls.
 bool looks_at_tokens(std::string_view check);
 
-/// Returns the cause of a check's failure if its evidence names no other; empty: none.
+/// Returns the cause of a check's failure if its evidence names no other cause; empty if there is
+/// none.
 std::string_view default_cause(std::string_view check);
 
-/// Name of the check, and id of the case, of all p-values of a run together.
+/// Name of the check, and id of the case, that combine all p-values of a run.
 inline constexpr std::string_view kGlobalCheck = "global";
 
-/// Draws of one row, by token.
+/// Counts of draws of one row, by token.
 struct Counts {
   std::vector<std::uint64_t> of_token;  ///< [vocab]
   std::uint64_t draws = 0;
   std::uint64_t no_token = 0;  ///< draws outside of [0, vocab)
-  std::string trouble;         ///< why drawing stopped; empty if it did not
+  std::string trouble;         ///< reason why drawing stopped; empty if it did not stop
 };
 
-/// One part of draws that a check makes at once; `merge` adds the parts up.
+/// One part of the draws that a check makes; `merge` adds the parts up.
 struct CountedDraws {
   std::uint64_t seed = 0;   ///< seed of these draws
-  std::uint64_t asked = 0;  ///< number of draws of all parts together
+  std::uint64_t asked = 0;  ///< number of draws requested in all parts together
   Counts counts;            ///< counts of this part
 };
 
 /// Counts over cells that depend on the distribution alone, and so are the same in every run.
-/// `merge --across-seeds` adds them up.
+/// The command `merge --across-seeds` adds the cell counts up.
 struct CellCounts {
   std::string axis;                 ///< "rank", "lane"
   std::vector<double> probability;  ///< [cells], a distribution without zeros
@@ -68,26 +69,27 @@ struct CheckOutcome {
   std::uint64_t rows = 0;  ///< number of different rows of logits
   std::optional<double> statistic;
   std::optional<double> dof;
-  /// chi_squared: Pearson's p-value, reported even if it does not decide. Others: a valid p-value
-  /// of the whole case (bets: 1 over its largest evidence).
+  /// chi_squared: Pearson's p-value, reported even if it does not decide. Other checks: a valid
+  /// p-value of the whole case (bets: 1 over its largest evidence).
   std::optional<double> p_value;
-  std::optional<double> total_variation;   ///< observed over the pooled cells
+  std::optional<double> total_variation;   ///< observed total variation over the pooled cells
   std::optional<double> min_discrepancy;   ///< smallest total variation that the draws find
   std::map<std::string, double> measures;  ///< further numbers by name (alpha, observed, ...)
   Evidence evidence;                       ///< for cards and pictures; decides nothing
-  std::vector<CellCounts> cells;           ///< of the first look
+  std::vector<CellCounts> cells;           ///< cells of the first look
   std::vector<CountedDraws> counted;       ///< of a part of a case, which is never judged by itself
 
-  CheckOutcome& fail(std::string what);     ///< keeps the first failure's message
+  CheckOutcome& fail(std::string what);     ///< the first failure's message is kept
   void watch_out(const std::string& what);  ///< adds to `watch`
-  void leave_out(const Lack& lack);         ///< adds its ability, if any, to `lacks`
+  void leave_out(const Lack& lack);         ///< adds the lacking ability, if any, to `lacks`
   bool failed() const { return verdict == Verdict::failed; }
-  /// Spends a level of the error budget with which a p-value was compared. Their sum is a measure.
+  /// Spends a level of the error budget with which a p-value was compared. The sum of these levels
+  /// is a measure.
   void spend(double level);
   double spent() const;
 };
 
-/// One case under one sampler. It is an error until its check returns.
+/// One case under one sampler. The verdict is an error until the check of the case returns.
 struct CaseRecord : CheckOutcome {
   CaseRecord() { verdict = Verdict::error; }
 
@@ -97,7 +99,7 @@ struct CaseRecord : CheckOutcome {
   std::string sampler;
   std::string semantics;
   std::string filter;                 ///< filters of the rows: "none", "top_k+top_p", ..., "mixed"
-  std::vector<std::string> features;  ///< features that it exercises, in the order of features.inc
+  std::vector<std::string> features;  ///< features of the case, in the order of features.inc
   std::uint64_t vocab = 0;
   double seconds = 0;
   std::string replay;  ///< the command line that repeats this case
@@ -105,22 +107,22 @@ struct CaseRecord : CheckOutcome {
 
 /// How the run's false alarm rate was divided.
 struct ErrorBudget {
-  double false_alarm_rate = 0;          ///< upper bound for the whole run
-  double spent = 0;                     ///< sum over the checks that were made
-  std::uint64_t statistical_cases = 0;  ///< of all shards; the rate is divided among these
+  double false_alarm_rate = 0;          ///< upper bound on the false alarm rate of the whole run
+  double spent = 0;                     ///< sum of levels over the checks that were made
+  std::uint64_t statistical_cases = 0;  ///< cases of all shards, among which the rate is divided
 };
 
 /// A choice in which a sampler differs from the profile that it is judged by.
 struct SeenDefinition {
   std::string meaning;              ///< "mass exactly at top_p": reference/semantic_choices.h
-  std::string declared;             ///< the value of the profile
+  std::string declared;             ///< value of the profile
   std::vector<std::string> values;  ///< values that explain all rows, likeliest first; empty: none
 };
 
-/// Answers of the sampler of a failed run to the questions of `identify`.
+/// Answers of a sampler that failed a run to the questions of `identify`.
 struct SeenDefinitions {
   std::string closest;                      ///< the profile with the least evidence against it
-  std::vector<SeenDefinition> differences;  ///< from the profile of the sampler
+  std::vector<SeenDefinition> differences;  ///< differences from the profile of the sampler
 };
 
 /// A property that all rows in which a mistake shows have in common.
@@ -133,15 +135,16 @@ struct SamplerRecord {
   std::string name, version, semantics;
   /// Notes on semantics that allow anything, so that nothing is judged, or more than usual.
   std::vector<std::string> notes = {};
-  /// Declared bits of fairdraw_plugin.h. Only in records of parts of cases, for `merge`.
+  /// Declared bits of fairdraw_plugin.h. Present only in records of parts of cases, for `merge`.
   std::uint64_t abilities = 0, promises = 0;
-  /// Only if it failed a case; absent also if it gave no answer.
+  /// Present only if the sampler failed a case and gave an answer.
   std::optional<SeenDefinitions> seen = {};
-  /// Only if it failed a case: conditions without which no repeated failed case fails.
+  /// Present only if the sampler failed a case: conditions without which no repeated failed case
+  /// fails.
   std::vector<SharedCondition> conditions = {};
 };
 
-/// One run of accumulated evidence.
+/// One of the runs whose evidence is accumulated.
 struct Night {
   std::uint64_t seed = 0;
   std::string seed_source, commit;
@@ -151,8 +154,8 @@ struct Night {
 /// A mistake so small that the draws of a run may miss it, and the case that finds it.
 struct SmallMistake {
   std::string mistake;       ///< "temperatures 0.1 % too high"
-  std::string id;            ///< the case of this run that needs the fewest draws to find it
-  double discrepancy = 0;    ///< of the counted probability, as a total variation
+  std::string id;            ///< the case that needs the fewest draws to find the mistake
+  double discrepancy = 0;    ///< difference of the counted probability, as a total variation
   std::uint64_t draws = 0;   ///< draws of the case
   std::uint64_t needed = 0;  ///< draws to find it with a miss probability of 1e-6; 0: above 2^40
 };
@@ -166,18 +169,17 @@ struct RunRecord {
   std::string suite;
   std::uint64_t seed = 0;
   std::string seed_source;  ///< "--seed 7", "commit 0123...", "version 0.1.0"
-  std::string commit;       ///< of the repository of the run; empty: none
+  std::string commit;       ///< commit of the run's repository; empty: none
   std::string shard;        ///< "1/1"
-  /// Index of each case in the whole run, from 0. Empty unless this is a shard; `planned` is their
-  /// number.
+  /// Index of each case in the whole run, from 0. The list is empty unless this is a shard;
+  /// `planned` is the number of cases in the whole run.
   std::vector<std::uint64_t> places = {};
   std::uint64_t planned = 0;
-  std::string case_part;  ///< "2/4", "2/4 again" (second look): part of every case that can be
-                          ///< split
+  std::string case_part;  ///< part such as "2/4", "2/4 again" (second look) of all divisible cases
   std::string selection;  ///< arguments of --case and --exclude; empty: all cases
   std::string options;    ///< further options to repeat the run: "--semantics hf"
-  /// Reason why the run ended early; `cases` then holds only the cases that ran. Empty: it is
-  /// whole.
+  /// Reason why the run ended early; `cases` then holds only the cases that ran. The reason is
+  /// empty for a whole run.
   std::string incomplete;
   /// Features of features.inc that must be judged for the run to pass (--require), and the maximum
   /// percentage of cases that each sampler may skip (--max-skipped).
@@ -185,10 +187,10 @@ struct RunRecord {
   std::optional<double> max_skipped = {};
   std::map<std::string, std::string> environment;  ///< host facts; excluded from byte equality
   ErrorBudget error_budget;
-  std::vector<Night> nights = {};  ///< of accumulated evidence, in their order; otherwise empty
+  std::vector<Night> nights = {};  ///< runs of accumulated evidence, in order; otherwise empty
   std::vector<SamplerRecord> samplers;
   std::vector<CaseRecord> cases;             ///< in the order of the case table, for any --jobs
-  std::vector<SmallMistake> small_mistakes;  ///< mistakes that its statistical cases may miss
+  std::vector<SmallMistake> small_mistakes;  ///< mistakes that statistical cases may miss
   std::uint64_t draws = 0;
   double seconds = 0;
 
@@ -208,8 +210,8 @@ bool has_something(const Evidence& evidence);
 inline constexpr std::uint64_t kMaxRunPoints = 60'000;
 
 /// Drops the pictures (not the words and numbers of the cards) of cases until at most kMaxRunPoints
-/// are left. Failed cases keep theirs first, then the others, each in the order of the record.
-/// 60,000 points are about 1 MB of JSON.
+/// points are left. Failed cases keep their pictures first, then the others, each in the order of
+/// the record. 60,000 points are about 1 MB of JSON.
 void keep_evidence_within_bounds(std::vector<CaseRecord>& cases);
 
 /// One row of `bench --json`.

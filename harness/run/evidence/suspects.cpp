@@ -14,12 +14,13 @@ namespace {
 
 constexpr double kStrange = 1e-6;
 
-// A suspect, and the number of standard deviations that support it: the larger, the likelier.
+// A suspected cause, and the number of standard deviations that support it: the larger, the
+// likelier.
 struct Weighed {
   double strength = 0;
   Suspect suspect;
   bool is_trend = false;         ///< trend along the ranks
-  bool is_partial_lane = false;  ///< of a lane that is drawn, but not often enough
+  bool is_partial_lane = false;  ///< whether the lane is drawn, but not often enough
 };
 
 struct Strange {
@@ -33,7 +34,7 @@ double deviations(double observed, double expected, std::uint64_t draws) {
   return expected > 0 ? std::abs(observed - expected) / std::sqrt(expected * rest) : 0;
 }
 
-// Returns the strange bin that is farthest off; among equals an empty one.
+// Returns the strange bin with the largest deviation; among equals an empty one.
 Strange strangest(const Profile& profile) {
   Strange result;
   for (const ProfileBin& bin : profile.bins) {
@@ -57,7 +58,7 @@ std::string counted(const ProfileBin& bin) {
   return fmt::format("drawn {:.0f} times, expected {:.1f}", bin.observed, bin.expected);
 }
 
-// Empty bins at the end of a profile, and the expected draws there.
+// Empty bins at the end of a profile, and the number of expected draws there.
 struct EmptyEnd {
   const ProfileBin* first = nullptr;
   std::size_t bins = 0;
@@ -101,7 +102,7 @@ void judge_ids(const Profile& profile, std::vector<Weighed>& suspects) {
                         {is_first ? "lost tokens: the first token" : "lost tokens: the last token",
                          fmt::format("token {} was {}", bin.first, counted(bin))}});
   } else if (end.bins > 0 && end.bins < profile.bins.size()) {
-    // A loop or a buffer ends too early.
+    // Empty bins at an end mean that a loop or a buffer ends too early.
     suspects.push_back({deviations(0, end.expected, profile.draws),
                         {"lost tokens: the end of the vocabulary",
                          fmt::format("no token from {} on was drawn", end.first->first)}});
@@ -113,8 +114,8 @@ void judge_ids(const Profile& profile, std::vector<Weighed>& suspects) {
   }
 }
 
-// Judges trends along the ranks. If the sum of residuals stays on one side, the distribution is too
-// steep or too flat.
+// Judges trends along the ranks. If the sum of residuals has the same sign at all ranks, the
+// distribution is too steep or too flat.
 void judge_ranks(const Profile& profile, std::vector<Weighed>& suspects) {
   if (strangest(profile).bin == nullptr) return;
   const EmptyEnd end = empty_end(profile);
@@ -125,8 +126,8 @@ void judge_ranks(const Profile& profile, std::vector<Weighed>& suspects) {
                         true});
     return;
   }
-  // The draws on the first ranks are binomial. A few tokens may be off by a hundred standard
-  // deviations and yet be little of all draws.
+  // The number of draws on the first ranks is binomial. A few tokens may be off by a hundred
+  // standard deviations and yet be few of all draws.
   double sum = 0, expected = 0, highest = 0, lowest = 0, above = 0, below = 0;
   for (const ProfileBin& bin : profile.bins) {
     const double before = expected;
@@ -170,7 +171,7 @@ void judge_profiles(const std::vector<Profile>& profiles, std::vector<Suspect>& 
       if (profile.axis == "id") judge_ids(profile, weighed);
     }
   }
-  // A likely token that is off makes its lane look off.
+  // A likely token with a wrong count makes its lane look wrong.
   if (std::ranges::any_of(weighed, &Weighed::is_trend)) {
     std::erase_if(weighed, [](const Weighed& one) { return one.is_partial_lane; });
   }
@@ -180,15 +181,16 @@ void judge_profiles(const std::vector<Profile>& profiles, std::vector<Suspect>& 
   for (Weighed& one : weighed) suspects.push_back(std::move(one.suspect));
 }
 
-// Returns whether a token is wrong. A mask keeps or drops it. Without a mask, a drawn token was
-// kept, but an absent one proves nothing with few draws; many draws are judged by statistics.
+// Returns whether a token is wrongly kept or dropped. If the sampler reports a mask, the mask keeps
+// or drops the token. Without a mask, a drawn token was kept, but an absent one proves nothing with
+// few draws; many draws are judged by statistics.
 bool is_wrong(const BoundaryToken& token) {
   if (token.oracle == Oracle::ambiguous) return false;
   if (token.kept) return *token.kept != (token.oracle == Oracle::in);
   return token.drawn.value_or(0) > 0 && token.oracle == Oracle::out;
 }
 
-// Finds a drawn token that the right mask of its row does not hold.
+// Finds a drawn token that is not in the right mask of its row.
 void judge_draws(const Boundary& boundary, std::vector<Suspect>& suspects) {
   for (const BoundaryToken& token : boundary.tokens) {
     const bool out = token.kept == false && token.oracle == Oracle::out;
@@ -199,12 +201,12 @@ void judge_draws(const Boundary& boundary, std::vector<Suspect>& suspects) {
   }
 }
 
-// Names the wrong token that is nearest to the boundary.
+// Names the wrong token that is closest to the boundary.
 void judge_boundary(const Boundary& boundary, std::vector<Suspect>& suspects) {
   const auto& tokens = boundary.tokens;
   const bool has_mask = std::ranges::any_of(
       tokens, [](const BoundaryToken& token) { return token.kept.has_value(); });
-  // how the sampler shows that it kept a token
+  // text on how the sampler shows that it kept a token
   const char* const kept_text = has_mask ? "kept" : "drawn";
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const BoundaryToken& token = tokens[i];
@@ -275,7 +277,7 @@ void judge_pit(const Evidence& evidence, std::vector<Suspect>& suspects) {
 }
 
 // Names writes outside of results, which the guards around a call's arrays (calls/request_arrays.h)
-// find. They are the bug, whatever the check was about.
+// find. Such writes are the bug, whatever the check was about.
 bool judge_writes(const std::string& message, std::vector<Suspect>& suspects) {
   for (const char* const guard : {"wrote in front of ", "wrote past the end of ",
                                   "wrote between two rows of ", ", which it may only read"}) {
@@ -286,7 +288,7 @@ bool judge_writes(const std::string& message, std::vector<Suspect>& suspects) {
   return false;
 }
 
-// Returns the beginning of a message, as a part of a cause's name.
+// Returns the beginning of a message, to be used as a part of a cause's name.
 std::string as_name(std::string text) {
   constexpr std::size_t kMost = 160;
   std::ranges::replace(text, '\n', ' ');
@@ -313,12 +315,12 @@ bool judge_calls(const std::string& check, const std::string& message,
   return false;
 }
 
-// Messages of checks that compare calls, which tell in which relation the calls differ. With the
-// same rows, seeds and parameters, only that relation is wrong.
+// Beginnings of messages of checks that compare calls, which tell in which relation the calls
+// differ. With the same rows, seeds and parameters, only this relation is wrong.
 struct Said {
   std::string_view begins;  ///< beginning of the message
   const char* bug;
-  const char* bug_of_none = bug;  ///< if the message says that something was drawn 0 times
+  const char* bug_of_none = bug;  ///< used if the message says that something was drawn 0 times
 };
 constexpr Said kSaid[] = {
     {"indices", "batches: indices"},
@@ -386,7 +388,7 @@ void add_suspects(const std::string& check, CheckOutcome& outcome) {
   judge_pit(evidence, suspects);
   judge_evenness(evidence, suspects);
   if (suspects.empty()) judge_check(check, suspects);
-  // A bug is named once, for its first reason.
+  // Each class of bugs is named once, for its first reason.
   std::set<std::string> named;
   std::erase_if(suspects, [&named](const Suspect& one) { return !named.insert(one.bug).second; });
 }

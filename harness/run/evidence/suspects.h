@@ -1,4 +1,4 @@
-// Names the class of bugs that a failure looks like: a first guess for readers, made from the
+// Names the class of bugs that would cause such a failure: a first guess for readers, made from the
 // evidence by rules that state their reason. It decides nothing.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace fairdraw::harness {
 /// strange if its exact binomial p-value, times the number of bins, is below 1e-6.
 void add_suspects(const std::string& check, CheckOutcome& outcome);
 
-/// Names the crash as the only suspect of an outcome that failed because the sampler no longer
-/// answers (`why`), because the check's subject says nothing about a crash.
+/// Names a crash as the only suspected cause of an outcome that failed because the sampler no
+/// longer answers (`why`), because the check's subject says nothing about a crash.
 void suspect_the_process(const std::string& why, CheckOutcome& outcome);
 
 }  // namespace fairdraw::harness

@@ -19,7 +19,7 @@ using Models = std::vector<reference::IntegerRow>;
 
 constexpr std::uint64_t kLower = 0xffffffff;
 
-// A mistake, and the token of a sampler that makes it.
+// A mistake, and the token that a sampler with this mistake draws.
 struct Mistake {
   const char* bug;
   const char* what;
@@ -30,10 +30,10 @@ std::vector<Mistake> mistakes_of(const Request& request, const Models& models) {
   const auto& model_of_row = [&models](std::int64_t row) -> const reference::IntegerRow& {
     return models[static_cast<std::size_t>(row) % models.size()];
   };
-  // Returns the tokens of the same call with other seeds and offsets.
+  // Returns the right tokens of the same call with other seeds and offsets.
   const auto with = [&request, model_of_row](const std::function<void(Request&)>& change) {
     Request other = request;
-    other.logits.clear();  // the models were made from them
+    other.logits.clear();  // not needed, because the models were made from them
     change(other);
     return [other, model_of_row](std::int64_t output, std::int32_t sample) {
       return expected_token(other, model_of_row(other.row_of(output)), output, sample).token;
@@ -76,13 +76,13 @@ std::vector<Mistake> mistakes_of(const Request& request, const Models& models) {
        }}};
 }
 
-// Returns the first mistake that explains every token of the call. It needs at least three wrong
-// tokens, because one is explained by chance.
+// Returns the first mistake that explains every token of the call. At least three wrong tokens are
+// needed, because chance explains one.
 std::optional<Suspect> explained(const Request& request, const Response& response,
                                  const Models& models) {
   constexpr std::size_t kWrong = 3;
   for (const Mistake& mistake : mistakes_of(request, models)) {
-    std::vector<RowFacts> wrong, right;  // rows in which the mistake is made, or not
+    std::vector<RowFacts> wrong, right;  // rows with and without the mistake
     bool all = true;
     for (std::int64_t output = 0; output < request.outputs() && all; ++output) {
       const reference::IntegerRow& model =
@@ -105,7 +105,7 @@ std::optional<Suspect> explained(const Request& request, const Response& respons
   return std::nullopt;
 }
 
-// Sorts rows; a row is wrong if any of its tokens is.
+// Divides rows into wrong and right ones; a row is wrong if any of its tokens is wrong.
 SortedRows sorted_rows(const Request& request, const Response& response, const Models& models) {
   std::vector<int> wrong(static_cast<std::size_t>(request.rows), -1);  // -1: no output
   for (std::int64_t output = 0; output < request.outputs(); ++output) {
@@ -122,14 +122,14 @@ SortedRows sorted_rows(const Request& request, const Response& response, const M
   SortedRows rows;
   for (std::size_t row = 0; row < wrong.size(); ++row) {
     if (wrong[row] < 0) continue;
-    // A row with one possible token is right with any random numbers.
+    // A row with one possible token gives this token for any random numbers.
     if (wrong[row] == 0 && models[row % models.size()].support_size <= 1) continue;
     (wrong[row] == 1 ? rows.wrong : rows.right).push_back(request.parameters[row]);
   }
   return rows;
 }
 
-// Returns the row and the seed of one output, alone.
+// Returns a request with the row and the seed of one output alone.
 Request alone(const Request& request, std::int64_t output) {
   const auto place = static_cast<std::size_t>(output);
   Request one = request;

@@ -16,7 +16,7 @@ using Change = std::function<void(const fairdraw_batch&)>;
 
 enum class Claim { integers, tokens, engine };
 
-// The model with fewer abilities and a change of its inputs or its answers.
+// The integer model with fewer abilities and a change of its inputs or its answers.
 class Subject : public ModelSampler {
  public:
   explicit Subject(Claim claim) : claim_(claim) {
@@ -33,7 +33,7 @@ class Subject : public ModelSampler {
 
   Change answered;
   std::function<void(Row&)> row_changed;
-  std::function<std::int64_t(std::int64_t)> at;  // whose parameters rows have, in large batches
+  std::function<std::int64_t(std::int64_t)> at;  // row whose parameters a row gets in large batches
   std::function<std::uint64_t(std::uint32_t index, std::uint64_t word)> word_changed;
 
   std::string run(const fairdraw_batch& batch) override {
@@ -92,7 +92,7 @@ CheckOutcome judge(Sampler& sampler, const Setting& setting) {
   input.parameters = setting.parameters;
   input.row_input = setting.row_input;
   input.banned_tokens = setting.banned;
-  // A case of several rows makes only a part of the rows of `boundaries`.
+  // A case of several rows makes only a part of the rows of the check `boundaries`.
   input.rows = setting.check == check_boundaries ? 1 : setting.rows;
   input.seed = 31;
   const bool statistical = setting.check == check_batch_distribution;
@@ -113,7 +113,7 @@ TEST(Batches, TheRightSamplerPassesWhateverItReports) {
       Subject sampler(claim);
       const CheckOutcome outcome = judge(sampler, {.check = check_batches, .row_input = input});
       EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
-      EXPECT_GE(outcome.rows, 2U * 1011U);  // the sum of the sizes, with results and without
+      EXPECT_GE(outcome.rows, 2U * 1011U);  // the sum of the batch sizes, with results and without
     }
   }
   Subject engine(Claim::engine);
@@ -136,7 +136,7 @@ TEST(Batches, WhatLargeBatchesGetWrongIsSeenAndTheSizeSaid) {
       expect_red(judge(sampler, law), "257 rows");
     }
   }
-  // The middle row of a batch, from which nothing can be drawn, gives token 0.
+  // The wrong sampler gives token 0 for the middle row of a batch, from which nothing can be drawn.
   for (const Claim claim : {Claim::integers, Claim::tokens, Claim::engine}) {
     Subject sampler(claim);
     sampler.answered = [](const fairdraw_batch& batch) {
@@ -161,7 +161,7 @@ TEST(Status, IsJudgedByTokensWhereNoneIsReported) {
       };
       expect_red(judge(sampler, {.check = check_status}), "and must give none");
     }
-    // Refusing the whole call gives no token.
+    // A sampler that refuses the whole call gives no token.
     struct Refusing : Subject {
       using Subject::Subject;
       std::string run(const fairdraw_batch& batch) override {
@@ -174,7 +174,7 @@ TEST(Status, IsJudgedByTokensWhereNoneIsReported) {
     };
     Refusing refusing(claim);
     EXPECT_STREQ(to_string(judge(refusing, {.check = check_status}).verdict), "passed");
-    // A call without bad rows must not be refused, either.
+    // A sampler must not refuse a call without bad rows, either.
     Subject mate(claim);
     mate.answered = [](const fairdraw_batch& batch) {
       if (std::find(batch.tokens, batch.tokens + batch.outputs, -1) == batch.tokens + 1) {
@@ -197,7 +197,7 @@ TEST(Boundaries, TheRightSamplerPassesInEveryInput) {
                                                      .parameters = {{}}});
         EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
         EXPECT_GE(outcome.measures.at("tokens_expected"), 100);
-        // At most 1e-18 per token, which is negligible in a run's 1e-9.
+        // The case spends at most 1e-18 per token, which is negligible in a run's 1e-9.
         EXPECT_LE(outcome.spent(), 1e-18 * outcome.measures.at("tokens_expected"));
       }
     }
@@ -280,7 +280,7 @@ TEST(RowsOfOperations, ShowWhatIsWrongForOneValueAlone) {
       Subject sampler(claim);
       sampler.row_changed = [&one](auto& row) { one.change(row.parameters); };
       const CheckOutcome outcome = judge(sampler, of_operations());
-      if (*one.message == '\0') {  // greedy rows take no top_k
+      if (*one.message == '\0') {  // because greedy rows take no top_k
         EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
       } else {
         expect_red(outcome, one.message);
@@ -291,7 +291,8 @@ TEST(RowsOfOperations, ShowWhatIsWrongForOneValueAlone) {
 
 TEST(RowsOfOperations, ShowWhatBatchesPaddingAndBitmasksSpoil) {
   for (const Claim claim : {Claim::tokens, Claim::engine}) {
-    // All rows of a call of 16, and all rows after padding, give their largest logit.
+    // Three wrong samplers: all rows of a call of 16, or all rows after padding, give their largest
+    // logit.
     Subject sixteen(claim), padded(claim), word(claim);
     const auto take_largest = [](const fairdraw_batch& batch, std::int64_t row) {
       const float* const first = static_cast<const float*>(batch.logits) + row * batch.row_stride;
@@ -317,7 +318,7 @@ TEST(RowsOfOperations, ShowWhatBatchesPaddingAndBitmasksSpoil) {
   }
 }
 
-// Uniform numbers of 20 bits, and some that end below 1 or begin above 0.
+// Uniform random numbers of 20 bits, and some that end below 1 or begin above 0.
 TEST(RowsOfOperations, ShowUniformsThatCannotReachATail) {
   const auto narrow = [](int bits) {
     return [bits](std::uint32_t, std::uint64_t word) { return word >> (64 - bits) << (64 - bits); };
@@ -365,7 +366,8 @@ TEST(Pit, OneOperationAndOneSampleOfManyAreSeen) {
   sample.word_changed = [](std::uint32_t index, std::uint64_t word) {
     return index == 3 ? word >> 1 : word;
   };
-  // 320 draws from the lower half of their rows: 2 exp(-2 320 / 4) = 3.6e-70.
+  // If 320 draws come from the lower half of their rows, the p-value is 2 exp(-2 320 / 4) =
+  // 3.6e-70.
   Setting flat = setting;
   flat.parameters = {{.temperature = 2}, {.temperature = 3}};
   expect_red(judge(sample, flat), "of sample 3 of 32");

@@ -1,4 +1,4 @@
-// Tests the ranking of causes on runs that are written here.
+// Tests the ranking of causes on records that the tests write.
 #include "harness/run/evidence/causes.h"
 
 #include <gtest/gtest.h>
@@ -36,8 +36,8 @@ std::vector<std::string> names_of(const RunRecord& record) {
 using Names = std::vector<std::string>;
 using Places = std::vector<std::size_t>;
 
-// Masks name the mistake. Its consequences (draws outside of the support, a distribution without
-// its tail) are symptoms of the mistake, and not causes of their own.
+// A wrong mask names the mistake. The mistake's consequences (draws outside of the support, a
+// distribution without its tail) are symptoms of the mistake, and not causes of their own.
 TEST(RankedCauses, SymptomsBelongToTheCauseThatTheyFollowFrom) {
   const RunRecord record =
       run_of({failed("a", "bets", {{"truncation: the tail is cut off", ""}}, "top_p"),
@@ -49,7 +49,7 @@ TEST(RankedCauses, SymptomsBelongToTheCauseThatTheyFollowFrom) {
   EXPECT_EQ(causes[0].name, "top_p: ignored");
   EXPECT_EQ(causes[0].reason, "why");
   EXPECT_EQ(causes[0].text.sentence, "top_p is ignored.");
-  EXPECT_EQ(causes[0].cases, (Places{1, 0, 2, 3}));  // the case that names it is first
+  EXPECT_EQ(causes[0].cases, (Places{1, 0, 2, 3}));  // the case that names the cause is first
 }
 
 // Conditions found by repeated calls are a part of the sentence, unless the cause's name says them.
@@ -79,7 +79,7 @@ TEST(RankedCauses, ACauseExplainsNoCaseInWhichItCannotShow) {
                        failed("b", "bets", {{"truncation: the tail is cut off", ""}}, "top_k"),
                        failed("c", "mask", {{"top_p: ignored", ""}})})),
       (Names{"top_p: ignored", "truncation: the tail is cut off"}));
-  // A penalty does not explain rows without one.
+  // A penalty does not explain rows without a penalty.
   EXPECT_EQ(names_of(run_of({failed("a", "processing", {{"repetition penalty", ""}}),
                              failed("b", "support", {{"out of support", ""}})}))
                 .size(),
@@ -105,7 +105,7 @@ TEST(RankedCauses, WhatExplainsMoreFailuresComesFirst) {
                                    failed("c", "mask", {{"temperature: ignored", ""}}),
                                    failed("d", "mask", {{"temperature: 1 % larger", ""}})});
   EXPECT_EQ(names_of(record), (Names{"temperature: ignored", "top_k: ignored"}));
-  EXPECT_EQ(ranked_causes(record)[0].cases.size(), 3U);  // 1 % larger is also the temperature
+  EXPECT_EQ(ranked_causes(record)[0].cases.size(), 3U);  // the case "1 % larger" counts as well
 }
 
 // Three cases of one check are more alike than one case each of three checks.
@@ -158,7 +158,7 @@ const char* const kAtMost = "definition of mass exactly at top_p: mass_above_at_
 TEST(RankedCauses, ARunAndIdentifyDoNotDisagree) {
   RunRecord record = run_of({failed("a", "mask", {{kAtMost, ""}, {"top_p: 1 % larger", ""}})});
   EXPECT_EQ(names_of(record).front(), kAtMost);
-  // `identify` found another value, which is then named.
+  // The check `identify` found another value, which is then named.
   record.samplers[0].seen = {
       "hf", {{"mass exactly at top_p", "mass_above_below_p", {"inclusive_mass_at_most_p"}}}};
   EXPECT_EQ(names_of(record).front(), kInclusive);

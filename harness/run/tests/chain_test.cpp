@@ -48,7 +48,7 @@ TEST(Chains, PassWhereTheyAreRight) {
   }
 }
 
-// Samplers that take no 16-bit rows are not judged on them.
+// Samplers that take no 16-bit rows are not judged on such rows.
 TEST(Chains, Of16BitsAreForSamplersThatTakeThem) {
   struct Wide : ServingModel {
     Wide() { description_.float16 = description_.bfloat16 = false; }
@@ -84,7 +84,7 @@ TEST(Chains, CloseRowsHaveUnitsOfTheirDtype) {
       EXPECT_EQ(static_cast<double>(rows.target[2]), unit);
     }
   }
-  // The differences that mutants of the catalogue round away.
+  // These differences are the ones that mutants of the catalogue round away.
   const CloseRows ratio = close_ratio(source, DType::bfloat16);
   const float exact = ratio.target[1] / ratio.draft[1];
   EXPECT_NEAR((1 - static_cast<double>(exact)) * 256, 256.0 / 177, 1e-4);
@@ -96,7 +96,7 @@ TEST(Chains, CloseRowsHaveUnitsOfTheirDtype) {
 
 using Words = std::span<const std::uint64_t>;
 
-// One random word has two purposes.
+// A wrong sampler that uses one random word for two purposes.
 struct SharedPurpose : ServingModel {
   SharedPurpose(Purpose from, Purpose to) : from_(from), to_(to) {}
   std::uint64_t chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
@@ -144,7 +144,7 @@ struct NeighboursShareWords : ServingModel {
   }
 };
 
-// Draws from the target after a rejection, not from what the draft left of it.
+// Draws from the target after a rejection, instead of the residual target - draft.
 struct RecoversFromTarget : ServingModel {
   reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
                                  std::span<const float> target, std::size_t vocab, Words accept,
@@ -169,7 +169,8 @@ struct AcceptsEverything : ServingModel {
   }
 };
 
-// Is off by one at the boundary of acceptance: one word in 2^64, which only given words can show.
+// Is off by one at the boundary of acceptance, at one word in 2^64, which only given words can
+// show.
 struct BoundaryOffByOne : ServingModel {
   reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
                                  std::span<const float> target, std::size_t vocab, Words accept,
@@ -262,7 +263,8 @@ TEST_P(WrongChains, AreRed) {
   EXPECT_EQ(outcome.failed(), GetParam().distribution_sees) << outcome.message;
 }
 
-// Wrong emitted tokens show without a rule as well; wrong acceptance alone needs the rule.
+// Wrong emitted tokens show even without a declared rule; wrong acceptance alone shows only with
+// one.
 TEST_P(WrongChains, WithoutARuleAreJudgedByWhatTheyEmit) {
   struct Unstated : Sampler {
     explicit Unstated(std::unique_ptr<Sampler> given)
@@ -302,7 +304,7 @@ TEST(Chains, OfASamplerWithItsOwnGeneratorAreJudgedByTheirDistribution) {
     std::uint64_t calls = 0;
   };
   Own sampler;
-  // Drafted ids that are no tokens fail in any arithmetic; nothing else is judged here.
+  // Draft ids outside of the vocabulary fail in any arithmetic; nothing else is judged here.
   EXPECT_STREQ(to_string(judge(sampler, check_chain).verdict), "passed");
   const CheckOutcome outcome = judge(sampler, check_chain_distribution);
   EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;

@@ -11,7 +11,7 @@
 namespace fairdraw::harness {
 namespace {
 
-// Writes one number into all of its results.
+// Writes the same number into all results of a call.
 class Constant final : public Sampler {
  public:
   explicit Constant(std::int32_t number) : number_(number) {

@@ -1,5 +1,5 @@
-// Tests evidence: the numbers behind pictures add up, and the suspected class of bug is the
-// sampler's.
+// Tests the evidence of cases: the numbers behind pictures add up, and the suspected class of bug
+// is the sampler's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ TEST(Profiles, hold_every_draw_once_along_each_axis) {
       observed += bin.observed;
     }
     EXPECT_EQ(observed, static_cast<double>(drawn.draws)) << profile.axis;
-    // Each bin is rounded to six digits, by at most half a millionth of its value.
+    // Each bin's number is rounded to six digits, by at most half a millionth of its value.
     const auto draws = static_cast<double>(drawn.draws);
     EXPECT_NEAR(expected, draws, draws * 5e-6) << profile.axis;
     EXPECT_LE(profile.bins.size(), kMaxPoints);
@@ -73,7 +73,7 @@ TEST(Profiles, of_one_token_and_of_none) {
 }
 
 TEST(PitEcdf, is_the_distance_from_the_diagonal) {
-  // 1/8, 3/8, 5/8, 7/8: the empirical function is off by 1/8 at each of these.
+  // The values are 1/8, 3/8, 5/8, 7/8: the empirical function is off by 1/8 at each of these.
   const PitEcdf pit = pit_ecdf("x", {0.875, 0.125, 0.625, 0.375}, 2 * std::exp(-8.0));
   EXPECT_EQ(pit.draws, 4u);
   EXPECT_EQ(pit.band, 1);  // sqrt(8 / (2 * 4))
@@ -81,7 +81,7 @@ TEST(PitEcdf, is_the_distance_from_the_diagonal) {
   EXPECT_EQ(pit.difference.front(), 0);
   EXPECT_EQ(pit.difference.back(), 0);
   EXPECT_EQ(pit.difference[pit.difference.size() / 2], 0);
-  // The first value counts at 8 of 64: 1/4 - 1/8.
+  // The first value counts at grid point 8 of 64: 1/4 - 1/8.
   EXPECT_EQ(pit.difference[8], 0.125);
 }
 
@@ -99,7 +99,7 @@ struct Clue {
   std::int64_t vocab;
   reference::RowParameters parameters;
   std::int64_t rows;
-  const char* bug;  ///< of the first suspect
+  const char* bug;  ///< bug of the first suspect
 };
 
 void PrintTo(const Clue& clue, std::ostream* out) { *out << clue.mutant; }
@@ -239,7 +239,8 @@ TEST(Suspects, nobody_is_suspected_where_nothing_failed) {
   ASSERT_TRUE(outcome.evidence.effect.has_value());
   EXPECT_LE(outcome.evidence.effect->low, outcome.evidence.effect->value);
   ASSERT_TRUE(outcome.evidence.power.has_value());
-  // The curve falls, and passes through the case's own discrepancy, rounded to six digits.
+  // The power curve decreases, and passes through the case's own discrepancy, rounded to six
+  // digits.
   const std::vector<PowerPoint>& curve = outcome.evidence.power->curve;
   for (std::size_t i = 1; i < curve.size(); ++i) {
     EXPECT_LT(curve[i].min_discrepancy, curve[i - 1].min_discrepancy);

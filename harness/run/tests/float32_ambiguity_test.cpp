@@ -1,9 +1,9 @@
 // Measures how much of the families float32 leaves open: rows with a token that the real-number
 // oracle calls ambiguous, for sums by a tree (10 additions at 1000 tokens) and for those of PyTorch
 // (266 additions, the worst order on a GPU at 2^18 tokens), under a profile whose sort leaves no
-// tie open. The numbers are printed, because they are a fact about float32 and not a promise. Two
-// things are tested: a narrower bound opens no further token, and rows of few tokens are open only
-// at their cuts, under every profile.
+// tie open. The numbers of open rows are printed, because they are a fact about float32 and not a
+// promise. The test expects two properties: a narrower bound opens no further token, and rows of
+// few tokens are open only at their cuts, under every profile.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ constexpr std::int64_t kVocab = 1000;
 constexpr std::int64_t kRowsOfAFamily = 150;
 
 TEST(Float32Ambiguity, OfEachFamily) {
-  // Everyday filters. The profile has no top_k 0, so "off" is the vocabulary's size.
+  // Everyday filters. The profile has no top_k 0, so the vocabulary's size means "off".
   const std::vector<reference::RowParameters> parameters = {
       {.temperature = 0.7F, .top_k = 50, .top_p = 0.9F},
       {.top_k = kVocab},
@@ -100,7 +100,7 @@ bool is_cut_near(const std::vector<float>& row, const reference::RowParameters& 
 }
 
 TEST(Float32Ambiguity, OfFewTokensIsAtTheCutsAloneUnderEveryProfile) {
-  // Only one filter cuts, so that no profile's order of filters moves the cut.
+  // Only one filter cuts a row, so that no profile's order of filters moves the cut.
   const std::vector<reference::RowParameters> parameters = {{.top_k = kVocab, .top_p = 0.9F},
                                                             {.top_k = 50, .top_p = 0.95F},
                                                             {.top_k = kVocab, .top_p = 0.99F},

@@ -1,5 +1,5 @@
-// Tests that the real oracle judges a sampler like those of engines, in float32 and with its own
-// generator, under its profile: a right one passes, a wrong one fails.
+// Tests that the real-number oracle judges a sampler like those of engines, in float32 and with its
+// own generator, under its profile: a right one passes, a wrong one fails.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -22,7 +22,7 @@ CheckInput input_of(Sampler& sampler) {
   return input;
 }
 
-// Returns a row to draw from, and one that must fail.
+// Returns a request with a row to draw from, and a row that must fail.
 Request two_rows() {
   Request request;
   request.rows = 2;
@@ -50,7 +50,7 @@ TEST(OutsideOfBand, IsATokenOfARowThatMustFail) {
   sampled.tokens[1] = 0;
   EXPECT_EQ(outside_of_band(input_of(sampler), request, sampled, right),
             "row 1, which must fail: token 0");
-  // The same without statuses.
+  // The same response without statuses.
   Response bare = sampled;
   bare.statuses.clear();
   EXPECT_EQ(outside_of_band(input_of(sampler), request, bare, right),
@@ -76,12 +76,13 @@ TEST(ScaledExactly, GivesNothingForSubnormals) {
   EXPECT_EQ(scaled_exactly(0.75F, -20), 0x1.8p-21F);
   EXPECT_EQ(scaled_exactly(0x1p-126F, 1), 0x1p-125F);
   EXPECT_EQ(scaled_exactly(0x1p127F, 1), std::nullopt);
-  EXPECT_EQ(scaled_exactly(0x1p-149F, -1), std::nullopt);  // no bit would be left
+  EXPECT_EQ(scaled_exactly(0x1p-149F, -1), std::nullopt);  // because no bit would be left
   EXPECT_EQ(scaled_exactly(0x1p-126F, -1), std::nullopt);
   EXPECT_EQ(scaled_exactly(0x1p-127F, 1), std::nullopt);
 }
 
-// Because a tile of subnormals has the octave of the smallest normal number, at any scale.
+// Subnormals are excluded because a tile of subnormals has the octave of the smallest normal
+// number, at any scale.
 TEST(ScaledExactly, LeavesOutWhatChangesWeights) {
   std::vector<float> probs(257, 0.0F);
   probs[0] = 0x1p-80F;
@@ -91,8 +92,8 @@ TEST(ScaledExactly, LeavesOutWhatChangesWeights) {
   EXPECT_TRUE(reference::integer_model_from_probs(probs, {}).weight[256] == 0);
 }
 
-// Octaves at temperature 1, where c is not a power of two, so that every shift is judged in the
-// band.
+// Logits in octaves at temperature 1, where c is not a power of two, so that every shift is judged
+// in the band.
 struct Steps final : LogitsSource {
   std::string name() const override { return "steps"; }
   DType dtype() const override { return DType::float32; }

@@ -29,7 +29,7 @@ CheckOutcome judge(Sampler& sampler) {
   return check_streams(input);
 }
 
-/// The draw that a word is for.
+/// The draw for which a random word is computed.
 struct Draw {
   std::uint64_t seed, offset, output, sample;
   bool scalar;  ///< whether the call has one seed
@@ -39,7 +39,7 @@ std::uint64_t word_at(std::uint64_t seed, std::uint64_t offset, std::uint64_t in
   return random_word(seed, offset, Purpose::draw, static_cast<std::uint32_t>(index));
 }
 
-// The model with other words: each draw uses the word of another draw of the specification.
+// The integer model with other words: each draw uses the word of another draw of the specification.
 struct Moved : ModelSampler {
   explicit Moved(std::function<void(Draw&)> move) : move_(std::move(move)) {}
   std::uint64_t decisive_word(const fairdraw_batch& batch, std::int64_t output, std::int32_t sample,
@@ -118,7 +118,7 @@ TEST(JointStreams, PassTheModelWithinTheBudget) {
   EXPECT_LE(outcome.spent(), kShare);
 }
 
-// The message names a step by direction and size.
+// The message names a step of the lattice by direction and size.
 TEST(JointStreams, NameTheStep) {
   Moved sampler([](Draw& draw) {
     if (!draw.scalar && draw.sample == 1) ++draw.offset, draw.sample = 0;
@@ -127,7 +127,7 @@ TEST(JointStreams, NameTheStep) {
   EXPECT_NE(message.find("(offset + 0x1, sample - 0x1) apart"), std::string::npos) << message;
 }
 
-// With its own generator, a call must not repeat the draws of the call before.
+// A sampler with its own generator must not repeat the draws of the call before.
 TEST(JointStreams, SeeAGeneratorThatAdvancesTooLittle) {
   struct Generator : ModelSampler {
     explicit Generator(bool sound) : sound_(sound) {
@@ -151,8 +151,8 @@ TEST(JointStreams, SeeAGeneratorThatAdvancesTooLittle) {
   EXPECT_TRUE(judge(wrong).failed());
 }
 
-// Counts alarms on independent draws, at a rate that makes them frequent. Their number is at most
-// Binomial(runs, null_rate), whose upper tail must not be below 1e-9 (2^-30).
+// Counts alarms on independent draws, at a rate that makes them frequent. The number of alarms is
+// at most Binomial(runs, null_rate), whose upper tail must not be below 1e-9 (2^-30).
 TEST(StreamLattices, AlarmsOfIndependentDrawsAreWithinTheBound) {
   constexpr std::int64_t kVocab = 64;
   constexpr std::uint64_t kRuns = 20'000;
@@ -171,7 +171,7 @@ TEST(StreamLattices, AlarmsOfIndependentDrawsAreWithinTheBound) {
   }
   EXPECT_GE(statistics::binomial_upper_tail(alarms, kRuns, design->null_rate), 1e-9)
       << alarms << " alarms in " << kRuns << ", bound " << design->null_rate;
-  EXPECT_GT(alarms, 0U);  // the bound is tight enough to be tested
+  EXPECT_GT(alarms, 0U);  // so the bound is tight enough to be tested
 }
 
 TEST(StreamLattices, KnowWhenNothingIsProof) {

@@ -17,7 +17,7 @@ constexpr std::size_t kPlenty = std::size_t{1} << 20;
 
 const std::vector<float> kRow = {1, 2, 3, 4};
 
-// A question of these tests about the row.
+// A question of the tests to an oracle about the row.
 struct Asked {
   std::vector<float> row = kRow;
   std::vector<std::uint32_t> allowed = {};
@@ -65,7 +65,8 @@ TEST(KeptAnswers, EveryPartOfAQuestionCounts) {
   all[6].parameters.top_p = 0.5F;
   all[7].parameters.min_p = 0.5F;
   all[8].tie_rule = TieRule::lowest_id;
-  // A comparison of semantics covers every choice, so that each profile is another question.
+  // A comparison of semantics covers every choice, so that the same row under each profile is
+  // another question.
   for (const std::string& name : reference::profile_names()) {
     if (name == all[0].semantics.name) continue;
     all.emplace_back().semantics = *reference::find_profile(name);
@@ -88,7 +89,7 @@ TEST(KeptAnswers, AnotherFunctionIsAnotherQuestion) {
 
 TEST(KeptAnswers, WhatDoesNotFitIsComputedEachTime) {
   const std::size_t answer = bytes_of(ask({}));
-  const KeptAnswers kept(answer);  // less than the answer with its question
+  const KeptAnswers kept(answer);  // fewer bytes than the answer with its question
   EXPECT_EQ(times_computed({{}, {}, {}}), 3);
 }
 

@@ -1,4 +1,4 @@
-// Bugs that samplers have had, one wrong step each.
+// Bugs that samplers have had, as mutants with one wrong step each.
 #include "harness/run/tests/mutants.h"
 
 #include <algorithm>
@@ -49,7 +49,7 @@ struct TailLost : ServingModel {
   static constexpr std::size_t kRank = 1000;
   std::int32_t choose(const IntegerRow& row, std::uint64_t word) override {
     if (row.weight.size() <= kRank) return row.token_for(word);
-    if (row.weight != last_weight_) {  // one sort per row, not per token
+    if (row.weight != last_weight_) {  // so that there is one sort per row, not per token
       last_weight_ = row.weight;
       std::vector<reference::RowWeight> weights = row.weight;
       std::nth_element(weights.begin(), weights.begin() + kRank - 1, weights.end(),
@@ -110,7 +110,7 @@ struct OffsetAddedToIndex : ServingModel {
   }
 };
 
-// Words in steps of the golden ratio, so that any consecutive words are spread evenly.
+// Uses words in steps of the golden ratio, so that any consecutive words are spread evenly.
 struct DrawsTooEven : ServingModel {
   std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
                      std::uint32_t) override {

@@ -1,6 +1,6 @@
 // Self-tests of the checks: the sampler that is right by definition passes each check, and each
-// mutant fails the check that is made for it. Draws and declared discrepancies are within the
-// design's power (miss probability 1e-6), because an underpowered check would not fail.
+// mutant fails the check that is made for it. The draws and declared discrepancies here are within
+// the design's power (miss probability 1e-6), because an underpowered check would not fail.
 #include "harness/run/tests/mutants.h"
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ const std::vector<Setting>& settings() {
       {"bets", check_bets, Family::gaussian, 200, {{}}, 1, 100'000, 0.05},
       {"bets on a tail", check_bets, Family::zipf, 4096, {{}}, 1, 50'000, 0.1},
       {"binomial", check_binomial, Family::gaussian, 200, {{}}, 1, 50'000, 0.03},
-      // 51200 draws find a distance of 6.5 / sqrt(51200) = 0.029.
+      // The 51200 draws find a distance of 6.5 / sqrt(51200) = 0.029.
       {"pit", check_pit, Family::gaussian_wide, 500, {{.top_k = 40}}, 5120, 51'200, 0.032},
   };
   return all;
@@ -202,7 +202,7 @@ class Saying : public ForwardingSampler {
 };
 
 #if defined(__x86_64__)
-// Flushing is a cause of its own, and not judged if the promise is declined; rounding is judged.
+// Flushing is a separate cause, and not judged if the promise is declined; rounding is judged.
 TEST(FloatEnvironment, ThatFlushesIsACauseAndMayBeDeclined) {
   const Setting& by = setting("float_environment");
   const auto causes_of = [](const CheckOutcome& outcome) {
@@ -225,7 +225,7 @@ TEST(FloatEnvironment, ThatFlushesIsACauseAndMayBeDeclined) {
 }
 #endif
 
-// Gives token 0 for bad rows, and none for padding.
+// Gives token 0 for bad rows, and no token for padding.
 class AnswersBadRows final : public Saying {
  public:
   using Saying::Saying;
@@ -277,9 +277,9 @@ TEST(Bets, EndAsSoonAsTheyKnow) {
   EXPECT_NE(outcome.message.find("was drawn 0 times"), std::string::npos) << outcome.message;
 }
 
-// A fault that is too small for the draws is suspicious at their end, and gets more draws. The case
-// then fails, or ends at four times the draws as something to watch. Some of these numbers of draws
-// are between showing nothing and sufficing.
+// A fault that is too small for the draws is suspicious at their end, and gets more draws. Such a
+// case then fails, or ends at four times the draws as something to watch. Some of these numbers of
+// draws lie between one that shows nothing and one that suffices.
 TEST(Bets, GoOnWhileTheyAreSuspicious) {
   int went_on = 0;
   for (std::uint64_t draws = 16'000; draws <= 64'000; draws += draws / 4) {
@@ -296,8 +296,8 @@ TEST(Bets, GoOnWhileTheyAreSuspicious) {
   EXPECT_GT(went_on, 0);
 }
 
-// The effect size has an interval. For a right sampler it begins at 0; for a wrong one it excludes
-// 0 and begins below the observed total variation.
+// The effect size is reported with a confidence interval. For a right sampler the interval begins
+// at 0; for a wrong one it excludes 0 and begins below the observed total variation.
 TEST(EffectSize, IsAnInterval) {
   ModelSampler fair;
   const CheckOutcome right = run(fair, setting("chi_squared"));
@@ -330,7 +330,7 @@ TEST(SmallSupports, AreJudgedExactly) {
   EXPECT_EQ(outcome.measures.count("exact_multinomial_p_value"), 1U);
 }
 
-// There are no pairs unless seeds are promised to be independent.
+// Pairs of draws are not judged unless seeds are promised to be independent.
 TEST(Pairs, AreJudgedWhereTheSamplerPromisesThem) {
   struct NoPromise : ModelSampler {
     NoPromise() { description_.randomness.seeds = false; }
@@ -342,7 +342,7 @@ TEST(Pairs, AreJudgedWhereTheSamplerPromisesThem) {
   EXPECT_EQ(run(silent, setting("pit")).measures.count("rows_table_p_value"), 0U);
 }
 
-// With one token per output, as many draws of as many rows take more calls.
+// A sampler with one token per output needs more calls for as many draws of as many rows.
 TEST(RowsThroughTheirDistributions, AreDrawnInCallsWhereOutputsHaveOneSample) {
   struct OneSample : ModelSampler {
     OneSample() { description_.num_samples = false; }
@@ -377,7 +377,7 @@ TEST(Underpowered, IsSaidBeforeAnyDraw) {
   }
 }
 
-// The same sampler with fewer abilities: every check passes, or names the missing ability.
+// Runs the same sampler with fewer abilities: every check passes, or names the missing ability.
 TEST(Abilities, AreSkippedWithTheReason) {
   struct Modest : ModelSampler {
     Modest() {

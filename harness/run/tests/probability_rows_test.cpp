@@ -39,7 +39,8 @@ TEST(ToProbabilities, NormalisesEverythingElse) {
   std::vector<float> row = {0, 1, -std::numeric_limits<float>::infinity(), -3};
   const double z = 1 + std::exp(-1.0) + std::exp(-4.0);
   to_probabilities(row, 1, DType::float32);
-  // c is exact to half an ulp: 4 * 2^-24 in the exponent, and one rounding of the result.
+  // The constant c is exact to half an ulp: 4 * 2^-24 in the exponent, and one rounding of the
+  // result.
   EXPECT_NEAR(row[0], std::exp(-1.0) / z, 6 * 0x1p-24);
   EXPECT_NEAR(row[1], 1 / z, 6 * 0x1p-24);
   EXPECT_EQ(row[2], 0.0F);
@@ -64,7 +65,7 @@ Request probability_rows() {
 
 TEST(BuiltinSamplers, TakeProbabilitiesOneOperationAtATime) {
   for (const std::string& name : builtin_sampler_names()) {
-    if (name == "model") continue;  // takes all filters together
+    if (name == "model") continue;  // because the model takes all filters together
     const auto sampler = make_builtin_sampler(name);
     Request request = probability_rows();
     EXPECT_EQ(missing_ability(sampler->description(), request), "");
@@ -100,7 +101,7 @@ CheckOutcome judge(Sampler& sampler, CheckOutcome (*check)(const CheckInput&), F
   return check(input);
 }
 
-// At equality with a partial sum of 1/2, the next token does not belong to the nucleus.
+// If top_p equals a partial sum of 1/2, the next token does not belong to the nucleus.
 TEST(Probabilities, EqualityAtAPartialSumIsSeen) {
   struct AtMost : ModelSampler {
     reference::IntegerRow model(const Row& row) override {

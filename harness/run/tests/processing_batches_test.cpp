@@ -31,7 +31,8 @@ CheckOutcome judge(Sampler& sampler, Expect expect) {
   return outcome;
 }
 
-// The model with one row's processing changed. It claims the arithmetic, or the distribution only.
+// The integer model with one row's processing changed. The sampler claims integer arithmetic, or
+// the distribution only.
 struct Changed : ModelSampler {
   using Change = std::function<void(RowProcessing&, std::size_t vocab)>;
   explicit Changed(Change change, bool exact = true) : change_(std::move(change)) {
@@ -101,7 +102,8 @@ CheckOutcome judge_processing(Sampler& sampler, const reference::Semantics& sema
   return check_processing(input);
 }
 
-// The profile's promise about bad rows decides, not its name, with seeds or without.
+// The profile's promise about bad rows decides whether they are judged, not its name, with seeds or
+// without.
 TEST(BadProcessing, FailsWhereTheProfilePromisesAnError) {
   using reference::InvalidParameter;
   for (const char* profile : {"fairdraw", "vllm_torch"}) {
@@ -120,7 +122,7 @@ TEST(BadProcessing, FailsWhereTheProfilePromisesAnError) {
   }
 }
 
-// One token shows a counter that is too narrow, for any claim of the sampler.
+// A single token shows a counter that is too narrow, for any claim of the sampler.
 TEST(LargeCounts, SeeCountersThatAreTooNarrow) {
   const std::pair<const char*, std::int32_t (*)(std::int32_t)> kept[] = {
       {"int8, saturated", [](std::int32_t n) { return std::min(n, 127); }},

@@ -1,5 +1,5 @@
-// Self-tests of given random words: each mistake at the end of an interval fails in one call, for
-// integer arithmetic and, beyond the effect of rounding, for float32.
+// Self-tests of draws with given random words: each mistake at the end of an interval fails in one
+// call, for integer arithmetic and, beyond the effect of rounding, for float32.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ TEST(Scripted, PassesTheModel) {
 using reference::RowWeight;
 using Choose = std::function<std::int32_t(const reference::IntegerRow&, std::uint64_t)>;
 
-// Returns the first token whose prefix sum satisfies `full`; -1 if there is none.
+// Returns the first token whose prefix sum satisfies the predicate `full`; -1 if there is none.
 std::int32_t first_where(const reference::IntegerRow& row,
                          const std::function<bool(RowWeight sum)>& full) {
   RowWeight sum = 0;
@@ -106,7 +106,8 @@ struct WithChoice : ModelSampler {
 
 class WrongChoice : public testing::TestWithParam<Wrong> {};
 
-// Random words do not show these mistakes: more than twelve thousand tokens agree with the model's.
+// Draws with seeds do not show these mistakes: more than twelve thousand tokens agree with the
+// model's.
 TEST_P(WrongChoice, DiesByGivenWordsAlone) {
   WithChoice sampler(GetParam().choose);
   EXPECT_TRUE(judge_exact(sampler, RowInput::logits, true).failed()) << GetParam().name;
@@ -119,8 +120,8 @@ TEST_P(WrongChoice, DiesByGivenWordsAlone) {
 
 INSTANTIATE_TEST_SUITE_P(Mutants, WrongChoice, testing::ValuesIn(kWrong));
 
-// A float32 sampler that takes words: softmax, sequential prefix sums, u * total. It draws from the
-// row of its last call of model(); the check uses one row at a time.
+// A float32 sampler that takes words: softmax, sequential prefix sums, u * total. The sampler draws
+// from the row of its last call of model(); the check uses one row at a time.
 struct FloatDraws : ModelSampler {
   enum class Fault { none, at_least, from_the_other_end, half_precision };
   explicit FloatDraws(Fault fault) : fault_(fault) { description_.exact_integer = false; }
@@ -182,7 +183,7 @@ TEST(ScriptedFloat, PassesWithinTheBound) {
 
 TEST(ScriptedFloat, DiesBeyondIt) {
   using Fault = FloatDraws::Fault;
-  // With the first token banned, "at least" returns that token for a word of 0.
+  // With the first token banned, the mistake "at least" returns that token for a word of 0.
   EXPECT_TRUE(judge_float(Fault::at_least, RowInput::probabilities, true).failed());
   EXPECT_TRUE(judge_float(Fault::from_the_other_end, RowInput::logits, false).failed());
   EXPECT_TRUE(judge_float(Fault::half_precision, RowInput::logits, false).failed());

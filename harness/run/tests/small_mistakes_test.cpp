@@ -1,4 +1,5 @@
-// Tests the draws needed for small mistakes by the normal approximation and by small cases.
+// Compares the number of draws needed for small mistakes with the normal approximation and with
+// small cases.
 #include "harness/run/checks/statistical/small_mistakes.h"
 
 #include <gtest/gtest.h>
@@ -27,8 +28,9 @@ TEST(DrawsToFind, find_it_and_half_of_them_do_not) {
   }
 }
 
-// Two-sided p-value below each = sqrt(1e-12 / 2) = 7.07e-7: z = 4.957; missed with 5e-7: z = 4.892.
-// n = (4.957 + 4.892)^2 p (1 - p) / d^2 = 97.0 * 0.25 / 2.5e-7 = 9.70e7, to the 1/64 of the search.
+// The two-sided p-value is below each = sqrt(1e-12 / 2) = 7.07e-7 for z = 4.957; missed with 5e-7
+// for z = 4.892. n = (4.957 + 4.892)^2 p (1 - p) / d^2 = 97.0 * 0.25 / 2.5e-7 = 9.70e7, to the 1/64
+// of the search.
 TEST(DrawsToFind, are_those_of_the_normal_approximation) {
   EXPECT_NEAR(static_cast<double>(draws_to_find({0.5, 0.5005}, kOfALook)), 9.70e7, 0.03 * 9.70e7);
 }
@@ -41,12 +43,12 @@ TEST(DrawsToFind, are_none_where_nothing_differs_or_too_little) {
 }
 
 TEST(Mistakes, change_what_they_say) {
-  // p^(1/2) of 0.8 and 0.2 is in the ratio 2 to 1.
+  // The square roots of 0.8 and 0.2 are in the ratio 2 to 1.
   const std::vector<double> flatter = at_other_temperature(std::vector{0.8, 0.0, 0.2}, 2);
   EXPECT_NEAR(flatter[0], 2.0 / 3, 1e-15);
   EXPECT_EQ(flatter[1], 0);
-  // Two bits: the words 0, 1/4, 1/2, 3/4. Ends of intervals: 0.3, 0.55, 0.56, 1. The third token's
-  // interval holds no word.
+  // With two bits the words are 0, 1/4, 1/2, 3/4. Ends of intervals: 0.3, 0.55, 0.56, 1. The third
+  // token's interval holds no word.
   EXPECT_EQ(with_words_of(2, std::vector{0.3, 0.25, 0.01, 0.44}),
             (std::vector{0.5, 0.25, 0.0, 0.25}));
 }

@@ -28,7 +28,7 @@ CheckOutcome judge(Sampler& sampler, CheckOutcome (*check)(const CheckInput&),
   if (exact) {
     input.parameters = {{}, {0.7F, 3, 1, 0}, {0, 0, 1, 0}, {1.5F, 0, 0.8F, 0}, {1, 0, 1, 0.3F}};
   }
-  input.rows = 1200;  // 100 for each of the exact check's twelve shapes of calls
+  input.rows = 1200;  // 100 rows for each of twelve shapes of calls
   input.draws = 150'000;
   input.declared_discrepancy = 0.06;
   input.banned_tokens = exact;
@@ -45,8 +45,8 @@ TEST(Speculation, PassesWhereItIsRight) {
   for (const std::string& name : builtin_sampler_names()) {
     const auto sampler = make_builtin_sampler(name);
     if (!sampler->description().speculation) continue;
-    // Each sampler takes 30 s under the sanitizers, which therefore get one instruction set and the
-    // model.
+    // Each sampler takes 30 s under the sanitizers, so under these only one instruction set and the
+    // model are tested.
     const bool is_reduced = std::getenv("FAIRDRAW_REDUCED") != nullptr;
     if (is_reduced && name != "cpu" && name != "model") continue;
     for (const auto check :
@@ -207,7 +207,7 @@ struct Picky : ServingModel {
         EXPECT_TRUE(token >= 0 && token < call.vocab);
         if (call.draft_law == 0 || call.dtype != 0) continue;
         const float q = static_cast<const float*>(call.draft)[(row - b + i) * call.vocab + token];
-        EXPECT_GT(q, -INFINITY);  // the draft can give the token
+        EXPECT_GT(q, -INFINITY);  // because the draft can give the token
       }
     }
     return ServingModel::run_speculation(call);
@@ -239,7 +239,7 @@ TEST(Speculation, WhatABlockLeavesMayBeTooLittleForFloat32) {
     block.table().judge(1e-12, outcome);
     return outcome;
   };
-  // Once in 1001 draws with probability 2^-21: 5e-4, far above the level.
+  // One such draw in 1001 has probability 1001 * 2^-21 = 5e-4, far above the level.
   EXPECT_STREQ(to_string(judged(1, 0).verdict), "passed") << judged(1, 0).message;
   // The other draft is always accepted.
   EXPECT_STREQ(to_string(judged(1, 1).verdict), "failed");

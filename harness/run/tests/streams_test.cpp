@@ -1,5 +1,5 @@
-// Self-tests of the randomness contract: right samplers pass; every way to share random bits fails
-// within 64 draws of a flat row, or weaker ones in the long streams.
+// Self-tests of the check of the randomness contract: right samplers pass; every way to share
+// random bits fails within 64 draws of a flat row, or weaker ones in the long streams.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -31,13 +31,13 @@ CheckOutcome judge(Sampler& sampler, Family family, std::int64_t vocab, std::uin
   return check_streams(input);
 }
 
-// Judges flat logits over a large vocabulary.
+// Judges streams from a row of flat logits over a large vocabulary.
 CheckOutcome judge_short(Sampler& sampler) { return judge(sampler, Family::all_equal, 131072, 0); }
 
 // Judges 5 streams of 20000 draws from a row that is not flat.
 CheckOutcome judge_long(Sampler& sampler) { return judge(sampler, Family::gaussian, 200, 100'000); }
 
-// The model with other random words, a function of seed, offset and number.
+// The integer model with other random words, a function of seed, offset and number.
 using Word = std::function<std::uint64_t(std::uint64_t, std::uint64_t, std::uint32_t)>;
 
 struct WithWords : ModelSampler {
@@ -120,8 +120,8 @@ TEST_P(SharedStreams, AreRedWithin64Draws) {
 
 INSTANTIATE_TEST_SUITE_P(Mutants, SharedStreams, testing::ValuesIn(kShared));
 
-// Each bit of seed and offset by itself, within the sweep: all bits of the seed but 1 to 3, which
-// the neighbouring seeds cover.
+// Flips each bit of seed and offset by itself, within the sweep: all bits of the seed but 1 to 3,
+// which the neighbouring seeds cover.
 TEST(Streams, SeeEachBitOfSeedAndOffset) {
   for (int bit = 4; bit < 64; bit += 7) {
     const std::uint64_t without = ~(std::uint64_t{1} << bit);
@@ -146,7 +146,7 @@ TEST(Streams, PassWhereTheyAreRight) {
   }
 }
 
-// Dependence without repetition, which short streams cannot show.
+// Faults with dependence but without repetition, which short streams cannot show.
 const Fault kWeak[] = {
     {"one draw of five is that of the offset before",
      [](auto seed, auto offset, auto index) {
@@ -157,7 +157,7 @@ const Fault kWeak[] = {
        const std::uint64_t word = right(seed & ~std::uint64_t{1}, offset, index);
        return seed % 2 == 0 ? word : ~word;
      }},
-    // 2 |u - 1/2|: uniform and uncorrelated, but a function of the draw before.
+    // The value 2 |u - 1/2| is uniform and uncorrelated, but a function of the draw before.
     {"odd offsets fold even ones",
      [](auto seed, auto offset, auto index) {
        const std::uint64_t word = right(seed, offset & ~std::uint64_t{1}, index);
@@ -181,7 +181,7 @@ TEST_P(WeakStreams, AreRedInLongOnes) {
 
 INSTANTIATE_TEST_SUITE_P(Mutants, WeakStreams, testing::ValuesIn(kWeak));
 
-// Properties that are not promised are not tested.
+// Properties of random bits that are not promised are not tested.
 TEST(Streams, KeepToTheContract) {
   struct OneSeed : WithWords {
     OneSeed() : WithWords([](auto, auto offset, auto index) { return right(7, offset, index); }) {
@@ -230,7 +230,7 @@ TEST(Streams, OfASamplerWithItsOwnGenerator) {
   EXPECT_LE(outcome.measures.at("draws_to_red"), 64);
 }
 
-// Replay is a promise, too.
+// That equal seeds repeat their draws is a promise, too.
 TEST(Streams, SeeSeedsThatDoNotRepeat) {
   struct Counting : ModelSampler {
     std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
@@ -270,7 +270,7 @@ TEST(StreamProbes, AlarmsOfIndependentDrawsAreWithinTheBound) {
   }
   EXPECT_GE(statistics::binomial_upper_tail(alarms, kRuns, design->null_rate), 1e-9)
       << alarms << " alarms in " << kRuns << ", bound " << design->null_rate;
-  EXPECT_GT(alarms, 0U);  // the bound is tight enough to be tested
+  EXPECT_GT(alarms, 0U);  // so the bound is tight enough to be tested
 }
 
 TEST(StreamProbes, KnowWhenNothingIsProof) {

@@ -95,7 +95,7 @@ TEST(TimeLimit, CountsNoTimeInWhichTheProcessIsStopped) {
   stop_for(std::chrono::milliseconds(1500));
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1500));
   EXPECT_FALSE(limit.is_over());
-  // After that the clock runs as fast as any other, and no faster.
+  // Afterwards the clock runs as fast as any other, and no faster.
   const auto steady = std::chrono::steady_clock::now();
   const RunningClock::time_point before = RunningClock::now();
   while (!limit.is_over()) std::this_thread::sleep_for(RunningClock::kBeat);

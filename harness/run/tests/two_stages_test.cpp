@@ -1,4 +1,4 @@
-// Tests screening and confirming: failures, results to watch, and costs.
+// Tests screening and confirming in two stages: failures, results to watch, and costs.
 #include "harness/run/checks/statistical/two_stages.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ Finding finding(const std::string& name, double p_value, bool never_at_once = fa
 
 TEST(TwoStages, SpendsItsLevel) {
   const TwoStages levels(kLevel);
-  // One square root and its square, each exact to half an ulp.
+  // The sum has one square root and its square, each exact to half an ulp.
   EXPECT_LE(std::abs(levels.at_once + levels.each * levels.each - kLevel), kLevel * 0x1p-51);
   const Judged judged = judge({finding("a", 0.3), finding("b", 0.7)}, {});
   EXPECT_EQ(judged.looks, 1);
@@ -62,7 +62,7 @@ TEST(TwoStages, SuspicionThatIsNotConfirmedIsToWatch) {
   const Judged judged =
       judge({finding("a", 6e-4), finding("b", 0.5)}, {finding("a", 0.04), finding("b", 1e-9)});
   EXPECT_EQ(judged.looks, 2);
-  // b was not suspicious in the first look, so that its second look does not count.
+  // Statistic b was not suspicious in the first look, so its second look does not count.
   EXPECT_STREQ(to_string(judged.outcome.verdict), "passed");
   EXPECT_EQ(judged.outcome.watch, "a (p 6.00e-04, but 0.04 on fresh draws)");
 }

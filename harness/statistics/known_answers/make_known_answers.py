@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Writes known_answers.h: tails, critical values and small exact tests, by mpmath at 60 digits.
 
-Wherever a second formula exists, it is used instead of the library's. Binomial tails come from the
-continued fraction of the incomplete beta function, checked here against plain sums. The non-central
-chi-squared distribution comes from its Poisson mixture, and the exact multinomial test from listing
-every outcome.
+Wherever a second formula exists, this script uses it instead of the library's. Binomial tails come
+from the continued fraction of the incomplete beta function, checked here against plain sums. The
+non-central chi-squared distribution comes from its Poisson mixture, and the exact multinomial test
+from listing every outcome.
 
 Needs mpmath 1.3. Run: python3 make_known_answers.py > known_answers.h
 """
@@ -78,7 +78,8 @@ def chi_squared_critical_value(dof, rate):
 
 
 def non_central_cdf(x, dof, non_centrality):
-    """Sums the Poisson mixture, stepping by P(a + 1, y) = P(a, y) - y^a e^-y / Gamma(a + 1)."""
+    """Sums the Poisson mixture of the non-central distribution, stepping by P(a + 1, y) = P(a, y) -
+    y^a e^-y / Gamma(a + 1)."""
     half, y, mean = mpf(dof) / 2, mpf(x) / 2, non_centrality / 2
     central = gammainc(half, 0, y, regularized=True)
     step = exp(half * log(y) - y - loggamma(half + 1))

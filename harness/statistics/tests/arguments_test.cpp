@@ -77,7 +77,7 @@ TEST(Arguments, DistributionsAndCountsAreChecked) {
   EXPECT_EQ(fit({~std::uint64_t{0}, ~std::uint64_t{0}}, {0.5, 0.5}),
             "sum of counts is above 2^53; it must be in [1, 2^53]");
   EXPECT_EQ(fit({1, 2}, {0.5, 0.25}).substr(0, 40), "sum of probability is 0.75; it must be 1");
-  // The error of normalising in float32 is refused; that of doubles is not.
+  // The error of normalising a distribution in float32 is refused; that of doubles is accepted.
   EXPECT_NE(fit({1, 2}, {0.5, 0.5 + 0x1p-25}), "not refused");
   EXPECT_EQ(fit({1, 2}, {0.5, 0.5 + 0x1p-50}), "not refused");
 
@@ -124,8 +124,8 @@ TEST(Arguments, StreamsAreChecked) {
   EXPECT_NE(refusal([&] { pair_counts(stream, 1, 1); }), "not refused");
 }
 
-// From no draw to 2^40, from the smallest probability to 1, and from the middle of the range to far
-// outside.
+// Arguments go from no draw to 2^40, from the smallest probability to 1, and from the middle of the
+// range to far outside.
 TEST(Arguments, PValuesOfValidInputNeverThrow) {
   for (const std::uint64_t trials : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1000},
                                      std::uint64_t{1000000000}, kMaxTrials}) {
@@ -156,7 +156,7 @@ TEST(ErrorLedger, SharesAddUpToTheRun) {
     for (std::uint64_t i = 0; i < cases; ++i) ledger.spend(ledger.case_share());
     ledger.spend(ErrorLedger::kGlobalShare);
     ledger.spend(ErrorLedger::kReserve);
-    // Each entry is rounded to a unit of 2^-90.
+    // Each entry of the ledger is rounded to a unit of 2^-90.
     EXPECT_LE(std::abs(ledger.spent() - ErrorLedger::kRunFalseAlarmRate),
               static_cast<double>(cases + 2) * 0x1p-90 + 1e-9 * 0x1p-52);
     EXPECT_THROW(ledger.spend(1e-15), std::logic_error);

@@ -1,7 +1,7 @@
 // Tests of bets: E has mean 1 at every number of draws, its maximum obeys Ville's bound, and wrong
 // distributions are found with the draws that the designs state.
 //
-// Not tested: errors in ln E that only appear after more than 2^20 draws.
+// These tests do not cover errors in ln E that only appear after more than 2^20 draws.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,8 +23,9 @@ TEST(Betting, RisingFactorialIsItsProduct) {
   for (const double x : {0.003, 0.7, 3.0, 15.9, 16.0, 100.5, 1e5, 1e12}) {
     double product = 0;
     for (int m = 0; m <= 300; ++m) {
-      // 300 logarithms and sums of one sign, each right to 2^-52; two values of lgamma below 316 ln
-      // 316 < 2^11, each right to a few ulp; and the last term of the series.
+      // The bound allows for 300 logarithms and sums of one sign, each right to 2^-52; two values
+      // of lgamma below 316 ln 316 < 2^11, each right to a few ulp; and the last term of the
+      // series.
       const double slack = product * 300 * 0x1p-52 + 0x1p-38 + 0x1p-46;
       ASSERT_LE(std::abs(log_rising_factorial(x, m) - product), slack) << x << " " << m;
       product += std::log(x + m);
@@ -109,7 +110,8 @@ TEST(Betting, BatchesAddUp) {
 }
 
 // Ville: P(max E >= 100) <= 0.01 over 30 looks, tested by the exact binomial distribution of the
-// number of runs in which it happens. The same looks with a p-value at 0.01 break that bound.
+// number of runs in which it happens. A p-value that is compared with 0.01 at the same looks breaks
+// that bound.
 TEST(Betting, LookingOftenCostsNothing) {
   const std::vector<double> distribution = {0.4, 0.3, 0.2, 0.06, 0.04};
   constexpr std::uint64_t kRuns = 3000;
@@ -139,11 +141,11 @@ TEST(Betting, LookingOftenCostsNothing) {
   EXPECT_LT(binomial_upper_tail(by_p_value, kRuns, 0.01), kLevel) << by_p_value;
 }
 
-// Equal cells, every second one too heavy, total variation 0.02. The fixed test needs lambda* / (4
-// TV^2) draws at 1e-12 and 1e-6: 1.08e5 for 10 cells and 1.79e5 for 100. Bets stop as soon as E is
-// large enough: half of the runs with less than 0.7 of these draws, and all but one in some hundred
-// with less than 1.05 of them (the ratios were measured for a test at 1e-12 and 1e-3, which needs
-// fewer).
+// The sampler has equal cells, every second one too heavy, at a total variation of 0.02. The fixed
+// test of chi-squared needs lambda* / (4 TV^2) draws at 1e-12 and 1e-6: 1.08e5 for 10 cells and
+// 1.79e5 for 100. Bets stop as soon as E is large enough: half of the runs with less than 0.7 of
+// these draws, and all but one in some hundred with less than 1.05 of them (the ratios were
+// measured for a test at 1e-12 and 1e-3, which needs fewer).
 TEST(Betting, DirichletMixtureStopsEarly) {
   std::mt19937_64 generator(32);
   for (const std::size_t cells : {10U, 100U}) {
@@ -170,8 +172,8 @@ TEST(Betting, DirichletMixtureStopsEarly) {
   }
 }
 
-// Tests the design's promise at rates at which misses occur: every distribution at that distance,
-// in the directions of cells against cells.
+// Tests the design's promise at rates at which misses occur: every distribution at the stated
+// distance, in the directions of cells against cells.
 TEST(Betting, DirichletMissesNoMoreThanItSays) {
   const std::vector<double> target = {0.3, 0.3, 0.4};
   const std::uint64_t draws = 400;
@@ -206,8 +208,8 @@ TEST(Betting, MoreDrawsFindLess) {
   }
 }
 
-// One of 1024 lanes is never drawn, with Zipf(1) over 131072 tokens. It has 4.3e-4 of the mass, and
-// E cannot fall short, because no draw falls into the lane.
+// One of 1024 lanes is never drawn, with Zipf(1) over 131072 tokens. The lane has 4.3e-4 of the
+// mass, and E cannot fall short, because no draw falls into the lane.
 TEST(Betting, PortfolioFindsALostLane) {
   const std::vector<double> target = zipf_distribution(131072);
   std::vector<double> wrong = target;
@@ -225,7 +227,7 @@ TEST(Betting, PortfolioFindsALostLane) {
 
   BetPortfolio fair(target, directed_sets(target));
   fair.add(draw_counts(target, 100'000, generator));
-  EXPECT_LT(fair.log_e(), std::log(1e9));  // exceeded with a rate of 1e-9
+  EXPECT_LT(fair.log_e(), std::log(1e9));  // a bound that is exceeded with a rate of 1e-9
 }
 
 TEST(Betting, LossesFoundAreFound) {
@@ -242,8 +244,8 @@ TEST(Betting, LossesFoundAreFound) {
   EXPECT_GE(drawn.log_e(), needed);
 }
 
-// P(L >= payment) <= rate, where L is the sum of ln(p' / p), by listing every outcome. At d = 1e-6
-// and 1e7 draws the payment is a thirtieth of a nat.
+// Tests that P(L >= payment) <= rate, where L is the sum of ln(p' / p), by listing every outcome.
+// At d = 1e-6 and 1e7 draws the payment is a thirtieth of a nat.
 TEST(Betting, DistributionErrorPaymentCovers) {
   for (const double off : {0.05, 0.2}) {
     for (const double rate : {0.3, 0.01, 1e-4}) {
@@ -265,7 +267,7 @@ TEST(Betting, DistributionErrorPaymentCovers) {
   EXPECT_EQ(distribution_error_payment(1, 1, 10, 1e-12), std::numeric_limits<double>::infinity());
 }
 
-// A float32 sampler whose weights are off by the allowed error never wins from that.
+// A float32 sampler whose weights are off by the allowed error never gains from this error.
 TEST(Betting, AllowedDistributionErrorsWinNothing) {
   const std::vector<double> target = {0.5, 0.3, 0.15, 0.05};
   const std::vector<double> error(4, 0.02);
@@ -296,7 +298,7 @@ TEST(Betting, RefusesWhatIsNoDistributionAndNoCount) {
   EXPECT_THROW(mixture.add(std::vector<std::uint64_t>{1}), std::invalid_argument);
   EXPECT_THROW(mixture.add(std::vector<std::uint64_t>{kMaxBetDraws, 1}), std::invalid_argument);
   BetPortfolio portfolio(std::vector<double>{0.5, 0.5, 0}, some_sets(3));
-  EXPECT_EQ(portfolio.bets(), 2U);  // no bet on the token that cannot be drawn
+  EXPECT_EQ(portfolio.bets(), 2U);  // because a token that cannot be drawn gets no bet
   EXPECT_THROW(portfolio.add(std::vector<std::uint64_t>{1, 1, 1}), std::invalid_argument);
   EXPECT_THROW(portfolio.add(std::vector<std::uint64_t>{kMaxBetDraws, 1, 0}),
                std::invalid_argument);
@@ -308,7 +310,7 @@ TEST(Betting, RefusesWhatIsNoDistributionAndNoCount) {
 TEST(TokenSets, FollowTheDistribution) {
   std::vector<double> distribution = zipf_distribution(3000);
   for (std::size_t token = 3; token < 3000; token += 7) distribution[token] = 0;
-  distribution[2999] = distribution[2998];  // a tie at the boundary
+  distribution[2999] = distribution[2998];  // makes a tie at the boundary
   distribution = normalized(distribution);
   std::size_t whole = 0;
   for (const TokenSets& sets : directed_sets(distribution)) {

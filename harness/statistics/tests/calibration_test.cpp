@@ -1,7 +1,8 @@
 // Tests that p-values are at least as large as uniform ones under the null: P(p <= a) <= a for
-// every a. Lists every outcome of small distributions, so the tests are not random.
+// every a. The tests list every outcome of small distributions, so they are not random.
 //
-// Not tested: errors that only appear with large numbers of draws; see known_answers_test.
+// These tests do not cover errors that only appear with large numbers of draws; see
+// known_answers_test.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -66,8 +67,7 @@ TEST(Calibration, BinomialPValueIsValid) {
     }
   }
   EXPECT_LE(worst, 1 + kRounding);
-  EXPECT_GT(worst, 0.5);  // each tail is used up to half of it, so it is not conservative by a
-                          // factor
+  EXPECT_GT(worst, 0.5);  // each tail is used up to half, so it wastes no factor
 }
 
 TEST(Calibration, BinomialPValueOfCertainOutcomes) {
@@ -105,9 +105,9 @@ TEST(Calibration, ExactMultinomialPValueIsExact) {
   EXPECT_GE(worst, 1 - kRounding);  // P(p <= a) == a at every atom a: exact, not only valid
 }
 
-// This is why Pearson's p-value does not decide: at small expected counts it gives many times too
-// many false alarms. The test measures how many in one small case. (Two draws of a token of 1 in
-// 100 suffice.)
+// Pearson's p-value does not decide because at small expected counts it gives many times too many
+// false alarms. The test measures the number of false alarms in one small case. (Two draws of a
+// token with probability 1/100 suffice for a false alarm.)
 TEST(Calibration, ChiSquaredPValueIsNotValidForSmallExpectedCounts) {
   const double worst =
       worst_ratio_over_distributions([](auto counts, const std::vector<double>& distribution) {
@@ -134,7 +134,7 @@ TEST(Calibration, ClopperPearsonCovers) {
 }
 
 TEST(Calibration, TotalVariationIntervalCovers) {
-  // Each distribution in turn is the sampler's, and each other one of its size the target.
+  // Each distribution in turn is the sampler's, and each other one of its size is the target.
   for (const double rate : {0.5, 0.1, 0.01}) {
     for (const auto& truth : kDistributions) {
       for (const auto& target : kDistributions) {
@@ -167,7 +167,7 @@ TEST(Calibration, TotalVariationSlackIsRarelyExceeded) {
 }
 
 // With 1000 equal cells and 100 draws, at least 900 cells are empty, so the observed distribution
-// is always at least 0.9 away from the right one. No bound may take that as evidence.
+// is always at least 0.9 away from the right one. No bound may take that distance as evidence.
 TEST(Calibration, ManyCellsAndFewDrawsProveNothing) {
   const std::vector<double> distribution(1000, 0.001);
   std::vector<std::uint64_t> counts(1000, 0);
@@ -179,7 +179,7 @@ TEST(Calibration, ManyCellsAndFewDrawsProveNothing) {
   EXPECT_EQ(goodness_of_fit(counts, distribution).g_p_bound, 1);
 }
 
-// Two independent binomial tests, with all pairs of outcomes.
+// Combines two independent binomial tests, with all pairs of outcomes.
 TEST(Calibration, CombinationsAreValid) {
   std::vector<Atom> fisher, bonferroni, global;
   const std::array<double, 2> first = {0.3, 0.7}, second = {0.5, 0.5};
@@ -209,7 +209,7 @@ TEST(Calibration, GoodnessOfFitIsItsDefinition) {
       pearson += (observed - expected) * (observed - expected) / expected;
       distance += std::abs(observed - expected) / 24;
     }
-    // The terms of the definition are below 24 ln(10) * 4 < 2^8, and each loses 2^-53 of that.
+    // The terms of the definition are below 24 ln(10) * 4 < 2^8, and each loses 2^-53 of this size.
     EXPECT_LE(std::abs(fit.g - static_cast<double>(g)), 0x1p-42);
     EXPECT_LE(std::abs(fit.chi_squared - static_cast<double>(pearson)), 0x1p-42);
     EXPECT_LE(std::abs(fit.total_variation - static_cast<double>(distance)), 0x1p-42);

@@ -32,8 +32,8 @@ TEST(Pit, MapsTokensOntoTheirPartsOfTheUnitInterval) {
   }
 }
 
-// Combines every token with each of 1024 equally likely v. The distribution of u is uniform up to
-// the grid of v.
+// Combines every token with each of 1024 equally likely values of v. The distribution of u is
+// uniform up to the grid of v.
 TEST(Pit, IsUniformForEveryDistribution) {
   for (const auto& distribution :
        {std::vector<double>{1.0}, std::vector<double>{0.3, 0.7}, zipf_distribution(100)}) {
@@ -65,7 +65,7 @@ TEST(Pit, PrefixSumsOfALargeVocabularyEndAtOne) {
   EXPECT_LE(std::abs(prefix.back() - 1), 131072 * 0x1p-53);
 }
 
-// All 2^n patterns of sides, which are equally likely under the null.
+// Lists all 2^n patterns of sides, which are equally likely under the null.
 TEST(LagAgreement, IsExactForEveryLag) {
   const std::size_t n = 12;
   for (std::size_t lag = 1; lag < n; ++lag) {
@@ -112,7 +112,8 @@ TEST(Dependence, PValuesAreValidOnIndependentStreams) {
   }
   for (const auto& of_test : alarms) {
     for (std::size_t level = 0; level < levels.size(); ++level) {
-      // 16 comparisons at fixed seeds. Each would fail for a valid p-value with probability 1e-9.
+      // The test makes 16 comparisons at fixed seeds. Each comparison would fail for a valid
+      // p-value with probability 1e-9.
       EXPECT_GT(binomial_upper_tail(of_test[level], runs, levels[level]), 1e-9);
     }
   }
@@ -120,9 +121,9 @@ TEST(Dependence, PValuesAreValidOnIndependentStreams) {
   EXPECT_GT(binomial_lower_tail(alarms[2][0], runs, levels[0]), 1e-9);
 }
 
-// E has mean exactly 1 under the null. Here it is integrated for two values at lag 1, the first
-// given: S = z1 z2, V = z1^2, a = 1/64, by the midpoint rule over z2 in steps of 1/64 (its error
-// for an analytic integrand is exp(-2 pi^2 64^2 s^2), where s >= 1 is the integrand's width).
+// E has mean exactly 1 under the null. The mean of E is integrated for two values at lag 1, the
+// first given: S = z1 z2, V = z1^2, a = 1/64, by the midpoint rule over z2 in steps of 1/64 (its
+// error for an analytic integrand is exp(-2 pi^2 64^2 s^2), where s >= 1 is the integrand's width).
 // Beyond |z2| = 80 the integrand is below exp(-80^2 / 2 * a / (a + V)) = exp(-49) at z1 = 1.
 TEST(Dependence, TheEvalueOfLagCorrelationHasMeanOne) {
   const boost::math::normal_distribution<double> normal;
@@ -135,8 +136,8 @@ TEST(Dependence, TheEvalueOfLagCorrelationHasMeanOne) {
     double mean = 0;
     for (int step = -80 * 64; step < 80 * 64; ++step) {
       const double z2 = (step + 0.5) / 64;
-      // E times the normal density, in one exponent, because each factor alone would overflow or
-      // underflow.
+      // E times the normal density is computed in one exponent, because each factor alone would
+      // overflow or underflow.
       const double exponent = z1 * z1 * z2 * z2 / (2 * spread) - z2 * z2 / 2;
       mean += std::sqrt(prior / spread) * std::exp(exponent) / std::sqrt(2 * std::numbers::pi) / 64;
     }
@@ -149,7 +150,7 @@ TEST(Dependence, TheEvalueOfLagCorrelationHasMeanOne) {
 }
 
 TEST(Dependence, CorrelationIsFound) {
-  // rho = 0.1: a z test of normal scores needs 1.0e4 draws (7.13 + 4.75 sigma). The e-value's
+  // For rho = 0.1 a z test of normal scores needs 1.0e4 draws (7.13 + 4.75 sigma). The e-value's
   // exponent is smaller by 1/65 and by 2.1 nats of 27.6 + 2.1, which makes 1.1e4. Agreement changes
   // by asin(0.1) / pi = 0.0319 from a probability of 1/2.
   const std::size_t lag = 3;
@@ -199,7 +200,7 @@ TEST(Pit, PairCountsPutValuesWhereTheyBelong) {
   const std::vector<double> values = {0.0, 0.1, 0.6, 1.0, 0.3};  // lag 2: (0, 0.6), (0.1, 1)
   EXPECT_EQ(pair_counts(values, 2, 2), (std::vector<std::uint64_t>{0, 2, 0, 0}));
   EXPECT_EQ(pair_counts(values, 1, 2), (std::vector<std::uint64_t>{1, 0, 0, 1}));
-  EXPECT_EQ(pair_counts(values, values, 2)[1], 0U);  // a stream paired with itself: the diagonal
+  EXPECT_EQ(pair_counts(values, values, 2)[1], 0U);  // paired with itself: the diagonal
   EXPECT_THROW(pair_counts(values, std::vector<double>{0.5}, 2), std::invalid_argument);
 }
 

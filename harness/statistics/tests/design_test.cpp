@@ -1,4 +1,5 @@
-// Tests of the twins: tests find what their twins promise, and numbers of draws are not wasteful.
+// Tests the designs of tests: they find what the designs promise, and numbers of draws are not
+// wasteful.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -68,7 +69,7 @@ TEST(Design, BinomialIsSound) {
 }
 
 // By the exact power, the probabilities that binomial_detectable names are found with the stated
-// rate, and the ones just inside are not.
+// rate, and those just inside are not.
 TEST(Design, BinomialDetectableIsWhereThePowerIsReached) {
   for (const std::uint64_t trials : {50U, 1000U, 1000000U}) {
     for (const double p : {0.0, 0.001, 0.2, 0.5, 1.0}) {
@@ -95,8 +96,8 @@ TEST(Design, BinomialDetectableIsWhereThePowerIsReached) {
   }
 }
 
-// Power by its definition: the mass, under the actual distribution, of the outcomes with small
-// p-values.
+// Compares the power with its definition: the mass, under the actual distribution, of the outcomes
+// with small p-values.
 TEST(Design, BinomialPowerIsItsDefinition) {
   for (const double p : {0.05, 0.4}) {
     for (const double actual : {0.01, 0.2, 0.7}) {
@@ -112,7 +113,7 @@ TEST(Design, BinomialPowerIsItsDefinition) {
 }
 
 TEST(Design, BinomialFindsNothingWithoutDraws) {
-  // 40 draws of a fair coin: even 40 heads have p = 2^-39 > 1e-12; 41 heads have less.
+  // For 40 draws of a fair coin even 40 heads have p = 2^-39 > 1e-12; 41 heads have less.
   EXPECT_EQ(binomial_min_discrepancy(40, 0.5, 1e-12, 1e-6),
             std::numeric_limits<double>::infinity());
   EXPECT_LE(binomial_min_discrepancy(41, 0.5, 1e-12, 1e-6), 0.5);
@@ -124,7 +125,7 @@ TEST(Design, BinomialFindsNothingWithoutDraws) {
 }
 
 // Two draws at 0.52: two of two are no alarm (2 * 0.27 > 1/2), none of two is (2 * 0.23). No excess
-// is found, so the discrepancy must be larger than any excess, 0.48.
+// over 0.52 is found, so the discrepancy must be larger than any excess, 0.48.
 TEST(Design, BinomialDiscrepancyLeavesNoRoomOnTheSideThatIsNotFound) {
   for (const double p : {0.52, 0.48}) {
     const DetectableProbabilities found = binomial_detectable(2, p, 0.5, 0.5);
@@ -139,7 +140,7 @@ TEST(Design, BinomialDiscrepancyLeavesNoRoomOnTheSideThatIsNotFound) {
 TEST(Design, DkwmIsTheCriticalDistanceAndAMargin) {
   const double margin = std::sqrt(std::log(1e6) / 2000);  // exp(-2 n margin^2) = 1e-6
   const double critical = dkwm_min_discrepancy(1000, 1e-12, 1e-6) - margin;
-  // exp amplifies the rounding of its argument, 28.3 * 2^-50.
+  // The bound allows for exp, which amplifies the rounding of its argument, 28.3 * 2^-50.
   EXPECT_LE(std::abs(dkwm_p_value(critical, 1000) / 1e-12 - 1), kRounding);
 }
 

@@ -1,4 +1,4 @@
-// Compares with numbers computed elsewhere, and with closed forms.
+// Compares the statistics with numbers computed elsewhere, and with closed forms.
 #include "harness/statistics/known_answers/known_answers.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ TEST(KnownAnswers, BinomialPValue) {
     SCOPED_TRACE(testing::Message()
                  << known.successes << " of " << known.trials << " at " << known.probability);
     const double p = binomial_p_value(known.successes, known.trials, known.probability);
-    // The bound that binomial.h states, 2^-13 at the maximum number of trials.
+    // A wrong tail or a factor of 2 misses these values by far more.
     const double stated = static_cast<double>(known.trials) * 0x1p-53 + 0x1p-44;
     EXPECT_LE(relative_error(p, known.p_value), stated) << p;
   }
@@ -59,7 +59,7 @@ TEST(KnownAnswers, RequiredNonCentrality) {
   }
 }
 
-// The published table of draws is based on these six numbers, rounded to integers.
+// The published table of numbers of draws is based on these six numbers, rounded to integers.
 TEST(KnownAnswers, RequiredNonCentralityOfTheDesign) {
   const auto rounded = [](double cells) {
     return std::lround(chi_squared_required_non_centrality(cells - 1, 1e-12, 1e-6));
@@ -105,7 +105,7 @@ TEST(KnownAnswers, ExactMultinomial) {
 TEST(KnownAnswers, ClopperPearsonAtTheEndsHasAClosedForm) {
   for (const std::uint64_t trials : {1U, 10U, 1000000U}) {
     for (const double rate : {1e-9, 1e-2}) {
-      // With no success, (1 - q)^n = rate / 2.
+      // With no success, the upper end q satisfies (1 - q)^n = rate / 2.
       const double upper = -std::expm1(std::log(rate / 2) / static_cast<double>(trials));
       const Interval none = clopper_pearson_interval(0, trials, rate);
       EXPECT_EQ(none.lower, 0);

@@ -1,7 +1,7 @@
 // Tests that wrong distributions are found at the draws that the design states for their
 // discrepancy, at the rates of a gate, and that the right distribution passes at the same draws.
 //
-// The seeds are fixed. A wrong distribution passes a test with a rate of 1e-6.
+// The seeds of these tests are fixed. A wrong distribution passes a test with a rate of 1e-6.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,12 +22,12 @@ struct Fault {
   std::vector<double> distribution;
 };
 
-// Returns variants of Zipf(1), each with one fault.
+// Returns variants of the distribution Zipf(1), each with one fault.
 std::vector<Fault> faults() {
   const std::vector<double> target = zipf_distribution(kVocab);
   std::vector<Fault> all;
 
-  std::vector<double> scaled = target;  // the largest token is 0.9 times as likely
+  std::vector<double> scaled = target;  // makes the largest token 0.9 times as likely
   scaled[0] *= 0.9;
   all.push_back({"scaled by 0.9", normalized(scaled)});
 
@@ -35,7 +35,7 @@ std::vector<Fault> faults() {
   std::fill(lost.begin() + 512, lost.end(), 0.0);
   all.push_back({"lost tail", normalized(lost)});
 
-  std::vector<double> swapped = target;  // the second and the ninth token
+  std::vector<double> swapped = target;  // swaps the second and the ninth token
   std::swap(swapped[1], swapped[8]);
   all.push_back({"swapped tokens", swapped});
 
@@ -91,8 +91,8 @@ TEST(MustReject, ByChiSquared) {
     const double dof = static_cast<double>(pooling.probability.size()) - 1;
     const double distance =
         total_variation(pooled_distribution(pooling, fault.distribution), pooling.probability);
-    // At least as many draws as give 400 expected per cell, because the p-value is invalid below
-    // that.
+    // Takes at least as many draws as give 400 expected per cell, because the p-value is invalid
+    // below that.
     const std::uint64_t draws =
         std::max<std::uint64_t>(100000, chi_squared_min_num_samples(distance, dof, kFail, kPass));
     const auto p_value = [&](const std::vector<double>& distribution) {
@@ -120,7 +120,8 @@ TEST(MustReject, ByDkwm) {
   }
 }
 
-// One bucket per fault: the scaled token, the tail, the swapped token, the upper half of the ranks.
+// Tests one bucket per fault: the scaled token, the tail, the swapped token, the upper half of the
+// ranks.
 TEST(MustReject, ByBinomial) {
   const std::vector<double> target = zipf_distribution(kVocab);
   const std::vector<std::pair<std::size_t, std::size_t>> buckets = {
@@ -189,7 +190,7 @@ TEST(MustReject, ASmallBiasEverywhereIsFoundByFisher) {
   EXPECT_LE(global_p_value(p_values), kFail);
 }
 
-// 6 cells and 200 draws, the largest support whose outcomes are all listed.
+// 6 cells and 200 draws are the largest support whose outcomes are all listed.
 TEST(MustReject, ByExactMultinomial) {
   const std::vector<double> target = {0.3, 0.25, 0.2, 0.1, 0.1, 0.05};
   const std::vector<double> actual = {0.05, 0.1, 0.1, 0.2, 0.25, 0.3};

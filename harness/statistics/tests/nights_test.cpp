@@ -1,5 +1,5 @@
-// Tests of evidence over nights: mean 1 under the null, Ville's bound over the whole sequence, and
-// faults that no single night finds.
+// Tests evidence over nightly runs: mean 1 under the null, Ville's bound over the whole sequence,
+// and faults that no single run finds.
 #include "harness/statistics/nights.h"
 
 #include <gtest/gtest.h>
@@ -30,8 +30,9 @@ TEST(Nights, CalibratedPValuesHaveMeanOne) {
   // at 1.
   const auto integral = [](double p) { return p < 1 ? (p - 1) / std::log(p) : 1; };
   for (double a = 0x1p-60; a < 1; a *= 2) {
-    // Simpson's rule on 256 intervals. Its error is below h^4 / 180 times the fourth derivative,
-    // which is at most 24 e(a) / a^4 here; with h = a / 256 that is 2^-34 of the integral.
+    // The check uses Simpson's rule on 256 intervals. The error of Simpson's rule is below h^4 /
+    // 180 times the fourth derivative, which is at most 24 e(a) / a^4 here; with h = a / 256 that
+    // is 2^-34 of the integral.
     constexpr int kIntervals = 256;
     double sum = 0;
     for (int i = 0; i <= kIntervals; ++i) {
@@ -48,8 +49,8 @@ TEST(Nights, CalibratedPValuesHaveMeanOne) {
   EXPECT_THROW(p_to_log_e(1.5), std::invalid_argument);
 }
 
-// Over every outcome of three nights, the mean of M_T is 1, whatever the counts of earlier nights
-// are.
+// Over every outcome of three nightly runs, the mean of M_T is 1, whatever the counts of earlier
+// runs are.
 TEST(Nights, CountsHaveMeanOne) {
   const std::vector<double> probability = {0.2, 0.3, 0.5};
   double mean = 0;
@@ -67,9 +68,9 @@ TEST(Nights, CountsHaveMeanOne) {
   EXPECT_LE(std::abs(mean - 1), kRounding);
 }
 
-// The false alarm rate of a whole sequence of nights, looked at after each: at most 1/20 of all
-// sequences ever reach 20. A rule that multiplied nights and reset, or tested each night anew at
-// 1/20, would be red in 95 % of them.
+// The false alarm rate of a whole sequence of nightly runs, evaluated after each run: at most 1/20
+// of all sequences ever reach 20. A rule that multiplied e-values and reset, or tested each run
+// anew at 1/20, would fail in 95 % of the sequences.
 TEST(Nights, NullSequencesKeepToVillesBound) {
   constexpr std::uint64_t kSequences = 600;
   constexpr int kNights = 40;
@@ -95,11 +96,11 @@ TEST(Nights, NullSequencesKeepToVillesBound) {
   }
   EXPECT_GT(binomial_upper_tail(by_counts, kSequences, 0.05), kNever) << by_counts;
   EXPECT_GT(binomial_upper_tail(by_p_values, kSequences, 0.05), kNever) << by_p_values;
-  EXPECT_GT(each_night, kSequences / 2);  // 1 - 0.95^40 = 0.87 of them; the bound prevents this
+  EXPECT_GT(each_night, kSequences / 2);  // 1 - 0.95^40 = 0.87 of all; the bound prevents this
 }
 
-// A bias of a fifth of what one night finds shows in the counts of 150 nights, but not in a product
-// of e-values that start afresh.
+// A bias of a fifth of what one nightly run finds shows in the counts of 150 runs, but not in a
+// product of e-values that start afresh.
 TEST(Nights, CountsFindWhatNoNightFinds) {
   const std::vector<double> probability(10, 0.1);
   std::vector<double> biased;
@@ -122,7 +123,7 @@ TEST(Nights, CountsFindWhatNoNightFinds) {
   ASSERT_GT(found, 0);
   EXPECT_LT(in_a_night, needed / 2);
   EXPECT_LT(log_e_of_nights(fresh), needed / 2);
-  // The design, which holds with probability 1 - 1e-6, promised at most that many nights.
+  // The design, which holds with probability 1 - 1e-6, promised at most that many runs.
   CellsOfNights designed = cells(probability);
   designed.counts.assign(150, std::vector<std::uint64_t>(10, 300));
   EXPECT_LE(nights_min_discrepancy(designed, 1e-13, needed, 1e-6), 0.02);
@@ -130,8 +131,8 @@ TEST(Nights, CountsFindWhatNoNightFinds) {
   EXPECT_GT(nights_min_discrepancy(designed, 1e-13, needed, 1e-6), 0.1);
 }
 
-// A fault that begins in night 61 is found by a bet that starts then, because that bet has lost
-// nothing on the nights before.
+// A fault that begins in run 61 is found by a bet that starts then, because that bet has lost
+// nothing on the runs before.
 TEST(Nights, AFaultThatComesLaterIsFound) {
   std::mt19937_64 generator(11);
   std::vector<double> log_e;
@@ -139,11 +140,11 @@ TEST(Nights, AFaultThatComesLaterIsFound) {
   EXPECT_LT(std::accumulate(log_e.begin(), log_e.end(), 0.0), -10);
   log_e.push_back(p_to_log_e(1e-9));
   log_e.push_back(p_to_log_e(1e-9));
-  // Each night pays e^20.7 / 20.7^2 = 2.3e6 to 1, and the bet has 1 / (61 * 62) of the money.
+  // Each faulty run pays e^20.7 / 20.7^2 = 2.3e6 to 1, and the bet has 1 / (61 * 62) of the money.
   EXPECT_GT(log_e_of_nights(log_e), 2 * 14.6 - std::log(61.0 * 62));
 }
 
-// A sampler that is right within its rounding gains nothing.
+// A sampler that is right within its rounding gains nothing in the bets.
 TEST(Nights, RoundingIsPaidFor) {
   CellsOfNights nights = cells({0.5, 0.5});
   nights.relative_error = 1e-3;

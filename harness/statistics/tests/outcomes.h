@@ -1,4 +1,4 @@
-// Shared by the tests of this folder: every outcome of a small distribution, and draws from a large
+// Shared by the tests of statistics: every outcome of a small distribution, and draws from a large
 // one.
 #pragma once
 
@@ -45,15 +45,15 @@ struct Atom {
 /// are products of up to 400 factors. 2^-30 is above both for every enumeration here (< 2^22).
 inline constexpr double kRounding = 0x1p-30;
 
-/// Returns the largest P(value <= a) / a over all a, for the atoms of a p-value. It is at most 1 if
-/// the p-value is valid.
+/// Returns the largest P(value <= a) / a over all a, for the atoms of a p-value. The ratio is at
+/// most 1 if the p-value is valid.
 inline double worst_ratio(std::vector<Atom> atoms) {
   std::sort(atoms.begin(), atoms.end(),
             [](const Atom& a, const Atom& b) { return a.value < b.value; });
   double sum = 0, worst = 0;
   for (std::size_t i = 0; i < atoms.size(); ++i) {
     sum += atoms[i].probability;
-    // Values that differ by rounding alone are one value.
+    // Values of a statistic that differ by rounding alone count as one value.
     const bool last_of_value =
         i + 1 == atoms.size() || atoms[i + 1].value > atoms[i].value * (1 + kRounding);
     if (last_of_value) worst = std::max(worst, sum / atoms[i].value);
@@ -82,7 +82,7 @@ inline std::vector<std::uint64_t> draw_counts(std::span<const double> distributi
   return counts;
 }
 
-/// Returns Zipf(1) over `size` tokens.
+/// Returns the distribution Zipf(1) over `size` tokens.
 inline std::vector<double> zipf_distribution(std::size_t size) {
   std::vector<double> distribution(size);
   double sum = 0;
@@ -91,7 +91,7 @@ inline std::vector<double> zipf_distribution(std::size_t size) {
   return distribution;
 }
 
-/// Returns `distribution` divided by its sum.
+/// Returns the entries of `distribution` divided by their sum.
 inline std::vector<double> normalized(std::vector<double> distribution) {
   double sum = 0;
   for (const double p : distribution) sum += p;

@@ -16,7 +16,8 @@ double sum_of(const std::vector<double>& values) {
 }
 
 TEST(Pooling, ClosesACellWhenItsExpectedCountIsReached) {
-  // 1000 draws, 100 per cell: 0.5 alone, 0.2 alone, 0.09 + 0.09, and 0.08 + 0.04, in order of size.
+  // With 1000 draws and 100 per cell, the cells are 0.5 alone, 0.2 alone, 0.09 + 0.09, and 0.08 +
+  // 0.04, in order of size.
   const std::vector<double> distribution = {0.09, 0.5, 0.0, 0.08, 0.09, 0.2, 0.04};
   const Pooling pooling = pool_by_probability(distribution, 1000, 100);
   const std::vector<std::uint32_t> cells = {2, 0, kNoCell, 3, 2, 1, 3};
@@ -67,8 +68,8 @@ TEST(Pooling, CellsAreFullFewAndAddUpToOne) {
           EXPECT_LE(pooling.probability.size(), max_cells);
         }
         EXPECT_GE(pooling.smallest_expected, 400);
-        // The cells' masses are the sums of their tokens', and cells are in descending order of
-        // token size.
+        // The masses of cells are the sums of their tokens' masses, and cells are in descending
+        // order of token size.
         std::vector<double> mass(pooling.probability.size(), 0.0);
         for (std::size_t i = 0; i < vocab; ++i) {
           ASSERT_LT(pooling.cell_of[i], mass.size());
@@ -86,7 +87,7 @@ TEST(Pooling, CellsAreFullFewAndAddUpToOne) {
 }
 
 TEST(Pooling, AFullSetOfCellsIsUsedWhereTheDistributionAllows) {
-  // 131072 tokens of a Zipf distribution: the largest has 8% of the mass, more than 1/32, and the
+  // Of 131072 tokens of a Zipf distribution the largest has 8% of the mass, more than 1/32, and the
   // others share cells.
   EXPECT_EQ(pool_by_probability(zipf_distribution(131072), 1000000, 400, 32).probability.size(),
             32U);

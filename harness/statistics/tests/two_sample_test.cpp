@@ -27,7 +27,8 @@ double binomial(std::uint64_t n, std::uint64_t k, double p) {
 }
 
 TEST(TwoSampleSet, IsFishersTestOfTheTeaCups) {
-  // Fisher 1935: 3 of 4 against 1 of 4. Of 70 choices, 16 + 1 are at least that good.
+  // The example of Fisher 1935 is 3 of 4 against 1 of 4. Of the 70 choices in this example, 16 + 1
+  // are at least that good.
   EXPECT_NEAR(two_sample_set_p_value(3, 4, 1, 4), 2 * 17.0 / 70, 1e-12);
   EXPECT_NEAR(two_sample_set_p_value(1, 4, 3, 4), 2 * 17.0 / 70, 1e-12);
   EXPECT_NEAR(two_sample_set_p_value(4, 4, 0, 4), 2 * 1.0 / 70, 1e-13);
@@ -37,7 +38,7 @@ TEST(TwoSampleSet, IsFishersTestOfTheTeaCups) {
 }
 
 TEST(TwoSampleSet, AccusesEqualDistributionsNoMoreOftenThanItSays) {
-  // Every pair of counts of 9 and 7 draws from the same distribution.
+  // Lists every pair of counts of 9 and 7 draws from the same distribution.
   for (const double p : {0.05, 0.3, 0.5, 0.9}) {
     for (const double level : {0.3, 0.1, 0.01, 1e-4}) {
       double rate = 0;
@@ -72,12 +73,13 @@ TEST(TwoSampleSet, AccusesDistributionsWithinTheOddsRatioNoMoreOftenThanItSays) 
 }
 
 TEST(TwoSampleSet, SeesALostLaneInItsFirstCounts) {
-  // 195 draws of a lane in one sample, none in the other: below 2^-195 on either side, because
-  // draws without replacement miss more surely than coin flips: C(2n - s, n) / C(2n, n) <= 2^-s.
+  // 195 draws of a lane in one sample and none in the other have a p-value below 2^-195 on either
+  // side, because draws without replacement miss more surely than coin flips: C(2n - s, n) / C(2n,
+  // n) <= 2^-s.
   const double p_value = two_sample_set_p_value(195, 200'000, 0, 200'000);
   EXPECT_LE(p_value, 2 * std::pow(0.5, 195));
   EXPECT_GT(p_value, 2 * std::pow(0.49, 195));
-  // A deviation of one standard deviation, sqrt(s / 4), is noise.
+  // A difference of one standard deviation, sqrt(s / 4), is noise.
   EXPECT_GT(two_sample_set_p_value(100'500, 1'000'000, 100'000, 1'000'000), 0.1);
 }
 
@@ -91,7 +93,7 @@ TEST(TwoSampleSet, RefusesWhatItCannotCount) {
 }
 
 TEST(TwoSampleDistance, AccusesEqualDistributionsNoMoreOftenThanItSays) {
-  // Two cells, and every pair of counts of 40 and 30 draws.
+  // Lists every pair of counts of 40 and 30 draws over two cells.
   for (const double p : {0.1, 0.5}) {
     for (const double level : {0.3, 0.1, 0.01}) {
       const double critical = two_sample_critical_distance(2, 40, 30, 0, level);

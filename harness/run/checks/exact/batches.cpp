@@ -1,7 +1,7 @@
 // Judges rows in batches of many sizes, because engines choose kernels by the number of rows, and
 // each kernel must give the same results.
 //
-// Cannot see: a kernel that is used only between two of the sizes.
+// This check cannot see a kernel that is used only between two of the batch sizes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ constexpr std::int64_t kMostProbabilities = std::int64_t{1} << 24;
 
 // The right results of a base row in any batch.
 struct Answer {
-  bool judged = true;       // whether the profile defines them
+  bool judged = true;       // whether the profile defines the results
   bool may_refuse = false;  // a call with the row may be refused if no status can be reported
   RowStatus status = RowStatus::ok;
   std::vector<std::uint32_t> in, open;  // masks; for tokens in `open` both bits are right
@@ -77,13 +77,13 @@ Answer answer_of(const CheckInput& input, const Request& base, std::int64_t row)
 struct Place {
   std::int64_t base;
   std::uint64_t seed;
-  std::int32_t token = 0;  // the right token, if `known`
+  std::int32_t token = 0;  // the right token if `known` is true
   bool known = false;
 };
 
 class Batches {
  public:
-  // `most`: rows of the largest batch.
+  // `most`: number of rows of the largest batch.
   Batches(const CheckInput& input, std::int64_t most, CheckOutcome& outcome)
       : input_(input), outcome_(outcome), most_(most), base_(make_request(input, 0, input.rows)) {
     add_empty_row();
@@ -99,7 +99,8 @@ class Batches {
 
   const Request& base() const { return base_; }
 
-  // Finds the expected tokens: the model's, or those that the sampler gives each row alone.
+  // Finds the expected tokens: the model's, or the tokens that the sampler draws for each row
+  // alone.
   void draw_alone() {
     const bool alone = input_.sampler->description().per_request_seeds;
     for (Place& place : places_) {
@@ -121,7 +122,7 @@ class Batches {
   }
 
   void compare(std::int64_t size) {
-    // Each size takes the same rows at other places of the batch.
+    // Each batch size takes the same rows at other places of the batch.
     std::vector<Place> places;
     for (std::int64_t i = 0; i < size; ++i) {
       places.push_back(places_[static_cast<std::size_t>((i + size) % most_)]);
@@ -134,10 +135,11 @@ class Batches {
       outcome_.leave_out(lack_of("bad_rows"));
       return;
     }
-    // The middle row becomes one from which nothing can be drawn.
+    // Replaces the middle row by one from which nothing can be drawn.
     const std::int64_t middle = size / 2;
     Place& bad = places[static_cast<std::size_t>(middle)];
-    // Some profiles draw from such a row, because they bound masked logits from below.
+    // Some profiles draw from a row without allowed tokens, because they bound masked logits from
+    // below.
     bad = {base_.rows - 1, bad.seed, -1, answers_.back().status != RowStatus::ok};
     std::copy_n(base_.row(bad.base), base_.vocab,
                 request_.logits.begin() + static_cast<std::ptrdiff_t>(middle * base_.vocab));
@@ -187,7 +189,7 @@ class Batches {
     }
   }
 
-  // Runs the call that fill() made of these rows.
+  // Runs the call that fill() made of the given rows.
   Response run(const std::vector<Place>& places, const std::string& name,
                const WantedResults& wanted) {
     Response response = run_request(*input_.sampler, request_, wanted);
@@ -223,7 +225,7 @@ class Batches {
     }
   }
 
-  // Returns why this is not the row's result; empty if it is.
+  // Returns why a result is not the row's right one; empty if it is.
   std::string fault_of(const Response& response, const Place& place, std::size_t row) const {
     const Answer& answer = answers_[static_cast<std::size_t>(place.base)];
     if (!answer.judged) return {};
@@ -279,7 +281,7 @@ class Batches {
   Request request_;
 };
 
-// Returns all sizes. A case of few different rows, which is one of many vocabulary sizes, takes one
+// Returns all sizes. A case of few different rows, such as each of many vocabulary sizes, makes one
 // small and one larger batch, chosen by its seed.
 std::vector<std::int64_t> sizes_of(const CheckInput& input) {
   if (input.rows >= kRowsOfAllSizes) return {std::begin(kBatchSizes), std::end(kBatchSizes)};

@@ -1,13 +1,13 @@
 // Judges filters by tokens alone, in rows where the last token that a filter keeps, and the first
 // one that it drops, are likely.
 //
-// A token that must be dropped and is not appears in the draws, and one draw of it is proof. A
-// token that must stay and does not is missing, and so are groups of tokens of which at least one
-// must be drawn (missing_tokens.h). Some 600 of these per case, in some 40 cases, spend 3e-14 of
-// the run's 1e-9.
+// A kept token that a filter must drop appears in the draws, and one draw of it is proof. A token
+// that must stay and was dropped is missing from the draws, and so are groups of tokens of which at
+// least one must be drawn (missing_tokens.h). Some 600 such tests per case, in some 40 cases, spend
+// 3e-14 of the run's error budget of 1e-9.
 //
-// Cannot see: boundaries among tokens of little mass, which are judged in masks; and wrong
-// probabilities other than 0, which are judged in distributions.
+// This check cannot see boundaries among tokens of little mass, which are judged in masks, nor
+// wrong probabilities other than 0, which are judged in distributions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace {
 
 using reference::Membership;
 
-// Returns whether a case of several rows makes row `number`. It makes about as many as it has rows,
-// of all kinds; its seed decides which.
+// Returns whether a case of several rows uses boundary row `number`. A case uses about as many
+// boundary rows as it has rows, of all kinds; its seed decides which.
 bool is_asked(const CheckInput& input, std::uint64_t number, std::size_t all) {
   if (input.rows == 1) return true;
   const std::uint64_t step =
@@ -32,8 +32,8 @@ bool is_asked(const CheckInput& input, std::uint64_t number, std::size_t all) {
   return number % step == mixed(input.seed, 6) % step;
 }
 
-// Judges the draws of a row: tokens that must not be drawn, and missing ones. `where` begins the
-// message.
+// Judges the draws of a row: tokens that must not be drawn, and missing ones. `where` is the
+// beginning of the message.
 void judge_counts(const std::string& where, const BoundaryRow& row, const Request& request,
                   const reference::RealDistribution& distribution, const Counts& counts,
                   CheckOutcome& outcome) {
@@ -64,8 +64,8 @@ void judge_counts(const std::string& where, const BoundaryRow& row, const Reques
   if (!missing.missing().empty()) outcome.fail(where + ": " + missing.missing());
 }
 
-// Draws that show half of what a flat row keeps: the last 38 in 100 tokens are missing with
-// 0.62^100.
+// Number of draws that show half of the tokens that a flat row keeps: the last 38 in 100 tokens are
+// missing with 0.62^100.
 constexpr std::int64_t kDrawsOfHalf = 100;
 
 // Returns draws from calls of `rows` copies of the row. `pads`: every second row is padding that
@@ -113,7 +113,7 @@ Counts draws_of(const CheckInput& input, const BoundaryRow& row, const Request& 
 void judge(const CheckInput& input, const BoundaryRow& row, const Request& request,
            std::uint64_t number, CheckOutcome& outcome) {
   const reference::RealDistribution distribution = distribution_of(input, request, 0);
-  if (!distribution.defined || distribution.must_fail) return;  // `status` judges such rows
+  if (!distribution.defined || distribution.must_fail) return;  // judged by `status`
   ++outcome.rows;
   const std::string where =
       fmt::format("row {} ({}; {})", number, row.name, describe(row.parameters));
@@ -122,8 +122,8 @@ void judge(const CheckInput& input, const BoundaryRow& row, const Request& reque
     judge_counts(where + how, row, request, distribution, counts, outcome);
   };
   judge_draws("", draws_of(input, row, request, mixed(input.seed + 5, number)));
-  // One row of its kind is enough, because the effect of other rows in a call does not depend on
-  // parameters.
+  // One boundary row of each kind is enough, because the effect of other rows in a call does not
+  // depend on parameters.
   if (outcome.failed() || !row.by_rank || outcome.measures["batches"] > 0) return;
   for (const std::int64_t rows : {2, 4, 8, 16, 32, 64}) {
     ++outcome.measures["batches"];

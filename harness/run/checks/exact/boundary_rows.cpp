@@ -22,9 +22,9 @@ float below(float power_of_two, DType dtype) {
   return power_of_two * (1 - std::ldexp(1.0F, -bits));
 }
 
-// Draws of a case from which on it judges tokens that are seldom drawn.
+// Minimum number of draws of a case that judges tokens that are seldom drawn.
 constexpr std::uint64_t kManyDraws = 100'000;
-// Number of tokens of add_narrow.
+// Number of tokens of the rows of add_narrow.
 constexpr std::int64_t kNarrowVocab = (1 << 16) + 31;
 
 bool filters_by_k(const RowParameters& p, std::int64_t vocab) {
@@ -45,7 +45,7 @@ class Rows {
         probabilities_(input.row_input == RowInput::probabilities),
         rows_(rows) {}
 
-  // Returns heads with these shares at this temperature, rounded to the dtype.
+  // Returns heads (likely tokens) with these shares at this temperature, rounded to the dtype.
   std::vector<float> heads(const std::vector<double>& shares, double temperature) const {
     std::vector<float> values;
     for (const double share : shares) {
@@ -90,9 +90,9 @@ class Rows {
     }
   }
 
-  // Adds rows in which sums of the largest shares are this far from top_p, on both sides. An error
-  // of 1e-3 in the largest weight h moves the sum s of shares by 1e-3 h (1 - s) / s, relatively: by
-  // 5e-4 (h = 1/2, first boundary) to 6e-5.
+  // Adds rows in which sums of the largest shares differ from top_p by this distance, on both
+  // sides. An error of 1e-3 in the largest weight h moves the sum s of shares by 1e-3 h (1 - s) /
+  // s, relatively: by 5e-4 (h = 1/2, first boundary) to 6e-5.
   void add_top_p(const std::vector<double>& shares, float temperature, std::int32_t top_k) {
     const std::vector<float> values = heads(shares, static_cast<double>(temperature));
     std::vector<double> mass = masses(values, static_cast<double>(temperature));
@@ -178,7 +178,7 @@ class Rows {
     const auto m = static_cast<double>(p.min_p);
     std::vector<double> shares = {1};
     for (std::int64_t rank = 1; rank < vocab_; ++rank) {
-      // Falling, from 2 distances to 1 above min_p, and from 1 to 2 below it.
+      // Weights decrease from 2 distances to 1 above min_p, and from 1 to 2 below it.
       const double part = static_cast<double>(rank) / static_cast<double>(vocab_);
       const double offset = 2 * rank < all ? 2 - part : -1 - part;
       shares.push_back(std::min(1.0, m * (1 + distance * offset)));
@@ -194,7 +194,7 @@ class Rows {
     for (const double side : {-1e-3, 1e-3}) {
       const double sum = static_cast<double>(p.top_p) * (1 + side);
       if (sum >= 1) continue;
-      // Falling shares, the first below 2/3 of the sum, so that min_p of 0.1 keeps the second one.
+      // Shares decrease, the first below 2/3 of the sum, so that min_p of 0.1 keeps the second one.
       const double third = std::min(1 - sum, 0.3 * sum);
       std::vector<double> shares = {0.6 * sum, 0.4 * sum, third};
       for (double left = 1 - sum - third; left > 1e-9; left -= third) {
@@ -209,10 +209,10 @@ class Rows {
   // Adds rows with tails at the first and at the last ids, the latter a little lighter, whose mass
   // is just enough for these draws to show them. A nucleus that drops this mass although it is off
   // never draws from the last tail, nor does a uniform number that ends as far below 1; one that
-  // begins above 0 misses the first tail. A race whose noise ends at g does not draw from them
+  // begins above 0 misses the first tail. A race whose noise ends at g does not draw from the tails
   // either: a token of a tail wins there only if the largest sum of the heads is below g + ln(q /
-  // 16), where q is the tail's mass. That sum has Gumbel's distribution: the probability is exp(-16
-  // / (q e^g)), e^-16 where q is e^-g.
+  // 16), where q is the tail's mass. The largest sum has Gumbel's distribution: the probability is
+  // exp(-16 / (q e^g)), e^-16 where q is e^-g.
   void add_faint(const RowParameters& p) {
     constexpr std::size_t kTail = 16;
     // Samples of one output are the cheapest draws, so a sampler that has them makes ten times as
@@ -220,7 +220,7 @@ class Rows {
     const bool has_samples = input_.sampler->description().num_samples;
     const std::uint64_t draws =
         has_samples && input_.draws < 1'000'000 ? 10 * input_.draws : input_.draws;
-    // 41.5 would do; the rest allows for the sampler's rounding.
+    // A constant of 41.5 would do; the rest allows for the sampler's rounding.
     const double mass = 48.5 / static_cast<double>(draws);
     const auto vocab = static_cast<std::size_t>(vocab_);
     std::vector<double> shares(vocab, (1 - 2 * mass) / static_cast<double>(vocab - 2 * kTail));
@@ -236,15 +236,16 @@ class Rows {
     rows_.back().groups = std::move(ends);
   }
 
-  // Adds a row of 2^16 tokens of 2^-21 each, the first of half of that, and 31 heads of 2^-5. A
-  // uniform number of b <= 20 bits is a multiple of 2^-b (or has one fixed offset from it), and so
-  // a multiple of 2^-20 (or at one fixed offset), which is the length of two tokens. A search in
-  // the sums meets one token of each two, always the same one, so even ids are never drawn, or odd
-  // ones, which are half of the tail's 2^-5. The half token puts the multiples into the middle of
-  // tokens, where rounding moves them to no neighbour; so does the total of 1 - 2^-22 if the heads
-  // come first. In a race, uniforms that end at 1 - 2^-b make noise that ends at b ln 2, and a tail
-  // token wins only if the largest sum of the heads is below (b - 21) ln 2: with probability
-  // exp(-2^(21 - b)), for 16 bits e^-32. (For 20 bits it is e^-2, which is no proof.)
+  // Adds a row of 2^16 tokens with mass 2^-21 each, the first with half of that, and 31 heads of
+  // 2^-5. A uniform number of b <= 20 bits is a multiple of 2^-b (or has one fixed offset from it),
+  // and so a multiple of 2^-20 (or at one fixed offset), which is the length of two tokens. A
+  // search in the sums meets one token of each two, always the same one, so even ids are never
+  // drawn, or odd ones, which are half of the tail's 2^-5. The half token puts the multiples into
+  // the middle of tokens, where rounding moves them to no neighbour; so does the total of 1 - 2^-22
+  // if the heads come first. In a race, uniforms that end at 1 - 2^-b make noise that ends at b ln
+  // 2, and a tail token wins only if the largest sum of the heads is below (b - 21) ln 2: with
+  // probability exp(-2^(21 - b)), for 16 bits e^-32. (For 20 bits the probability is e^-2, which is
+  // no proof.)
   void add_narrow(const RowParameters& p) {
     constexpr std::size_t kTail = 1U << 16;
     std::vector<double> shares(kTail, 0x1p-21);
@@ -256,7 +257,8 @@ class Rows {
     rows_.back().groups = std::move(parity);
   }
 
-  // Adds heads in the first, a middle and the last word of the bitmask, up to the last id.
+  // Adds likely tokens (heads) in the first, a middle and the last word of the bitmask, up to the
+  // last id.
   void add_words(const RowParameters& p) {
     constexpr std::int64_t kOfAWord = 8;
     std::vector<double> shares(static_cast<std::size_t>(vocab_), 0);
@@ -297,7 +299,8 @@ void add_heavy_rows(Rows& rows, bool probabilities) {
   rows.add("zeros of both signs, greedy", {-0.0F, 0.0F, -0.0F, -1}, {.temperature = 0});
 }
 
-// Returns ids for falling heads: rising ids in half of the rows, and falling ones in the others.
+// Returns ids for heads of decreasing weight: ascending ids in half of the rows, and descending
+// ones in the others.
 std::vector<std::uint64_t> ids_at_ends(std::uint64_t seed, std::uint64_t number, std::size_t heads,
                                        std::uint64_t vocab) {
   std::vector<std::uint64_t> ids;

@@ -20,10 +20,11 @@ struct BoundaryRow {
   std::vector<float> heads;  ///< logits or probabilities; other ids are never drawn
   reference::RowParameters parameters;
   Place place = Place::at_ends;
-  /// Groups of ids; at least one token of each must be drawn.
+  /// Groups of ids; at least one token of each group must be drawn.
   std::vector<std::vector<std::size_t>> groups = {};
-  std::uint64_t samples = 0;  ///< draws as samples of one output; 0: the draws of the case
-  /// True if one of the last half, quarter, ... of the kept tokens must be drawn, too.
+  std::uint64_t samples = 0;  ///< samples of one output to draw; 0: as many draws as the case
+  /// True if the last half, the last quarter, ... of the kept tokens must each be drawn at least
+  /// once, too.
   bool by_rank = false;
 };
 

@@ -43,7 +43,7 @@ CertainDistribution certain_distribution(const reference::RealDistribution& dist
 
 std::vector<std::uint32_t> by_falling_probability(std::span<const double> probability) {
   // The bits of probabilities are ordered like their values, and integers sort faster. Most tokens
-  // of a filtered row have probability 0 and are in order already.
+  // of a filtered row have probability 0 and are already in order.
   struct Ranked {
     std::uint64_t bits;
     std::uint32_t token;
@@ -168,7 +168,7 @@ void note_cells(const CheckInput& input, const CertainDistribution& distribution
                              statistics::pool_counts(pooling, drawn.of_token).counts, error.largest,
                              error.chi_squared});
   };
-  // The cells must not depend on the number of draws, so no expected count is set.
+  // The cells must not depend on the number of draws, so pooling gets no expected count.
   add("rank", statistics::pool_by_probability(distribution.probability, 1, 0, kCells));
   add("lane", statistics::pool_by_group(distribution.probability, lane, 1, 0, kCells));
 }

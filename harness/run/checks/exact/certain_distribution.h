@@ -1,5 +1,5 @@
-// Draws of one row, counted over the tokens that are certainly in its support. For chi_squared.cpp,
-// binomial.cpp and bets.cpp of checks/statistical.
+// Draws of one row, counted over the tokens that are certainly in its support. Used by
+// chi_squared.cpp, binomial.cpp and bets.cpp of checks/statistical.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,13 @@ struct CertainDistribution {
 
 CertainDistribution certain_distribution(const reference::RealDistribution& distribution);
 
-/// Finds the distribution of row 0, by which draws are judged. Returns why no draws are judged (the
-/// sampler cannot make them, or the semantics give the row no distribution), or empty.
+/// Finds the distribution of row 0, which its draws are compared with. Returns why no draws are
+/// judged (the sampler cannot make them, or the semantics give the row no distribution); otherwise
+/// empty.
 Lack find_distribution(const CheckInput& input, const Request& request,
                        reference::RealDistribution& distribution);
 
-/// Returns all tokens [vocab], largest probability first, lower id first among equals.
+/// Returns all tokens [vocab] by decreasing probability, lower id first among equals.
 std::vector<std::uint32_t> by_falling_probability(std::span<const double> probability);
 
 /// Returns the expected number of draws, of `draws`, that give certain tokens.
@@ -43,9 +44,9 @@ struct CertainCounts {
 /// is whole.
 std::optional<int> part_of_look(const CheckInput& input);
 
-/// Makes input.draws draws of row 0, with other random words for each `seed`. Judges what needs no
-/// statistics: tokens outside of the support or of the vocabulary, and the lack of any certain
-/// token. A part of a case judges nothing, and gets no counts.
+/// Makes input.draws draws of row 0, with other random words for each `seed`. Makes the judgements
+/// that need no statistics: tokens outside of the support or of the vocabulary, and the lack of any
+/// certain token. A part of a case judges nothing, and gets no counts.
 CertainCounts draw_row(const CheckInput& input, const Request& request,
                        const reference::RealDistribution& distribution, std::uint64_t seed,
                        CheckOutcome& outcome);
@@ -66,7 +67,7 @@ ErrorOfCells error_of_cells(const statistics::Pooling& pooling,
                             const CertainDistribution& distribution,
                             const std::vector<double>& errors);
 
-/// Keeps the counts over up to 32 cells by rank and 32 lanes, for `merge --across-seeds`.
+/// Notes the counts over up to 32 cells by rank and 32 lanes, for `merge --across-seeds`.
 void note_cells(const CheckInput& input, const CertainDistribution& distribution,
                 const CertainCounts& drawn, CheckOutcome& outcome);
 

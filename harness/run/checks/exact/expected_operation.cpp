@@ -23,7 +23,7 @@ constexpr bool is_top_k(OperationKind kind) {
   return kind == OperationKind::top_k_mask_logits || kind == OperationKind::top_k_renorm_probs;
 }
 
-// Returns the one parameter of the row that the kind takes; the others are off.
+// Returns the row's parameters with only the filter of this operation; the others are off.
 reference::RowParameters own_parameter(OperationKind kind,
                                        const reference::RowParameters& parameters) {
   reference::RowParameters own;
@@ -81,7 +81,7 @@ OperationRows operation_rows(const CheckInput& input, OperationKind kind) {
     input.logits->fill(input.first_row + row, values);
     if (!takes_probabilities(kind)) continue;
     to_probabilities(values, made.parameters.back().temperature, made.dtype);
-    constexpr float kScales[] = {1, 0x1p-5F, 8};  // sums of about 1, 1/32 and 8
+    constexpr float kScales[] = {1, 0x1p-5F, 8};  // rows sum to about 1, 1/32 and 8
     const float scale = any_scale ? kScales[row % 3] : 1;
     for (float& value : values) value = rounded_to(made.dtype, value * scale);
   }
@@ -205,8 +205,9 @@ OperationTrouble ExpectedRow::compare_kept(std::span<const float> result, std::i
                                  real_.support_high),
                      result);
   }
-  // Ambiguous tokens are ambiguous independently. A filter by a threshold still never keeps a token
-  // and drops a larger one, unless its own rounding makes the two equal.
+  // Ambiguous tokens may be kept or dropped independently of each other. A filter by a threshold
+  // still never keeps a token and drops a larger one, unless the filter's own rounding makes the
+  // two equal.
   float least = std::numeric_limits<float>::infinity(), largest = kMinusInfinity;
   for (std::size_t id = 0; id < result.size(); ++id) {
     const bool is_kept = static_cast<double>(result[id]) != dropped();
@@ -214,7 +215,7 @@ OperationTrouble ExpectedRow::compare_kept(std::span<const float> result, std::i
     const bool might_be = real_.membership[id] != Membership::out;
     if (!is_kept && might_be) largest = std::max(largest, values_[id]);
   }
-  constexpr double kEqual = 1 + 0x1p-22;  // two weights, each an ulp
+  constexpr double kEqual = 1 + 0x1p-22;  // two weights, each off by an ulp
   const auto low = static_cast<double>(least), high = static_cast<double>(largest);
   if (takes_probabilities(kind_) && high > low * kEqual) {
     return suspected(
@@ -257,7 +258,7 @@ reference::ResultIntervals ExpectedRow::computed_intervals(
   if (kind_ != OperationKind::softmax) {
     return reference::renorm_intervals(values_, kept, semantics_, integers_, result_);
   }
-  if (one_token()) {  // one token is kept, and nothing is rounded
+  if (one_token()) {  // with one kept token nothing is rounded
     reference::ResultIntervals one;
     for (const std::uint8_t is_kept : kept) one.low.push_back(is_kept);
     one.high = one.low;
@@ -316,7 +317,7 @@ OperationTrouble ExpectedRow::compare_quotients(std::span<const float> result) c
   return {};
 }
 
-// Names the bug that a wrong result looks like, from the result as a whole.
+// Names the bug that the whole of a wrong result resembles.
 OperationTrouble ExpectedRow::suspected(std::string what, std::span<const float> result) const {
   const auto trouble = [&what](const char* bug, const char* reason) {
     return OperationTrouble{std::move(what), fmt::format("row operations: {}", bug), reason};
@@ -333,7 +334,7 @@ OperationTrouble ExpectedRow::suspected(std::string what, std::span<const float>
       })) {
     return trouble("a value that is neither the logit nor -inf", "masks have no others");
   }
-  double came = 0, sum = 0;  // over the kept tokens
+  double came = 0, sum = 0;  // sums over the kept tokens
   std::int64_t kept = 0, low = 0, high = 0;
   for (std::size_t id = 0; id < result.size(); ++id) {
     const bool is_kept = static_cast<double>(result[id]) != dropped();

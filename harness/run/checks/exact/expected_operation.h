@@ -36,9 +36,9 @@ struct OperationRows {
 };
 OperationRows operation_rows(const CheckInput& input, OperationKind kind);
 
-/// A class of bugs, and why it is suspected.
+/// A suspected class of bugs, and the reason of the suspicion.
 struct OperationTrouble {
-  std::string what;  ///< empty: the result is right
+  std::string what;  ///< the suspected bug; empty: the result is right
   std::string bug, reason;
 };
 
@@ -50,11 +50,11 @@ class ExpectedRow {
 
   /// Returns whether there is a result to judge.
   bool is_judged() const { return real_.defined && !real_.must_fail; }
-  /// Returns the number of tokens that may be kept or dropped.
+  /// Returns the number of tokens that a right result may keep or drop.
   std::int64_t ambiguous() const;
 
-  /// Judges a result. `status`: as reported by the sampler; without a value, it reports none and
-  /// bad rows are not judged.
+  /// Judges a result. `status`: as reported by the sampler; without a value, the sampler reports
+  /// none and bad rows are not judged.
   OperationTrouble compare(std::span<const float> result, std::optional<std::int32_t> status) const;
 
  private:
@@ -75,13 +75,13 @@ class ExpectedRow {
   DType result_;
   reference::Semantics semantics_;
   reference::WeightBound bound_;
-  bool integers_ = false;  ///< weights are the specification's
+  bool integers_ = false;  ///< weights are those of the specification
   reference::RealDistribution real_;
-  std::vector<float> model_;  ///< of exact samplers, bit for bit; empty: not compared
+  std::vector<float> model_;  ///< result of exact samplers, bit for bit; empty: not compared
   RowStatus model_status_ = RowStatus::ok;
   bool exact_ = false;
-  // Kept for the result that was judged last, because the same tokens are kept in other forms of
-  // the call, except for ambiguous ones.
+  // Kept tokens of the result that was judged last, because other forms of the call keep the same
+  // tokens, except for ambiguous ones.
   mutable std::vector<std::uint8_t> kept_;
   mutable std::optional<reference::ResultIntervals> intervals_;
 };

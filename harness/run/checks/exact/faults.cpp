@@ -137,7 +137,7 @@ std::vector<Fault> all_faults(RowInput input, std::int64_t vocab) {
   faults.push_back({"inactive", RowStatus::inactive, [](Request& request, std::int64_t row) {
                       request.active.assign(static_cast<std::size_t>(request.rows), 1);
                       request.active[static_cast<std::size_t>(row)] = 0;
-                      fill_row(request, row, kNan);  // the row must not be read
+                      fill_row(request, row, kNan);  // NaN, because the row must not be read
                     }});
   for (const std::int32_t index : {-1, std::numeric_limits<std::int32_t>::max(), 0x10000}) {
     faults.push_back({fmt::format("index {}", index), RowStatus::index_out_of_range,
@@ -154,13 +154,13 @@ std::vector<Fault> all_faults(RowInput input, std::int64_t vocab) {
 
 void judge_faults(const CheckInput& input, const Request& base, const WrongWith& wrong_with,
                   CheckOutcome& outcome) {
-  // Each fault is five eighths of the rows further, so that some are near the end of a large batch
-  // and others near its start.
+  // Each fault is placed five eighths of the rows further, so that some are near the end of a large
+  // batch and others near its start.
   const std::int64_t step = base.rows * 5 / 8 + 1;
   std::int64_t row = 0;
   for (const Fault& fault : all_faults(base.input, base.vocab)) {
     row = (row + step) % base.rows;
-    // Padding is not a bad row, because engines add it themselves.
+    // Padding does not count as a bad row, because engines add it themselves.
     if (!input.sampler->description().bad_rows && fault.status != RowStatus::inactive) {
       outcome.leave_out(lack_of("bad_rows"));
       continue;

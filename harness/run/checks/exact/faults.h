@@ -1,4 +1,4 @@
-// Invalid rows, one fault at a time, for the two forms of the check `status`.
+// Rows with one invalid value at a time, for the two forms of the check `status`.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct Fault {
 
 std::vector<Fault> all_faults(RowInput input, std::int64_t vocab);
 
-/// Returns what is wrong with the answer to a request that has the fault in its row; empty:
-/// nothing. A message about another row begins with "batch-mate".
+/// Returns the error in the answer to a request that has the fault in its row; empty if there is
+/// none. A message about another row begins with "batch-mate".
 using WrongWith = std::function<std::string(const Fault&, std::int64_t row, const Request&)>;
 
 /// Puts each fault that the sampler supports into a row of `base`, one after the other. The outcome

@@ -1,8 +1,8 @@
 // Judges that the caller's float environment reaches no result and is restored after the call.
 //
-// A sampler that computes in float32 and ignores the environment computes in the caller's, and is
-// right if that is the usual one. Flushing is therefore a cause of its own, and a promise that can
-// be declined; a rounding mode that changes a result is a cause of precision.
+// A sampler that computes in float32 and ignores the float environment computes in the caller's,
+// and is right if that is the usual one. Flushing is therefore reported as a separate cause, and as
+// a promise that can be declined; a rounding mode that changes a result is a cause of precision.
 #include <fmt/format.h>
 
 #include <cfenv>
@@ -19,7 +19,7 @@ namespace {
 
 struct Mode {
   const char* name;
-  unsigned bits;  // of MXCSR on x86, a rounding mode of <cfenv> elsewhere
+  unsigned bits;  // bits of MXCSR on x86, a rounding mode of <cfenv> elsewhere
   bool flushes = false;
 };
 
@@ -46,7 +46,7 @@ void set_mode(unsigned bits) { std::fesetround(static_cast<int>(bits)); }
 unsigned with(unsigned, const Mode& mode) { return mode.bits; }
 #endif
 
-// Sampler that records the mode after each call, before it is restored.
+// Sampler that records the float mode after each call, before the mode is restored.
 class WatchedSampler final : public ForwardingSampler {
  public:
   using ForwardingSampler::ForwardingSampler;
@@ -58,7 +58,7 @@ class WatchedSampler final : public ForwardingSampler {
   unsigned left_ = get_mode();
 };
 
-// Returns what a mode changed; null: nothing.
+// Returns the result that a float mode changed; null: none.
 const char* changed_by_mode(const Response& response, const Response& expected, bool exact) {
   if (response.tokens != expected.tokens) return "tokens";
   if (response.mask != expected.mask) return "masks";
@@ -92,7 +92,7 @@ CheckOutcome check_float_environment(const CheckInput& input) {
                                     before, after_default));
   }
   if (!sampler.flush_modes) outcome.leave_out(lack_of("flush_modes"));
-  bool flushed = false;  // follows a flushing mode, so the others show nothing new
+  bool flushed = false;  // a flushing mode changes results, so other modes show nothing new
   for (const Mode& mode : kModes) {
     if (mode.flushes && (flushed || !sampler.flush_modes)) continue;
     const unsigned set = with(before, mode);

@@ -68,7 +68,7 @@ std::string other_status(const Response& response, const Response& before) {
 }  // namespace
 
 bool shifts_exactly(const reference::RowParameters& parameters, float shift) {
-  // The product is exact: 24 bits times 24 bits.
+  // The product of two float32 is exact in float64: 24 bits times 24 bits.
   return std::fmod(static_cast<double>(shift) * scale_of(parameters), 2) == 0;
 }
 

@@ -24,14 +24,14 @@ std::optional<float> scaled_exactly(float probability, int octaves);
 /// value are at most 31 octaves apart, so that no tile cuts off a bit.
 bool is_free_of_tiles(const Request& request, std::int64_t row);
 
-/// Appends columns to the vocabulary of a request, not to its arrays. A top_k that keeps the whole
-/// vocabulary grows as well, because otherwise it would become active, and with top_p other words
-/// would decide.
+/// Appends columns to the vocabulary of a request, without changing its arrays. A top_k that keeps
+/// the whole vocabulary grows as well, because otherwise it would become active, and with top_p
+/// other words would decide.
 void widen_vocab(Request& request, std::int64_t columns);
 
 /// Returns how the answer to a changed request leaves the band, or empty: by a status that it did
 /// not have before the change, a token of a row that must fail, or a wrong token, mask bit or
-/// support size. Rows that the profile leaves open are skipped.
+/// support size. Rows that the profile does not define are skipped.
 std::string outside_of_band(const CheckInput& input, const Request& changed,
                             const Response& response, const Response& before);
 

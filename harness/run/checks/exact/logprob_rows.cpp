@@ -18,10 +18,10 @@ using reference::RealLogprobs;
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 constexpr double kLargest = static_cast<double>(std::numeric_limits<float>::max());
 
-// Sets the errors that this sampler may make. Exact samplers: the stated bound. Others work in
-// float32: three roundings of the result and its two logarithms, the error of the token's own
-// weight and, for logits, a quotient by way of a reciprocal. A probability below 2^-126 of the
-// largest may be flushed to zero, and a filter may then drop the token.
+// Sets the errors of values that this sampler is allowed. Exact samplers are allowed the stated
+// bound. Other samplers work in float32: three roundings of the result and its two logarithms, the
+// error of the token's own weight and, for logits, a quotient by way of a reciprocal. A probability
+// below 2^-126 of the largest may be flushed to zero, and a filter may then drop the token.
 void set_slack(ExpectedLogprobs& expected, LogprobsMode mode, const reference::WeightBound& bound,
                float temperature, bool exact) {
   const RealLogprobs& real = expected.real;
@@ -98,7 +98,7 @@ std::string compare_top(const ExpectedLogprobs& row, bool exact, std::span<const
     }
     const bool in_vocab = id >= 0 && static_cast<std::size_t>(id) < row.real.value.size();
     bool right = id == expected;
-    if (!right && !exact && in_vocab && !listed.contains(id)) {  // may the two swap places?
+    if (!right && !exact && in_vocab && !listed.contains(id)) {  // may the ids swap places?
       const auto a = static_cast<std::size_t>(id), b = static_cast<std::size_t>(expected);
       right = std::fabs(row.real.value[a] - row.real.value[b]) <= row.slack[a] + row.slack[b];
     }
@@ -148,7 +148,7 @@ std::string compare_output(const CheckInput& input, const Request& request,
   const auto first = static_cast<std::size_t>(output) * samples;
   for (std::size_t at = first; at < first + samples; ++at) {
     const std::int32_t token = response.tokens[at];
-    if (token < 0 || token >= request.vocab) continue;  // judged by other checks
+    if (token < 0 || token >= request.vocab) continue;  // other checks judge such tokens
     ++values;
     const std::string wrong = compare_value(expected, token, response.report_values[at]);
     if (!wrong.empty()) return "value " + wrong;
@@ -200,7 +200,7 @@ LogprobsRow logprobs_row(const CheckInput& input, const Request& request, std::i
   if (input.exact()) {
     result.kept = model_of(request, row).mask;
   } else {
-    // The processed values of a greedy row are each engine's own. A row with an ambiguous token is
+    // The processed values of a greedy row differ between engines. A row with an ambiguous token is
     // not judged, because that token's mass may be negligible while its value is not.
     const bool open = std::ranges::find(distribution.membership, Membership::ambiguous) !=
                       distribution.membership.end();

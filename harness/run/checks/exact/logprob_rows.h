@@ -1,4 +1,4 @@
-// Log-probabilities that a call may report of its rows, and the comparison with a response. For
+// Log-probabilities that a call may report of its rows, and the comparison with a response. Used by
 // logprobs.cpp and logprob_suspects.cpp.
 #pragma once
 
@@ -13,11 +13,11 @@
 
 namespace fairdraw::harness {
 
-/// The form of one call.
+/// The log-probabilities that one call requests.
 struct AskedLogprobs {
   WantedReport report;
   bool many = false;     ///< three samples of two outputs per row, in another order than the rows
-  bool failing = false;  ///< whether the first row is bad
+  bool failing = false;  ///< whether the first row of the call is bad
 };
 
 /// The report expected for one row; empty if `judged` is false.
@@ -32,14 +32,14 @@ struct ExpectedLogprobs {
 /// Inputs of the values of one row.
 struct LogprobsRow {
   bool judged = false, fails = false;
-  std::vector<float> raw;          ///< as the caller gave it
-  std::vector<float> processed;    ///< after penalties, bias and bans, if there are any
+  std::vector<float> raw;          ///< logits as the caller gave them
+  std::vector<float> processed;    ///< logits after penalties, bias and bans, if there are any
   std::vector<std::uint8_t> kept;  ///< [vocab] survivors of the filters; this and `processed` only
                                    ///< in processed modes
   float temperature = 1;
 };
 
-/// Returns a row of a request in one mode. In processed modes it is not judged if the profile
+/// Returns a row of a request in one mode. In processed modes the row is not judged if the profile
 /// leaves its processed values open, or the filters' answer is ambiguous.
 LogprobsRow logprobs_row(const CheckInput& input, const Request& request, std::int64_t row,
                          LogprobsMode mode);
@@ -48,13 +48,13 @@ LogprobsRow logprobs_row(const CheckInput& input, const Request& request, std::i
 reference::RealLogprobs logprobs_of(const LogprobsRow& row, LogprobsMode mode,
                                     const reference::WeightBound& bound);
 
-/// Returns `real` with the errors that this sampler may make.
+/// Returns `real` with the errors that this sampler is allowed.
 ExpectedLogprobs with_slack(const CheckInput& input, const LogprobsRow& row, LogprobsMode mode,
                             const reference::WeightBound& bound, reference::RealLogprobs real);
 
 /// How a response contradicts its expected rows, and what was compared before.
 struct LogprobsComparison {
-  std::string wrong;  ///< empty: it does not
+  std::string wrong;  ///< the contradiction; empty: there is none
   std::uint64_t rows = 0, outputs = 0, values = 0;
 };
 

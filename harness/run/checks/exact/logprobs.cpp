@@ -93,7 +93,7 @@ CheckOutcome check_logprobs(const CheckInput& input) {
       asked.report.rank_rule = many ? RankRule::at_least : RankRule::position;
       asked.report.top_n = kSizes[turn++ % std::size(kSizes)];
       asked.many = many;
-      // The only row of a batch is never spoiled, because its values are judged.
+      // The only row of a batch is never made bad, because its values are judged.
       asked.failing = many && sampler.reports_status && input.rows > 1;
       const std::int64_t chunk =
           std::max<std::int64_t>(1, (std::int64_t{1} << 20) / input.logits->vocab());

@@ -18,8 +18,8 @@ std::string where(const Request& request, std::int64_t first, std::int64_t row) 
                      describe(request.parameters[static_cast<std::size_t>(row)]));
 }
 
-// Notes a token that is wrongly in or out of the mask: the tokens around it, and how small a call
-// shows it.
+// Notes a token that is wrongly in or out of the mask, with the tokens around it and the smallest
+// call that shows the error.
 void note_wrong_token(const CheckInput& input, const Request& request, const Response& response,
                       std::int64_t first, std::int64_t row, std::int64_t token, bool expected,
                       CheckOutcome& outcome) {
@@ -34,7 +34,7 @@ void note_wrong_token(const CheckInput& input, const Request& request, const Res
   evidence.boundary = boundary_around(
       request, distribution_of(input, request, row), row, static_cast<std::uint64_t>(first + row),
       token, [&](std::int64_t id) { return response.kept(row, request.vocab, id); });
-  // If the row alone is right, its neighbours in the batch matter.
+  // If the result of the row alone is right, its neighbours in the batch matter.
   const Request one = make_request(input, first + row, 1);
   const Response again =
       run_request(*input.sampler, one, reported(input.sampler->description(), {.mask = true}));
@@ -77,7 +77,7 @@ void compare_with_distribution(const CheckInput& input, const Request& request,
                                const Response& response, std::int64_t first, std::int64_t row,
                                CheckOutcome& outcome) {
   const reference::RealDistribution distribution = distribution_of(input, request, row);
-  if (!distribution.defined || distribution.must_fail) return;  // `status` judges such rows
+  if (!distribution.defined || distribution.must_fail) return;  // judged by `status`
   ++outcome.measures["rows_judged"];
   if (distribution.ambiguous_mass > 0) ++outcome.measures["ambiguous_rows"];
   if (!response.support_size.empty()) {
@@ -126,7 +126,8 @@ void compare_with_tokens(const Request& request, const Response& response, std::
   }
 }
 
-// Returns whether a token of the boundary is wrong beyond doubt, which is a suspect of its own.
+// Returns whether a token at the filter's boundary is wrong beyond doubt, which is a suspected
+// cause of its own.
 bool says_something(const Boundary& boundary) {
   return std::ranges::any_of(boundary.tokens, [](const BoundaryToken& token) {
     return token.oracle != Oracle::ambiguous && token.kept != (token.oracle == Oracle::in);
@@ -134,8 +135,8 @@ bool says_something(const Boundary& boundary) {
 }
 
 // If no other parameter or definition explains the masks, reports on which side the first wrong row
-// errs. Covers sizes that contradict a right mask, and boundaries whose sides only exact arithmetic
-// can tell.
+// errs. Reports sizes that contradict a right mask, and boundaries whose sides only exact
+// arithmetic can tell.
 void suspect_size(const CheckInput& input, const Request& request, const Response& response,
                   CheckOutcome& outcome) {
   if (!outcome.evidence.suspects.empty()) return;
@@ -181,7 +182,7 @@ void suspect_size(const CheckInput& input, const Request& request, const Respons
 }
 
 // Makes twice as many outputs as rows, in another order, with gaps between the rows of the mask.
-// Masks belong to rows and sizes to outputs, and neither may change.
+// Masks belong to rows and sizes to outputs, and neither may change with the order.
 void compare_through_indices(const CheckInput& input, const Request& rows, const Response& expected,
                              std::int64_t first, CheckOutcome& outcome) {
   Request request = rows;

@@ -60,7 +60,7 @@ class Relations {
   }
 
   // Expects equal statuses, and no token, mask or size that the real-number oracle excludes. For
-  // changes that may round weights differently.
+  // changes of a row that may round weights differently.
   void expect_in_band(const char* name, const Response& expected, const Request& changed) {
     if (outcome_.failed()) return;
     const Response response = run(changed, name);
@@ -111,8 +111,8 @@ void compare_shifts(const Request& base, const Response& expected, Relations& re
   }
 }
 
-// Compares scales of probabilities. A power of two changes none of their bits unless one of them is
-// subnormal. Covers sums too large for float32, and small ones.
+// Compares scales of probabilities. A power of two changes no significant bits of probabilities
+// unless one of them is subnormal. The scales include sums too large for float32, and small ones.
 void compare_scales(const Request& base, const Response& expected, Relations& relations,
                     CheckOutcome& outcome) {
   for (const int octaves : {-8, 9, 126}) {
@@ -158,14 +158,14 @@ void compare_filters_off(const Request& base, Relations& relations) {
   const Response expected = relations.run(plain, "top_k 0");
   for (const std::int32_t top_k :
        {-1, vocab, vocab + 1, std::numeric_limits<std::int32_t>::max()}) {
-    if (top_k == 1) continue;  // in a vocabulary of one token
+    if (top_k == 1) continue;  // a vocabulary of one token
     Request off = plain;
     for (reference::RowParameters& row : off.parameters) row.top_k = top_k;
     relations.expect_same("top_k that is off", plain, expected, off);
   }
 }
 
-// Shifts each row so that its largest logit is 0, as exactly as float32 allows.
+// Shifts all logits of each row so that its largest one is 0, as exactly as float32 allows.
 void move_maximum_to_zero(Request& request) {
   for (std::int64_t row = 0; row < request.rows; ++row) {
     float* const first = request.logits.data() + row * request.vocab;
@@ -220,7 +220,7 @@ void compare_permuted(const CheckInput& input, const Request& base, const Respon
     const reference::RowParameters& row_parameters = base.parameters[static_cast<std::size_t>(row)];
     const bool greedy =
         row_parameters.temperature == 0 || row_parameters.top_k == 1 || row_parameters.top_p == 0;
-    if (greedy) continue;  // ties are broken by the lowest id, not by values
+    if (greedy) continue;  // greedy ties are broken by the lowest id, not by values
     if (!is_free_of_tiles(base, row)) continue;
     ++outcome.measures["permuted_rows"];
     for (std::int64_t id = 0; id < base.vocab; ++id) {

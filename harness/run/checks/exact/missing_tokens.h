@@ -12,20 +12,22 @@
 namespace fairdraw::harness {
 
 /// Finds missing tokens in the draws of a row. A token of probability q is missing from n draws of
-/// a right sampler with probability (1 - q)^n. Only tokens for which this is at most kMissing are
-/// expected; all others are no evidence.
+/// a right sampler with probability (1 - q)^n. Only tokens for which this probability is at most
+/// kMissing are expected; other missing tokens are no evidence.
 class MissingTokens {
  public:
   static constexpr double kMissing = 1e-18;
 
-  /// Precondition: every draw is a token of the vocabulary. Both arguments must outlive this.
+  /// Precondition: every draw is a token of the vocabulary. Both arguments must outlive this
+  /// object.
   MissingTokens(const reference::RealDistribution& row, const Counts& counts)
       : row_(row), counts_(counts) {}
 
-  /// Expects that at least one of these ids was drawn. Precondition: all are certainly in the
-  /// support.
+  /// Expects that at least one of the given ids was drawn. Precondition: all given ids are
+  /// certainly in the support.
   void expect_one_of(std::span<const std::size_t> ids);
-  /// Expects one of the last half, quarter, ... of all certain tokens, by falling probability.
+  /// Expects that each of the last half, the last quarter, ... of the certain tokens, by decreasing
+  /// probability, was drawn from.
   void expect_last_ones();
 
   /// Returns the first missing token, "token 7 (probability 0.050) is missing from 1024 draws";

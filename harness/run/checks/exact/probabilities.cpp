@@ -16,8 +16,8 @@ struct RealRow {
   reference::RealDistribution distribution;
   double largest = 0;                    // largest allowed logit
   double inverse_ln2 = 0;                // octaves per unit of logit: 1 / (T ln 2)
-  double normalizer_error = 0;           // relative, of the sum over all allowed tokens
-  double filtered_normalizer_error = 0;  // relative, of the sum over the survivors
+  double normalizer_error = 0;           // relative error of the sum over all allowed tokens
+  double filtered_normalizer_error = 0;  // relative error of the sum over the survivors
   double filtered_share = 0;             // mass of the survivors among all allowed tokens
   std::vector<double> unfiltered;        // [vocab] exp((x - max) / T) / sum
 };
@@ -58,7 +58,7 @@ RealRow real_row(const CheckInput& input, const Request& request, std::int64_t r
     double& probability = real.unfiltered[static_cast<std::size_t>(id)];
     if (probability == 0) continue;
     probability /= sum;
-    // A weight is never off by more than itself, because truncation only makes it smaller.
+    // The relative error of a weight is at most 1, because truncation only makes a weight smaller.
     const double off =
         probability *
         std::min(1.0, weight_error(bound, real, static_cast<double>(request.row(row)[id])));
@@ -137,8 +137,8 @@ std::string compare_logprobs(const Request& request, const Response& response, s
   return {};
 }
 
-// Makes three samples of two outputs per row, in another order than the rows. Each sample has its
-// own log-probability.
+// Makes three samples of two outputs per row, in another order than the rows. Each sample of an
+// output has its own log-probability.
 std::string compare_samples(const CheckInput& input, const Request& rows,
                             const std::vector<RealRow>& distributions,
                             const reference::WeightBound& bound, CheckOutcome& outcome) {
@@ -172,8 +172,8 @@ std::string compare_samples(const CheckInput& input, const Request& rows,
   return {};
 }
 
-// Names the other value that a wrong one is. A value that is off by more than rounding is not a
-// matter of precision.
+// Names the other quantity that a wrong value equals. A value that is off by more than rounding has
+// a cause other than precision.
 void name_the_value(const Request& request, const Response& response, std::int64_t row,
                     const RealRow& real, CheckOutcome& outcome) {
   const auto near = [](double value, double other) {

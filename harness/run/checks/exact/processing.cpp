@@ -1,9 +1,9 @@
 // Judges logits processing: every mixture of its steps, in every form of histories, on good rows
 // and bad.
 //
-// Cannot see: a list outside of its buffer, which may crash a plugin. Steps in another order than
-// fairdraw's are called wrong. processing_batches.h has the parts that need whole batches: large
-// counts, padding, and requests that come and go.
+// This check cannot see a list outside of its buffer, which may crash a plugin. Steps in another
+// order than fairdraw's count as wrong. processing_batches.h has the parts that need whole batches:
+// large counts, padding, and requests that come and go.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 using reference::Membership;
 using reference::RowProcessing;
 
-// Rows per filter by sigma, which hides much of the other steps.
+// One of this many rows has a filter by sigma, which hides much of the other steps.
 constexpr std::int64_t kRowsToASigma = 8;
 
 constexpr WantedResults kWanted = {
@@ -44,7 +44,7 @@ Request with_processing(const CheckInput& input, std::int64_t first, std::int64_
     constexpr float kSigmas[] = {1, 0.5F, 2.5F, kInfinity, 0.01F, -1, 4};
     processing.top_n_sigma =
         kSigmas[static_cast<std::size_t>(row / kRowsToASigma) % std::size(kSigmas)];
-    // The integers of a filter by sigma are fairdraw's own.
+    // The integer form of a filter by sigma is fairdraw's own.
     if (!input.exact() && processed_row(request, row - first).undecided) processing.top_n_sigma = 0;
   }
   return request;
@@ -111,7 +111,7 @@ Response run_processed(const CheckInput& input, const Request& request,
     if (!padding && !asked.back()) response.refused.clear();
   }
   if (!response.refused.empty()) return response;
-  // The rows that do not end the call are then sampled one by one.
+  // Rows that do not end the call are then sampled one by one.
   response.tokens.clear();
   response.mask.clear();
   for (std::int64_t row = 0; row < request.rows; ++row) {
@@ -134,7 +134,7 @@ namespace {
 
 // --- Against the oracles -----------------------------------------------------------------------
 
-// Returns what is wrong with a row of an exact sampler; empty: nothing.
+// Returns the error in a row of an exact sampler; empty if there is none.
 std::string difference(const Request& request, const Response& response, std::int64_t row) {
   const auto at = static_cast<std::size_t>(row);
   const reference::IntegerRow model = model_of(request, row);
@@ -171,8 +171,8 @@ std::string difference(const Request& request, const Response& response, std::in
   return {};
 }
 
-// Returns what is wrong with a row of a sampler that claims no more than the distribution. `plain`:
-// the rows processed beforehand.
+// Returns the error in a row of a sampler that claims no more than the distribution. `plain`: the
+// same rows, processed beforehand.
 std::string departure(const CheckInput& input, const Request& plain, const Response& response,
                       std::int64_t row) {
   const reference::RealDistribution distribution = distribution_of(input, plain, row);
@@ -202,8 +202,9 @@ std::string wrong_in(const CheckInput& input, const Request& request, const Requ
 
 namespace {
 
-// Leaves out one step at a time in the row alone. If the row is then right, that step is wrong. If
-// several steps make it right, it hardly matters which, and none is named.
+// Leaves out one step at a time in the row alone. If the row without a step is then right, that
+// step is wrong. If the row is right without any of several steps, it hardly matters which step is
+// wrong, and none is named.
 void name_the_step(const CheckInput& input, const Request& request, std::int64_t row,
                    CheckOutcome& outcome) {
   struct Step {

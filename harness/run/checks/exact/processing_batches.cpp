@@ -20,8 +20,8 @@ using reference::RowProcessing;
 constexpr WantedResults kAllOfBatches = {
     .statuses = true, .support_size = true, .mask = true, .probs = true};
 
-// Wider rows are judged one by one elsewhere, because the effects of a batch do not depend on the
-// width.
+// Wider rows are judged one by one in other checks, because the effects of a batch do not depend on
+// the width.
 constexpr std::int64_t kMostTokensOfBatches = 4096;
 
 bool is_active(const Request& request, std::int64_t row) {
@@ -41,7 +41,7 @@ std::string wrong_of_padding(const CheckInput& input, const Response& response, 
                      to_string(RowStatus::inactive));
 }
 
-// Compares every row with its oracle. Returns the tokens; empty if the outcome failed.
+// Compares every row of a batch with its oracle. Returns the tokens; empty if the outcome failed.
 std::vector<std::int32_t> expect_right(const CheckInput& input, const std::string& what,
                                        const Request& request, CheckOutcome& outcome) {
   const Response response = run_processed(input, request, kAllOfBatches);
@@ -53,7 +53,7 @@ std::vector<std::int32_t> expect_right(const CheckInput& input, const std::strin
   for (std::int64_t row = 0; row < request.rows; ++row) {
     ++outcome.draws;
     std::string wrong;
-    if (!is_active(request, row)) {  // its mask and probabilities mean nothing
+    if (!is_active(request, row)) {  // mask and probabilities of padding are undefined
       wrong = wrong_of_padding(input, response, row);
     } else if (input.exact() || processed_row(request, row).status == RowStatus::ok) {
       wrong = wrong_in(input, request, plain, response, row);
@@ -79,7 +79,7 @@ RowProcessing counted(Counted kind, std::int32_t count, std::int32_t token) {
   std::vector<std::int32_t>& history = kind == Counted::in_prompt ? row.prompt : row.output;
   history.assign(static_cast<std::size_t>(count), token);
   row.output_length = static_cast<std::int32_t>(row.output.size());
-  // Logits: 1/8 for the other token, 1/4 for this one.
+  // Logits of these rows are 1/8 for the other token, 1/4 for the counted one.
   switch (kind) {
     case Counted::lowered:  // 1/4 - n / 2 + (n / 2 - 3/8) = -1/8
       row.frequency_penalty = 0.5F;
@@ -153,7 +153,7 @@ class Batch {
 
 void expect_large_counts(const CheckInput& input, CheckOutcome& outcome) {
   const std::int64_t vocab = input.logits->vocab();
-  constexpr std::int64_t kMostTokens = 64;  // counts have the vocabulary's width
+  constexpr std::int64_t kMostTokens = 64;  // counts have the width of the vocabulary
   if (outcome.failed() || vocab < 4 || vocab > kMostTokens) return;
   std::vector<std::int32_t> counts;
   for (const std::int32_t end : {127, 255, 32767, 65535}) {
@@ -256,7 +256,7 @@ void expect_running_batch(const CheckInput& input, CheckOutcome& outcome) {
   const auto vocab = static_cast<std::size_t>(rows.vocab);
   const std::size_t words = rows.allowed.size() / kDifferentRows;
   Batch batch(input.seed, rows.vocab);
-  RowProcessing left_behind;  // lists that a free slot still holds
+  RowProcessing left_behind;  // lists that remain in a free slot
   for (std::int64_t step = 0; step < kSteps; ++step) {
     batch.change();
     Request request = rows;
@@ -266,7 +266,7 @@ void expect_running_batch(const CheckInput& input, CheckOutcome& outcome) {
     request.parameters.clear();
     std::vector<Running*> of_row;
     for (std::optional<Running>& slot : batch.slots()) {
-      if (!slot && !sampler.active_rows) continue;  // running rows move up together
+      if (!slot && !sampler.active_rows) continue;  // without padding, running rows are contiguous
       const std::uint64_t number = slot ? slot->number : 0;
       const auto from = (number + static_cast<std::uint64_t>(5 * step)) % kDifferentRows;
       const float* const logits = rows.row(static_cast<std::int64_t>(from));

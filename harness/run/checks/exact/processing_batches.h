@@ -13,22 +13,23 @@ namespace fairdraw::harness {
 Request processed_beforehand(const Request& request);
 
 /// Runs a request. A sampler without statuses may refuse the whole call for a row that has no
-/// token. The other rows are then sampled one by one, for tokens and masks; rows without a token,
-/// and padding, get -1.
+/// token. The other rows of the call are then sampled one by one, for tokens and masks; rows
+/// without a token, and padding, get -1.
 Response run_processed(const CheckInput& input, const Request& request,
                        const WantedResults& wanted);
 
-/// Returns what is wrong with a row of a response; empty: nothing. `plain`: the rows processed
-/// beforehand, needed only for samplers that claim no more than the distribution.
+/// Returns the error in a row of a response; empty if there is none. `plain`: the same rows,
+/// processed beforehand, needed only for samplers that claim no more than the distribution.
 std::string wrong_in(const CheckInput& input, const Request& request, const Request& plain,
                      const Response& response, std::int64_t row);
 
-/// Judges tokens that occur as often as 8 and 16 bits can count, once less and once more. If a
+/// Judges tokens that occur as often as 8 and 16 bits can count, and once less and once more. If a
 /// count saturates or wraps, another token has the largest logit.
 void expect_large_counts(const CheckInput& input, CheckOutcome& outcome);
 
-/// Judges rows with processing among padding whose lists are empty or bad. Padding has no token.
-/// Its neighbours, and the next call, have the tokens of a batch without padding.
+/// Judges rows with processing among padding whose lists are empty or bad. Padding must have no
+/// token. The neighbours of padding, and the next call, must have the tokens of a batch without
+/// padding.
 void expect_padding_passed_over(const CheckInput& input, CheckOutcome& outcome);
 
 /// Runs a batch of some slots over some steps, as an engine does. Requests with their own

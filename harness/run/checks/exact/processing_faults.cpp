@@ -52,7 +52,8 @@ RowStatus status_of_bad(const CheckInput& input, const Request& request, std::in
                                             : processed_row(request, bad).status;
 }
 
-// Returns why the answer for a row is not right; empty if it is. `status`: of the bad row.
+// Returns why the answer for a row is not right; empty if it is right. `status`: the status of the
+// bad row.
 std::string wrong_beside(const CheckInput& input, const Response& response, const Response& before,
                          std::int64_t row, std::int64_t bad, RowStatus status) {
   const SamplerDescription& sampler = input.sampler->description();
@@ -106,12 +107,12 @@ void expect_bad_processing_fails(const CheckInput& input, const Request& good,
               std::span(request.logits)
                   .subspan(static_cast<std::size_t>(bad * good.vocab),
                            static_cast<std::size_t>(good.vocab)));
-    // The narrow types cannot hold the largest float.
+    // The narrow dtypes cannot hold the largest float.
     for (float& x : request.logits) x = rounded_to(request.dtype, x);
     const RowStatus status = status_of_bad(input, request, bad);
     const Response response = run_request(*input.sampler, request, wanted);
     ++outcome.measures["faults"];
-    // A sampler without statuses may refuse a call that holds such a row.
+    // A sampler without statuses may refuse a call that holds a row with a bad value.
     const bool refused =
         before.statuses.empty() && response.damage.empty() && !response.refused.empty();
     if (refused && status != RowStatus::ok) continue;

@@ -7,8 +7,8 @@ namespace fairdraw::harness {
 
 /// Puts every bad value (ids that are no tokens, penalties out of their ranges, logits that
 /// overflow) into a row of `good`, one after the other. The row must fail, under fairdraw's own
-/// profile with its status, and no other row may change. Without statuses the call may be refused.
-/// Precondition: the profile promises that rows with invalid parameters fail.
+/// profile with its status, and no other row may change. A sampler without statuses may refuse the
+/// call. Precondition: the profile promises that rows with invalid parameters fail.
 void expect_bad_processing_fails(const CheckInput& input, const Request& good,
                                  CheckOutcome& outcome);
 

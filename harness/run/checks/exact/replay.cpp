@@ -93,8 +93,8 @@ Response Replay::expect_same(const std::string& name, const Request& request,
 
 namespace {
 
-// Tokens per output. Sums that are added in another order move few tokens, and only those at the
-// ends of their intervals, which one word per row would seldom show.
+// Tokens per output. Sums that are added in another order change few tokens, and only those at the
+// ends of their intervals, which one random word per row would seldom show.
 constexpr std::int32_t kSamples = 32;
 
 // Sets the number of OpenMP threads for calls from this thread in a scope.
@@ -176,7 +176,7 @@ void compare_batches(Replay& replay) {
   for (std::size_t i = 1; i < padded.active.size(); i += 2) padded.active[i] = 0;
   replay.expect_same("padding between rows", padded, every_second);
 
-  // Few rows have many outputs: seeds belong to outputs, parameters to rows.
+  // A case of few rows has many outputs: seeds belong to outputs, parameters to rows.
   Request indexed = base;
   indexed.with_indices = true;
   indexed.seed.clear();

@@ -1,6 +1,6 @@
 // Judges that neither earlier calls of the same instance nor the calling thread change a call's
-// tokens. This shows buffers that keep the size, the rule, the dtype or the tail of an earlier
-// call.
+// tokens. This comparison shows buffers that keep the size, the rule, the dtype or the tail of an
+// earlier call.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -111,7 +111,8 @@ std::vector<Other> other_calls(const Request& base) {
   return others;
 }
 
-// Calls base, other, base, other, other, base, so that each comes after itself and after the other.
+// Makes the calls base, other, base, other, other, base, so that each comes after itself and after
+// the other.
 void take_turns(const Other& other, Replay& replay) {
   if (!replay.may_ask(other.request)) return;
   const std::vector<std::int64_t> all = all_rows(replay.base().rows);
@@ -136,8 +137,8 @@ void take_turns(const Other& other, Replay& replay) {
 }
 
 // Calls rows of a larger vocabulary whose first columns cannot be drawn, so that a buffer of the
-// smaller size holds none of their mass. This finds a size that was fixed by the first call of an
-// instance, after which all calls are wrong alike.
+// smaller size holds none of their mass. This comparison finds a size that was fixed by the first
+// call of an instance, after which all calls are wrong alike.
 void expect_late_columns(Replay& replay) {
   const Request& base = replay.base();
   const std::int64_t front = base.vocab + 1;
@@ -162,7 +163,7 @@ void expect_late_columns(Replay& replay) {
     if (token >= front && token < late.vocab) continue;
     const auto row = static_cast<std::int64_t>(at / samples);
     const reference::RealDistribution distribution = distribution_of(replay.input(), late, row);
-    if (!distribution.defined || distribution.must_fail) continue;  // it may have no token, or any
+    if (!distribution.defined || distribution.must_fail) continue;  // any token may be right
     replay.outcome().fail(
         fmt::format("{}: row {} gives token {}, expected one from {} on", name, row, token, front));
     return;

@@ -1,5 +1,5 @@
-// Calls whose tokens are known, because each row was drawn in a batch of its own. For replay.cpp
-// and its parts.
+// Calls whose tokens are known, because each row was drawn in a batch of its own. Used by
+// replay.cpp and its parts.
 #pragma once
 
 #include <cstdint>
@@ -34,15 +34,16 @@ class Replay {
   /// Draws each row alone, for comparison with all other calls.
   void draw_alone();
 
-  /// Returns whether the sampler has what the request needs, and nothing has failed yet.
+  /// Returns whether the sampler supports the request, and nothing has failed yet.
   bool may_ask(const Request& request) const;
 
   /// Runs the request. The outcome fails if the call does not run, unless it was refused and may be
   /// (may_refuse).
   Response run(const std::string& name, const Request& request, const WantedResults& wanted = {});
 
-  /// Compares the tokens of a request. `pick_of_output[i]`: base row of output i, or -1 if the
-  /// output is not compared. Precondition: at most as many samples per output as the base has.
+  /// Compares the tokens of a request with those of the base rows. `pick_of_output[i]`: base row of
+  /// output i, or -1 if the output is not compared. Precondition: at most as many samples per
+  /// output as the base has.
   Response expect_same(const std::string& name, const Request& request,
                        const std::vector<std::int64_t>& pick_of_output,
                        const WantedResults& wanted = {});
@@ -54,11 +55,11 @@ class Replay {
   std::vector<std::vector<std::int32_t>> alone_;  // [row, samples]
 };
 
-/// Judges that earlier calls, their threads and their seeds change nothing.
+/// Judges that earlier calls, their threads and their seeds change no token.
 void compare_histories(Replay& replay);
 
 /// Judge that other requested results, their layout, and more rows or outputs than 16 bits can
-/// count change nothing.
+/// count change no token.
 void compare_results(Replay& replay);
 void compare_sizes(Replay& replay);
 

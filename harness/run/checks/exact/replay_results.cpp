@@ -31,7 +31,7 @@ void expect_equal_results(const std::string& name, const Response& one, const Re
   expect(one.statuses == other.statuses, "statuses");
 }
 
-// Sets the bits of the bitmask beyond the vocabulary, which mean nothing.
+// Sets the bits of the bitmask beyond the vocabulary, which have no meaning.
 void set_beyond(Request& request, bool value) {
   const auto words = static_cast<std::size_t>(words_for(request.vocab));
   const std::uint32_t beyond = request.vocab % 32 == 0 ? 0 : ~0U << (request.vocab % 32);
@@ -41,7 +41,7 @@ void set_beyond(Request& request, bool value) {
   }
 }
 
-// Repeats a batch whose rows have special seeds: their tokens must repeat like all others.
+// Repeats a batch whose rows have special seeds, because their tokens must repeat like all others.
 void compare_special_seeds(Replay& replay) {
   const std::uint64_t special[] = {0,
                                    1,
@@ -183,7 +183,7 @@ void compare_results(Replay& replay) {
 void compare_sizes(Replay& replay) {
   Request base = replay.base();
   base.num_samples = 1;
-  // Cheap rows only, because each of 70000 rows is a pass over the vocabulary.
+  // Uses cheap rows only, because each of 70000 rows is a pass over the vocabulary.
   constexpr std::int64_t kVocab = 64;
   constexpr std::int32_t kMany = 70'000;
   if (base.vocab > kVocab || base.rows < 3) return;
@@ -192,7 +192,7 @@ void compare_sizes(Replay& replay) {
   for (std::int64_t i = 0; i < kMany; ++i) picks.push_back((i * 5 + (i >> 16)) % base.rows);
   Request many = pick_rows(base, picks);
   replay.expect_same("70000 rows", many, picks);
-  // Outputs sample the last of these rows, in falling order.
+  // Outputs sample the last of the cheap rows, in descending order.
   std::vector<std::int64_t> of_output;
   many.with_indices = true;
   for (std::int64_t row = kMany - 1; row >= kMany - 6000; row -= 7) {
@@ -234,7 +234,7 @@ void compare_sizes(Replay& replay) {
   far.row_stride = kFar;
   const auto bytes = static_cast<std::size_t>(3 * kFar) * element_size(base.dtype);
   Memory* const usual = std::pmr::get_default_resource();
-  if (SparseMemory(usual, bytes + 64).data() == nullptr) return;  // no such address space here
+  if (SparseMemory(usual, bytes + 64).data() == nullptr) return;  // no address space for this
   replay.expect_same("rows 2^31 elements apart", far, {0, 1, 2});
 }
 

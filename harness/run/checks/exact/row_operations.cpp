@@ -3,8 +3,8 @@
 // and one for all, rows apart in memory, the result in the rows' own memory, rows in another order
 // and one by one, bad rows in between, no rows.
 //
-// Cannot see: an error within the bounds of float32 (reference/operation_bound.h), and the results
-// of bad rows if the sampler has no statuses.
+// This check cannot see an error within the bounds of float32 (reference/operation_bound.h), nor
+// the results of bad rows if the sampler has no statuses.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::string parameter_text(OperationKind kind, const reference::RowParameters& p
   return {};
 }
 
-// Makes the parameter invalid, for one row among good ones.
+// Makes the operation's parameter invalid, for one row among good ones.
 void make_invalid(OperationKind kind, reference::RowParameters& parameters) {
   switch (kind) {
     case OperationKind::softmax:
@@ -133,7 +133,7 @@ class OperationCase {
     ask(form_text, rows_, expected_, chosen, form);
   }
 
-  // Judges one form of the call. `chosen`: the rows of the call, in its order.
+  // Judges one form of the call. `chosen`: indices of the rows of the call, in its order.
   void ask(const char* form_text, const OperationRows& rows,
            const std::vector<ExpectedRow>& expected, const std::vector<std::int64_t>& chosen,
            const Form& form) {
@@ -199,8 +199,8 @@ class OperationCase {
     }
   }
 
-  // Makes every second row bad. Bad rows are judged if the sampler reports statuses; a sampler
-  // without them may refuse the call.
+  // Makes every second row of the call bad. Bad rows are judged if the sampler reports statuses; a
+  // sampler without them may refuse the call.
   void ask_among_bad_rows() {
     if (!sampler_.bad_rows) {
       outcome_->leave_out(lack_of("bad_rows"));

@@ -16,7 +16,8 @@ namespace fairdraw::harness {
 namespace {
 
 constexpr std::uint64_t kOnes = ~std::uint64_t{0};
-// Maximum number of boundaries per row. A row with more takes its first, its last and some others.
+// Maximum number of boundaries per row. A row with more boundaries takes its first, its last and
+// some others.
 constexpr std::size_t kBoundaries = 96;
 
 // Returns the ends of the unit interval, and words around each boundary between two tokens that can

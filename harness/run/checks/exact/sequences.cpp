@@ -1,9 +1,9 @@
-// Judges samplers that keep requests which come and go. The judge sends the events, keeps the same
-// books, and compares every token with the one that the request's own row, parameters, seed, offset
-// and history give.
+// Judges samplers that keep requests which come and go. The judge sends the events, tracks the
+// requests itself, and compares every token with the one that the request's own row, parameters,
+// seed, offset and history give.
 //
-// Cannot see: state that shows only in speed or memory, and events that an engine has but the
-// contract lacks (slots that move without an eviction).
+// This check cannot see state that shows only in speed or memory, nor events that an engine has but
+// the contract lacks (slots that move without an eviction).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -95,15 +95,15 @@ class Sequence {
   Held next_request() {
     Held held;
     held.number = added_++;
-    // One in four has no processing, next to requests that do.
+    // One request in four has no processing, next to requests that do.
     held.processed = input_.sampler->description().processing && held.number % 4 != 3;
     if (held.processed) {
       held.processing =
           processing_for_row(input_.seed, static_cast<std::int64_t>(held.number), rows_.vocab);
       held.processing.output.clear();
       held.processing.output_length = 0;
-      // In a third of the processed requests every occurrence counts, so that one too many or too
-      // few moves a logit.
+      // In a third of the processed requests every occurrence counts, so that one occurrence too
+      // many or too few moves a logit.
       if (held.number % 4 == 0) held.processing.frequency_penalty = 0.75F;
     }
     return held;
@@ -147,7 +147,7 @@ class Sequence {
 
   Held& in_slot(std::int32_t slot) { return *slots_[static_cast<std::size_t>(slot)]; }
 
-  // Returns the rows of a step with everything that a call needs.
+  // Returns the rows of a step with all inputs that a call needs.
   Request whole(const std::vector<std::int32_t>& slots) {
     Request request;
     request.dtype = rows_.dtype;
@@ -161,8 +161,8 @@ class Sequence {
       const auto from = static_cast<std::int64_t>(
           (held.number + static_cast<std::uint64_t>(5 * step_)) % kDifferentRows);
       request.logits.insert(request.logits.end(), rows_.row(from), rows_.row(from) + rows_.vocab);
-      // A row without a token leaves its request unchanged. Only for exact arithmetic it is known
-      // which rows these are; for others the profile decides.
+      // A row without a token leaves its request unchanged. Which rows these are is known only for
+      // exact arithmetic; for other samplers the profile decides.
       if (input_.exact() && dice(16) == 0) {
         request.logits.back() = std::numeric_limits<float>::quiet_NaN();
       }
@@ -207,7 +207,7 @@ class Sequence {
     const bool processes = !request.processing.empty();
     Request plain;
     if (!input_.exact()) plain = processes ? processed_beforehand(request) : request;
-    // The tokens that the sampler draws if the call gives it everything.
+    // The tokens that the sampler draws if the call has all inputs.
     Response given;
     if (!input_.exact() && input_.sampler->description().per_request_seeds) {
       given = run_request(*input_.sampler, request, {});

@@ -39,14 +39,14 @@ std::string judge(const Request& request, const Response& response, const Respon
   return {};
 }
 
-// Judges the same rows through `indices`: two outputs per row in falling order, three samples each.
-// A status belongs to the output, and either all of its samples are -1 or none is. The same holds
-// if no status is requested: a bad row stays bad.
+// Judges the same rows through `indices`: two outputs per row in descending order, three samples
+// each. A status belongs to the output, and either all of its samples are -1 or none is. The same
+// must hold if no status is requested: a bad row has no token.
 std::string judge_outputs(const CheckInput& input, const Request& rows, std::int64_t bad,
                           RowStatus status, CheckOutcome& outcome) {
   Sampler& sampler = *input.sampler;
   Request request = rows;
-  if (request.with_indices) return {};  // the fault itself is in the indices
+  if (request.with_indices) return {};  // because the fault is in the indices
   request.with_indices = true;
   request.num_samples = 3;
   request.seed.clear();
@@ -91,7 +91,8 @@ std::string judge_outputs(const CheckInput& input, const Request& rows, std::int
 
 CheckOutcome check_status(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
-  // Statuses of faults are fairdraw's own; other profiles only say whether a row fails.
+  // Fairdraw's own profile defines the status of each fault; other profiles only say whether a row
+  // fails.
   const bool has_statuses = input.semantics.name == "fairdraw" && sampler.reports_status;
   if (!has_statuses || !sampler.per_request_seeds) return check_status_of_tokens(input);
   const Request base = make_request(input, 0, input.rows);

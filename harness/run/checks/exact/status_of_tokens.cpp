@@ -1,7 +1,7 @@
 // Judges bad rows by their tokens, for samplers that report no statuses, or that follow an engine
 // whose statuses have no numbers here.
 //
-// Cannot see: which fault made a row fail.
+// This check cannot see which fault made a row fail.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using reference::RealDistribution;
 struct Row {
   bool judged = true;
   bool fails = false;
-  RealDistribution distribution;  // of a row that does not fail
+  RealDistribution distribution;  // distribution of a row that does not fail
 };
 
 Row row_under_profile(const CheckInput& input, const Request& request, std::int64_t row) {
@@ -52,8 +52,8 @@ class Judge {
     }
   }
 
-  // Draws the good rows, with one sample per output and with three. Returns why they failed; empty
-  // if they did not.
+  // Draws the good rows, with one sample per output and with three. Returns why these draws failed;
+  // empty if they did not.
   std::string draw_good() {
     for (const std::int32_t samples : samples_asked()) {
       const Response response = run(base_, samples);
@@ -77,8 +77,8 @@ class Judge {
     rows[static_cast<std::size_t>(bad)] = faulty_row(input_, request, fault, bad);
     const Row& row = rows[static_cast<std::size_t>(bad)];
     if (row.judged) ++rows_judged_;
-    // If the profile leaves the row open, the call may end in any way; if the row fails, the call
-    // may end if no status can be reported.
+    // If the profile does not define the row, the call may end in any way; if the row fails, the
+    // call may end if no status can be reported.
     const bool may_end = !row.judged || (row.fails && !sampler_.reports_status);
     for (const std::int32_t samples : samples_asked()) {
       const Response response = run(request, samples);
@@ -149,7 +149,7 @@ class Judge {
   const SamplerDescription& sampler_;
   const Request& base_;
   std::vector<Row> good_;
-  std::vector<std::vector<std::int32_t>> tokens_;  // in the order of samples_asked()
+  std::vector<std::vector<std::int32_t>> tokens_;  // tokens in the order of samples_asked()
   std::int64_t rows_judged_ = 0;
 };
 

@@ -67,7 +67,7 @@ void suspect_status(CheckOutcome& outcome) {
       {"bad values", "whether a row has a token and its status do not agree"});
 }
 
-// Compares tokens with the models; `models[row % size]` is that of row `row`.
+// Compares tokens with the integer models; `models[row % size]` is the model of row `row`.
 void compare_tokens(const CheckInput& input, const Request& request, const Response& response,
                     const Models& models, std::int64_t first, CheckOutcome& outcome) {
   for (std::int64_t output = 0; output < request.outputs(); ++output) {
@@ -133,8 +133,8 @@ Request through_indices(Request request, std::int64_t outputs, std::uint64_t see
   return request;
 }
 
-// Judges the number of a draw within its call, in every form that a call with many draws has, and
-// seeds that might be special.
+// Judges the number of a draw within its call, in every form of a call with many draws, and seeds
+// that might be special.
 void compare_numbers(const CheckInput& input, const Request& rows, const Models& models,
                      std::int64_t first, CheckOutcome& outcome) {
   const auto compare = [&](const Request& request) {
@@ -196,7 +196,7 @@ const char* fault_of(const Request& request, const Response& response,
   return judged && ok != in_range ? "against its status" : nullptr;
 }
 
-// Judges tokens by the support; `distributions[row % size]` is that of row `row`.
+// Judges tokens by the support; `distributions[row % size]` is the distribution of row `row`.
 void expect_in_support(const CheckInput& input, const Request& request,
                        const std::vector<reference::RealDistribution>& distributions,
                        const std::string& how, std::int64_t first, CheckOutcome& outcome) {
@@ -240,7 +240,7 @@ void expect_in_support(const CheckInput& input, const Request& request,
 }
 
 // Judges the same rows in other layouts and batches by their support. Relations between calls would
-// show more, but need draws that can be repeated.
+// show more mistakes, but need draws that can be repeated.
 void compare_layouts(const CheckInput& input, const Request& rows,
                      const std::vector<reference::RealDistribution>& distributions,
                      std::int64_t first, CheckOutcome& outcome) {
@@ -316,7 +316,7 @@ CheckOutcome check_support(const CheckInput& input) {
     for (std::int64_t row = 0; row < rows.rows; ++row)
       distributions.push_back(distribution_of(input, rows, row));
     expect_in_support(input, request, distributions, "", first, outcome);
-    // The sampler has neither outputs nor samples per row, so more calls are made.
+    // The sampler has neither outputs nor samples per row, so the test makes more calls.
     Request again = rows;
     const bool one_each = !sampler.indices && !sampler.num_samples;
     for (std::int64_t call = 1; one_each && call < draws_per_row(input); ++call) {

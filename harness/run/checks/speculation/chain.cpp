@@ -206,8 +206,8 @@ void compare_shapes(const CheckInput& input, std::int64_t first, std::int64_t co
 
 // --- Given random words -------------------------------------------------------------------------
 
-// Returns the first word for which `holds`, which stays true for all larger words; no value if it
-// never holds.
+// Returns the first word for which the predicate `holds`, which stays true for all larger words; no
+// value if it never holds.
 std::optional<std::uint64_t> first_word(const std::function<bool(std::uint64_t)>& holds) {
   std::uint64_t low = 0, high = ~std::uint64_t{0};
   if (!holds(high)) return std::nullopt;
@@ -226,9 +226,9 @@ void add_around(std::uint64_t word, std::vector<std::uint64_t>& words) {
   for (const std::uint64_t at : {word - 1, word, word + 1}) words.push_back(at);  // modulo 2^64
 }
 
-// Judges chains of one drafted token, for each id, with the rows of chain 0. The words are those at
-// which the token is accepted for the last time, those at which recovery and bonus change from one
-// token to the next, and the ends.
+// Judges chains of one drafted token, for each id, with the rows of chain 0. The words are those
+// around the last acceptance of the token, those at which recovery and bonus change from one token
+// to the next, and the ends.
 void compare_scripted(const CheckInput& input, const ChainRequest& base, CheckOutcome& outcome) {
   const std::uint64_t ones = ~std::uint64_t{0};
   ChainRequest all;
@@ -269,8 +269,8 @@ void compare_scripted(const CheckInput& input, const ChainRequest& base, CheckOu
     if (boundary) rejected = token;
     if (!boundary || *boundary > 0) accepted = token;
   }
-  // Boundaries between tokens of the next draw: recovery after a rejection by the word of all ones,
-  // and the bonus after an acceptance by word 0.
+  // Boundaries between tokens of the next draw: for recovery, after a rejection by the word of all
+  // ones; for the bonus, after an acceptance by word 0.
   for (std::int32_t token = 0; token < vocab; ++token) {
     std::vector<std::uint64_t> words;
     if (rejected) {
@@ -294,8 +294,8 @@ void compare_scripted(const CheckInput& input, const ChainRequest& base, CheckOu
   compare_with_model(input, all, 0, outcome);
 }
 
-// Returns whether a case with fewer rows than calls makes the call of `drafts` tokens: it makes as
-// many calls as rows, evenly spread.
+// Returns whether a case with fewer rows than calls makes the call of `drafts` tokens: the case
+// makes as many calls as rows, evenly spread.
 bool is_chosen(const CheckInput& input, std::int64_t drafts) {
   const auto first = static_cast<std::int64_t>(input.seed % kChainCalls);
   const std::int64_t step = kChainCalls / input.rows;
@@ -333,7 +333,7 @@ CheckOutcome check_chain(const CheckInput& input) {
   expect_stray_chains_fail(input, outcome);
   if (input.exact() && !few && !outcome.failed()) compare_shapes(input, first, a_call, outcome);
   if (input.exact() && sampler.scripted_words) {
-    // Few tokens, because the model runs 64 times for each boundary.
+    // The vocabulary is small, because the model runs 64 times for each boundary.
     constexpr std::int64_t kScriptedVocab = 64, kScriptedChains = 8;
     for (std::int64_t i = 0; input.logits->vocab() <= kScriptedVocab && i < kScriptedChains; ++i) {
       const ChainRequest base = make_chains(input, first + i, 1, 1);

@@ -13,11 +13,12 @@
 //   bonus       the pair (second drafted token, bonus token) of full chains, otherwise a rest;
 //   neighbours  the first tokens of two neighbouring chains of the batch: p(x) p(y);
 //   next_call   the first token of a chain's next call, by this call's last token (next_calls.h).
-// Two decisions by the same random word are not independent. They show in recovery (acceptance and
-// recovery), second (positions), bonus (acceptance and bonus), neighbours (chains) or next_call.
-// The tables recovery, second and bonus belong to the token-wise rule. A sampler that does not
-// declare this rule has the tables of emitted_sequences.h, and next_call. Rows of 16 bits are
-// judged twice: the source's rows, and rows that draft and target give almost alike (close_rows.h).
+// Two decisions by the same random word are not independent. Dependent decisions show in the tables
+// recovery (acceptance and recovery), second (positions), bonus (acceptance and bonus), neighbours
+// (chains) or next_call. The tables recovery, second and bonus belong to the token-wise rule. A
+// sampler that does not declare this rule has the tables of emitted_sequences.h, and next_call.
+// Rows of 16 bits are judged twice: the source's rows, and rows that draft and target give almost
+// alike (close_rows.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +40,7 @@ constexpr std::size_t kDrafts = 2;
 constexpr std::size_t kFirst = 0, kRecovery = 1, kSecond = 2, kBonus = 3, kNeighbours = 4;
 
 struct Rows {
-  const char* suffix;  // end of the tables' names
+  const char* suffix;  // end of the names of tables
   DType dtype;
   std::vector<std::vector<float>> draft, target;
   std::vector<reference::IntegerRow> draft_model, target_model;
@@ -47,7 +48,7 @@ struct Rows {
 };
 
 // Returns the rows of target and draft; row 0 of each is the source's first. The draft never gives
-// every third token, nor the target every fourth. `close`: two positions of close rows.
+// one token in three, nor the target one in four. `close`: makes two positions of close rows.
 Rows rows_of(const CheckInput& input, bool close) {
   Rows rows;
   rows.suffix = close ? "_close" : "";
@@ -130,7 +131,7 @@ class ChainDistribution : public DistributionTables {
 
   // Makes one call. Drafted tokens are drawn with the harness's own words, with the words that the
   // specification reserves for drafts of the same seeds and offsets, or by the sampler itself with
-  // these seeds, as an engine does. Acceptance must not depend on any of them.
+  // these seeds, as an engine does. Acceptance must not depend on any of these sources of drafts.
   void draw(std::int64_t count, std::uint64_t call, CheckOutcome& outcome) {
     ChainRequest request;
     request.dtype = rows_.dtype;
@@ -176,7 +177,7 @@ class ChainDistribution : public DistributionTables {
       outcome.measures[name + "_p_value"] = p_value;
       note_decisive(name, p_value, level, outcome);
       if (p_value >= level) return;
-      // This suspect comes before its consequences.
+      // The suspected cause "how often drafts are accepted" is named before its consequences.
       auto& suspects = outcome.evidence.suspects;
       suspects.insert(suspects.begin(), {"speculative decoding: how often drafts are accepted",
                                          "of what is counted, " + name + " is off"});
@@ -196,8 +197,9 @@ class ChainDistribution : public DistributionTables {
     note_wrong_step(tables_[kRecovery], {rows_.target_distribution[0], &drafted}, outcome);
   }
 
-  // Weighs a small mistake in acceptance at the first position: p / q is a thousandth too large, so
-  // that a token whose p is below its q is accepted with probability min(1, 1.001 p / q).
+  // Computes the draws needed to find a small mistake in acceptance at the first position: p / q is
+  // a thousandth too large, so that a token whose p is below its q is accepted with probability
+  // min(1, 1.001 p / q).
   void weigh_small_mistakes(double level, std::size_t rows, CheckOutcome& outcome) const {
     const Position& one = position_[0];
     CountedSet acceptance{one.acceptance, 0};
@@ -294,7 +296,7 @@ class ChainDistribution : public DistributionTables {
     if (sequences_) sequences_->end_of_call();
   }
 
-  // Makes the call after `request`, which gave `response`: the same rows, other drafts.
+  // Makes the call that follows `request`, which gave `response`: the same rows, other drafts.
   void follow(ChainRequest request, const ChainResponse& response, std::uint64_t call,
               CheckOutcome& outcome) {
     for (std::size_t b = 0; b < response.emitted.size(); ++b) {

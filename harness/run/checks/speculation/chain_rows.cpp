@@ -26,10 +26,10 @@ std::vector<float> draft_row(const CheckInput& input, const std::vector<float>& 
   switch (random.below(8, 0)) {
     case 0:  // the same distribution
       return row;
-    case 1:  // the same distribution in another scale
+    case 1:  // the target's distribution in another scale
       for (float& p : row) p *= 0x1p-7F;
       return row;
-    case 2: {  // a part of it: the other tokens are never drafted
+    case 2: {  // part of the target: other tokens are never drafted
       const std::uint64_t kept = random.below(vocab, 1);
       for (std::size_t id = 0; id < vocab; ++id) {
         if (id != kept && random.word(2 + id) % 2 == 0) row[id] = 0;
@@ -49,7 +49,7 @@ std::vector<float> draft_row(const CheckInput& input, const std::vector<float>& 
   }
 }
 
-// Draws a drafted token. `strays`: sometimes a token that the draft never gives.
+// Draws a drafted token. `strays`: sometimes returns a token that the draft never gives.
 std::int32_t draft_token(const std::vector<float>& draft, const CounterRandom& random,
                          bool strays) {
   const std::int32_t drawn = model_of_probs(draft, {}).token_for(random.word(0));
@@ -82,7 +82,7 @@ void mutate(ChainRequest& request, std::int64_t chain, const CounterRandom& rand
       break;
     case 2:
       values[place] = request.dtype == DType::float32 ? -std::numeric_limits<float>::denorm_min()
-                                                      : -0x1p-24F;  // both 16-bit types have it
+                                                      : -0x1p-24F;  // exact in both 16-bit types
       break;
     default:
       std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(begin), vocab, 0.0F);

@@ -12,11 +12,11 @@ namespace fairdraw::harness {
 
 /// Returns chains `first` to `first + count` of the input's stream, with `n` drafted tokens each
 /// and an array of seeds; at some of the offsets, offset + i carries into the high word. The
-/// target's rows are those of the input's source as probabilities. Drafts are other rows, the same
-/// distribution, a part of it, a mixture, or a single token; drafted tokens come from the draft's
-/// distribution or are any. One chain of 16 has a fault: a token outside of the vocabulary, or a
-/// row that fails. Samplers that take no faults (DraftContract) get none, and drafted tokens from
-/// the draft's distribution only.
+/// target's rows are the rows of the input's source, as probabilities. Drafts are other rows, the
+/// same distribution, a part of it, a mixture, or a single token; drafted tokens come from the
+/// draft's distribution or are arbitrary. One chain of 16 has a fault: a token outside of the
+/// vocabulary, or a row that fails. Samplers that take no faults (DraftContract) get no faults, and
+/// drafted tokens from the draft's distribution only.
 ChainRequest make_chains(const CheckInput& input, std::int64_t first, std::int64_t count,
                          std::int64_t n);
 
@@ -33,8 +33,8 @@ void scale_for_profile(const CheckInput& input, std::vector<float>& row);
 /// seeds.
 reference::ChainOutcome expected_chain(const ChainRequest& request, std::int64_t chain);
 
-/// Returns chains picks[0], picks[1], ... of `request`. Precondition: it has an array of seeds and
-/// no words.
+/// Returns chains picks[0], picks[1], ... of `request`. Precondition: the request has an array of
+/// seeds and no words.
 ChainRequest pick_chains(const ChainRequest& request, const std::vector<std::int64_t>& picks);
 
 }  // namespace fairdraw::harness

@@ -12,7 +12,7 @@
 namespace fairdraw::harness {
 namespace {
 
-// Names the bug that a wrong table shows. A wrong table of first tokens names none.
+// Names the bug that a wrong table shows. For a wrong table of first tokens, no bug is named.
 void note_wrong_table(const std::string& name, CheckOutcome& outcome) {
   constexpr std::pair<std::string_view, const char*> kBugs[] = {
       {"recovery", "speculative decoding: the token after a rejection"},
@@ -50,7 +50,7 @@ std::uint32_t Table::cells() const {
 }
 
 void Table::judge(double level, CheckOutcome& outcome) const {
-  if (counts_.empty()) return;  // nothing was ever counted
+  if (counts_.empty()) return;  // because nothing was ever counted
   std::vector<std::uint64_t> counts;
   Distribution distribution;
   double sum = 0;

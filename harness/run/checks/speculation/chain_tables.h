@@ -1,4 +1,4 @@
-// Tables of the outcomes of drafted tokens, with their expected probabilities. For
+// Tables of the outcomes of drafted tokens, with their expected probabilities. Used by
 // chain_distribution.cpp, speculation_distribution.cpp and tree_distribution.cpp.
 #pragma once
 
@@ -29,7 +29,7 @@ class Table {
   std::size_t rest() const { return probability_.size() - 1; }
 
   void expect(std::size_t cell, double probability) { probability_[cell] += probability; }
-  void expect_rest();  ///< gives the rest what is left of 1
+  void expect_rest();  ///< adds a cell with the remaining probability
   void count(std::size_t cell) {
     if (counts_.empty()) counts_.resize(probability_.size());
     ++counts_[cell];
@@ -51,7 +51,8 @@ class Table {
 };
 
 /// Outcomes of one position: the accepted, the rejected and the recovered token. Differences are
-/// computed in integers, as P_x Zq - Q_x Zp, so that equal probabilities leave none.
+/// computed in integers, as P_x Zq - Q_x Zp, so that equal probabilities have a difference of
+/// exactly 0.
 struct Position {
   Position(const reference::IntegerRow& target, const reference::IntegerRow& draft);
 

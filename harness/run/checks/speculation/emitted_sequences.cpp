@@ -10,8 +10,8 @@
 namespace fairdraw::harness {
 namespace {
 
-constexpr std::size_t kClasses = 3;  // classes of ids, in the table of all three tokens
-// Indices of the tables.
+constexpr std::size_t kClasses = 3;  // number of classes of ids in the table of three tokens
+// Indices of the tables of emitted sequences.
 constexpr std::size_t kFirstEmitted = 0, kSequence = 1, kLater = 2, kWhole = 3, kSecondEmitted = 4,
                       kThirdEmitted = 5, kNeighbourChains = 6;
 
@@ -19,7 +19,7 @@ constexpr std::size_t kFirstEmitted = 0, kSequence = 1, kLater = 2, kWhole = 3, 
 double uniform(std::uint64_t word) { return static_cast<double>(word >> 11) * 0x1p-53; }
 
 std::size_t draw(const Distribution& row, double u) {
-  std::size_t last = 0;  // last token that can come, if rounding leaves u beyond the sum
+  std::size_t last = 0;  // used if rounding leaves u beyond the sum
   for (std::size_t id = 0; id < row.size(); ++id) {
     if (row[id] == 0) continue;
     last = id;
@@ -29,7 +29,7 @@ std::size_t draw(const Distribution& row, double u) {
   return last;
 }
 
-// Returns a point of the token's interval: `u` of the way through it.
+// Returns a point of the token's interval, at the fraction `u` of its length.
 double place(const Distribution& row, std::size_t token, double u) {
   double begin = 0;
   for (std::size_t id = 0; id < token; ++id) begin += row[id];
@@ -84,7 +84,7 @@ const Distribution& EmittedSequences::row_after(std::span<const std::size_t> pre
 
 void EmittedSequences::count(std::span<const std::int32_t> emitted, std::uint64_t word) {
   std::array<std::size_t, kLength> tokens{};
-  std::size_t known = 0;  // tokens before one that the target cannot give
+  std::size_t known = 0;  // tokens before the first impossible one
   for (std::size_t i = 0; i < kLength; ++i) {
     const Distribution& row = row_after(std::span(tokens).first(i));
     if (row.empty()) break;
@@ -124,9 +124,10 @@ void EmittedSequences::count(std::span<const std::int32_t> emitted, std::uint64_
 namespace {
 
 // Smallest denominator s + 1 - r_1 for which float32 determines h_1. float32 has r_1 and the sum s
-// to 2^-22 in total, so it has h_1 = s / (s + 1 - r_1) to 2^-22 over the denominator. From here on
-// that is at most 2^-10, which moves a cell of probability p, counted in n draws, by 2^-10 sqrt(p
-// n) standard errors: less than one up to n = 2^20. Below it nothing is known of h_1.
+// to 2^-22 in total, so it has h_1 = s / (s + 1 - r_1) to 2^-22 over the denominator. From this
+// denominator on the error is at most 2^-10, which moves a cell of probability p, counted in n
+// draws, by 2^-10 sqrt(p n) standard errors: less than one up to n = 2^20. For smaller denominators
+// h_1 is unknown.
 constexpr double kDecided = 0x1p-12;
 
 }  // namespace

@@ -1,12 +1,11 @@
 // The distribution of emitted sequences, which is the same for every lossless rule of acceptance.
-// For samplers that declare no rule, or one that is not token-wise.
+// Used for samplers that declare no rule, or one that is not token-wise.
 //
-// A request emits one to three tokens. Completed to three by the harness's own draws from the
-// target's rows, they are three draws from the target, p_0(x) p_1(y | x) p_2(z | x, y), because
+// A request emits one to three tokens. Completed to three tokens by the harness's own draws from
+// the target's rows, they are three draws from the target, p_0(x) p_1(y | x) p_2(z | x, y), because
 // that is the definition of lossless. It follows that an emitted token has the target's
 // distribution, given the tokens before it and that it is emitted: the completed pair (x, y) has
-// probability
-// probability
+// probability probability
 //     P(x, y emitted) + P(x, no second token) p_1(y | x) = p_0(x) p_1(y | x),
 // so that P(x, y emitted) = P(x, some second token) p_1(y | x), and likewise for the third.
 #pragma once
@@ -37,19 +36,20 @@ class EmittedSequences {
   /// Returns the target's row after a prefix of tokens that the target can give.
   using RowAfter = std::function<Distribution(std::span<const std::int32_t> prefix)>;
 
-  /// `suffix`: end of the tables' names.
+  /// `suffix`: end of the names of the tables.
   EmittedSequences(const std::string& suffix, std::size_t width, const RowAfter& row_after);
 
-  /// Counts one request. `emitted`: its one to three tokens, each in [0, width). `word`: random
-  /// bits of the request for completion, independent of all inputs of the sampler.
+  /// Counts one request. `emitted`: the request's one to three tokens, each in [0, width). `word`:
+  /// random bits of the request that complete its sequence, independent of all inputs of the
+  /// sampler.
   void count(std::span<const std::int32_t> emitted, std::uint64_t word);
-  /// Ends a batch, because neighbours are requests of one call.
+  /// Ends a call, because only requests of one call are neighbours.
   void end_of_call() { before_ = -1; }
 
   const std::vector<Table>& tables() const { return tables_; }
   /// Returns a message on an emitted token that has probability 0 in its row; empty if there was
-  /// none. Tables of pairs and classes do not show all such tokens, because other sequences share
-  /// their cells.
+  /// none. Tables of pairs and classes do not show all impossible tokens, because other sequences
+  /// share their cells.
   const std::string& impossible() const { return impossible_; }
 
  private:
@@ -57,7 +57,7 @@ class EmittedSequences {
 
   std::size_t width_;
   Distribution first_;
-  std::vector<Distribution> second_, third_;  ///< [width], [width^2]; empty after impossible
+  std::vector<Distribution> second_, third_;  ///< [width], [width^2] rows; empty after impossible
                                               ///< prefixes
   std::vector<Table> tables_;
   std::int64_t before_ = -1;
@@ -68,11 +68,11 @@ class EmittedSequences {
 /// number of accepted drafts, 0 to 2, by the first draft. With r_1 = min(1, p_0(x) / q_0(x)) and
 /// r_2 = min(1, r_1 p_1(y) / q_1(y)) both are accepted with probability r_2, otherwise the first
 /// with probability s / (s + 1 - r_1), where s = sum over z of max(r_1 p_1(z) - q_1(z), 0). First
-/// drafts for which float32 does not determine this probability have one cell for none and one
-/// accepted.
+/// drafts for which float32 does not determine this probability have one cell for 0 and 1 accepted
+/// drafts together.
 class BlockAcceptance {
  public:
-  /// Returns the target's row after the first draft; empty if that is never accepted.
+  /// Returns the target's row after the first draft; empty if this draft is never accepted.
   using RowAfter = std::function<Distribution(std::size_t drafted)>;
   BlockAcceptance(const std::string& name, const Distribution& p0, const RowAfter& row_after,
                   const Distribution& q0, const Distribution& q1);

@@ -1,12 +1,12 @@
-// Two consecutive calls of one request, as an engine makes them. For the checks of speculation's
-// distributions.
+// Two consecutive calls of one request, as an engine makes them. Used by the checks of
+// speculation's distributions.
 //
 // The second call begins after the part of the request's stream of random bits that the first one
 // used, so that by the promise of independent offsets its words are independent of all results of
 // the first. Given the last token of the first call, the first token of the second therefore has
 // the target's distribution, and under the token-wise rule its first draft is accepted as often as
-// the rule says. A word that both calls use, for any purpose, shows here, even if each call by
-// itself is right.
+// the rule says. A word that both calls use, for any purpose, shows in these tables, even if each
+// call by itself is right.
 #pragma once
 
 #include <cstddef>
@@ -18,18 +18,19 @@
 
 namespace fairdraw::harness {
 
-/// Tables by the last token of the first call and the number of drafts that it accepted, because
-/// words may be shared only after one of these, which may be rare. A table is over the first token
-/// of the second call and, if the rule is known, over whether it is the accepted draft.
+/// Tables by the last token of the first call and the number of its accepted drafts, because words
+/// may be shared only after one of these outcomes, which may be rare. A table is over the first
+/// token of the second call and, if the rule is known, over whether it is the accepted draft.
 class NextCalls {
  public:
   /// `drafts`: per call. `first`: the target's distribution of the second call's first token.
-  /// `rule`: outcomes of its first draft; nullptr if the rule does not determine them.
+  /// `rule`: outcomes of the second call's first draft; nullptr if the rule does not determine
+  /// them.
   NextCalls(const std::string& suffix, std::size_t drafts, const Distribution& first,
             const Position* rule);
 
-  /// Returns whether a second call follows call `call`. It follows the first eight calls with one
-  /// seed per request, if the sampler promises the independence tested here.
+  /// Returns whether a second call follows call `call`. A second call follows each of the first
+  /// eight calls with one seed per request, if the sampler promises the independence tested here.
   static bool follows(const CheckInput& input, std::uint64_t call, bool seed_is_scalar);
   /// Returns the distance of the second call's offset from the first one's. Under the token-wise
   /// rule the second call starts after the emitted tokens, as in the interface. Another rule may
@@ -39,8 +40,8 @@ class NextCalls {
   /// Returns random bits for drafts of the second call, which no sampler gets.
   static std::uint64_t draft_word(const CheckInput& input, std::uint64_t call, std::uint64_t draft);
 
-  /// Counts the first call's accepted drafts and last token, the second one's first token, and
-  /// whether that is its draft.
+  /// Counts the first call's accepted drafts and last token, the second call's first token, and
+  /// whether it is the accepted draft.
   void count(std::int32_t accepted, std::int32_t last, std::int32_t first, bool is_draft);
   /// Judges all tables together at `level`, as one measure.
   void judge(double level, CheckOutcome& outcome) const;

@@ -64,7 +64,7 @@ struct Run {
     return std::nullopt;
   }
 
-  // Adds a suspect with the whole name `bug`.
+  // Adds a suspected cause with the whole name `bug`.
   void suspect_of(const char* bug, const std::string& why) const {
     outcome.evidence.suspects.push_back({bug, why});
   }
@@ -134,7 +134,7 @@ void compare_with_model(const Run& run) {
   }
 }
 
-// Returns whether such a request takes the largest logits under the profile.
+// Returns whether a request with these parameters takes the largest logits under the profile.
 bool is_greedy_under(const reference::Semantics& semantics,
                      const reference::RowParameters& parameters) {
   using reference::TemperatureZero;
@@ -144,8 +144,7 @@ bool is_greedy_under(const reference::Semantics& semantics,
          (parameters.temperature == 0 && semantics.temperature_zero == TemperatureZero::greedy);
 }
 
-// Judges greedy requests: they take the largest logits in any arithmetic, if no two are the
-// largest.
+// Judges greedy requests: they take the largest logits in any arithmetic, unless two logits tie.
 void compare_greedy(const Run& run) {
   const std::optional<SpeculationResponse> response = run.answer(run.request);
   if (!response) return;
@@ -173,8 +172,8 @@ void compare_greedy(const Run& run) {
   }
 }
 
-// The rows that were reached, as a call of one output each at the requests' offsets, and the tokens
-// emitted from them. Histories include the emitted tokens before each row.
+// The rows that speculation reached, as a call of one output each at the requests' offsets, and the
+// tokens emitted from them. Histories include the emitted tokens before each row.
 struct Reached {
   Request rows;
   std::vector<std::int32_t> emitted;
@@ -248,7 +247,7 @@ void compare_with_sampling(const Run& run) {
   }
 }
 
-// Writes this id, and this parent, to all places after the drafts of padded requests.
+// Writes the given id and parent to all places after the drafts of padded requests.
 SpeculationRequest with_padding(SpeculationRequest request, std::int32_t id) {
   for (std::int64_t b = 0; b < request.batch; ++b) {
     const std::int32_t drafts = request.draft_lengths[static_cast<std::size_t>(b)];
@@ -320,7 +319,7 @@ void compare_batches(const Run& run) {
   tokens_alone.counts = false;
   expect_same("with nothing but tokens asked for", tokens_alone, picks,
               "speculative decoding: another result asked for");
-  // Padding that is a token, with a row of zeros, and padding far from all tokens.
+  // Padding is first a valid token with a row of zeros, and then far outside of the vocabulary.
   const bool has_padding = run.request.row_begins.empty() && !run.request.draft_lengths.empty();
   for (const std::int32_t padded_with : {0, std::numeric_limits<std::int32_t>::max()}) {
     if (!has_padding) break;

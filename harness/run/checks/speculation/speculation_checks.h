@@ -6,8 +6,9 @@
 
 namespace fairdraw::harness {
 
-/// Compare one call; `input` gives sampler and semantics. Preconditions of the second: the draft's
-/// distribution is unknown; of the second and the third: the request has an array of seeds.
+/// Compare the answers to one call; `input` gives sampler and semantics. Preconditions: for the
+/// second function, the draft's distribution is unknown; for the second and the third, the request
+/// has an array of seeds.
 CheckOutcome compare_speculation_with_model(const CheckInput& input,
                                             const SpeculationRequest& request);
 CheckOutcome compare_speculation_with_sampling(const CheckInput& input,

@@ -1,10 +1,10 @@
 // Judges the distribution of speculation in serving: two drafted positions, with the same rows for
-// every request. Drafts come from a distribution of their own, which the call does not know, or
-// knows as probabilities or as logits with filters. In each case the emitted tokens have the
-// target's distribution under its filters.
+// every request. Drafts come from a distribution of their own, which the call does not get, or gets
+// as probabilities or as logits with filters. With each form of the draft the emitted tokens have
+// the target's distribution under its filters.
 //
 // Let J_i(x, y) be the probability that position i drafts x and emits y (y = x: it is accepted).
-// For an unknown distribution it is q(x) p(y); for a known one min(p, q)(x), and (q - p)+(x) (p -
+// For an unknown distribution, J_i is q(x) p(y); for a known one min(p, q)(x), and (q - p)+(x) (p -
 // q)+(y) / sum (p - q)+. Each table below classifies every request into one of its cells:
 //   first       the first token: p_0;
 //   step        the accepted draft, otherwise the pair of the draft and its replacement: J_0;
@@ -15,9 +15,9 @@
 //   next_call   the first token of a request's next call, by the last token of this one
 //               (next_calls.h); only for rows without processing, whose history would continue.
 // With logits processing a row depends on the drafts before it, and the tables sum over them. All
-// but `first`, `neighbours` and `next_call` belong to the token-wise rule. A sampler that does not
-// declare this rule has the tables of emitted_sequences.h, and `next_call`. Random words that are
-// shared between purposes, positions or requests show in some of these.
+// tables except `first`, `neighbours` and `next_call` belong to the token-wise rule. A sampler that
+// does not declare this rule has the tables of emitted_sequences.h, and `next_call`. Random words
+// that are shared between purposes, positions or requests show in some of these tables.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -162,7 +162,7 @@ class SpeculationDistribution : public DistributionTables {
         distribution_of_row(draft_model_[0]), distribution_of_row(draft_model_[1]));
   }
 
-  // Returns row i after the drafts `prefix`.
+  // Returns row i of the target or draft after the drafts `prefix`.
   DistributionRow behind(std::size_t i, const std::vector<std::int32_t>& prefix) const {
     DistributionRow row = target_[i];
     if (row.processing) row.processing = processing_behind(*row.processing, prefix);
@@ -204,8 +204,8 @@ class SpeculationDistribution : public DistributionTables {
     }
   }
 
-  // Makes rows from the source. Some tokens never come in either distribution, so that the two
-  // differ in support.
+  // Makes rows of target and draft from the source. Some tokens have probability 0 in one of the
+  // distributions, so that the two differ in support.
   void make_rows() {
     for (std::int64_t i = 0; i <= kDrafts; ++i) {
       DistributionRow target;
@@ -292,7 +292,7 @@ class SpeculationDistribution : public DistributionTables {
     if (sequences_) sequences_->end_of_call();
   }
 
-  // Makes the call after `request`, which gave `response`: the same rows, other drafts.
+  // Makes the call that follows `request`, which gave `response`: the same rows, other drafts.
   void follow(SpeculationRequest request, const SpeculationResponse& response, std::uint64_t call,
               CheckOutcome& outcome) {
     for (std::size_t b = 0; b < response.accepted.size(); ++b) {
@@ -332,9 +332,9 @@ class SpeculationDistribution : public DistributionTables {
     return false;
   }
 
-  // Returns whether a rejected draft comes again as its own replacement, which the token-wise rule
-  // excludes. Tables of pairs have a cell of probability 0 for it; those of a next call have no
-  // cell.
+  // Returns whether a rejected draft is drawn again as its own replacement, which the token-wise
+  // rule excludes. Tables of pairs have a cell of probability 0 for this replacement; tables of a
+  // next call have no cell.
   bool comes_again(const std::int32_t* tokens, const std::int32_t* drafted,
                    std::int32_t stand) const {
     return !sequences_ && stand < kDrafts && tokens[stand] == drafted[stand];
@@ -356,7 +356,7 @@ class SpeculationDistribution : public DistributionTables {
   const CheckInput& input_;
   DraftLaw distribution_;
   std::size_t width_ = 0;
-  std::uint64_t came_again_ = 0;  // rejected drafts in next calls
+  std::uint64_t came_again_ = 0;  // number of rejected drafts drawn again in next calls
   std::vector<DistributionRow> target_, draft_;
   std::vector<reference::IntegerRow> draft_model_;
 };

@@ -27,10 +27,11 @@ namespace fairdraw::harness {
 /// addition the tables of two consecutive calls.
 class DistributionTables {
  public:
-  /// Returns the discrepancy that G finds with `requests` requests in all tables. The widest table
-  /// decides; neighbours have the fewest counts, half as many as requests. (Tables of emitted
-  /// tokens have fewer still, but mostly repeat the others. Those of next calls have too: they look
-  /// for words that two calls share, which changes far more than a few hundredths.)
+  /// Returns the discrepancy that the statistic G finds with `requests` requests in all tables. The
+  /// widest table decides; the table of neighbours has the fewest counts, half as many as requests.
+  /// (Tables of emitted tokens have even fewer counts, but mostly repeat the others. So do the
+  /// tables of next calls: they look for words that two calls share, which changes far more than a
+  /// few hundredths.)
   double min_discrepancy(std::uint64_t requests, double level) const {
     const auto found = [level](std::uint64_t draws, std::uint32_t cells) {
       return statistics::g_min_discrepancy(draws, cells, level, kFalsePassRate);
@@ -56,16 +57,17 @@ class DistributionTables {
 
  protected:
   Table& table(std::size_t number) { return tables_[number]; }
-  /// Counts one request's emitted tokens; `call` and `request` determine its own random bits.
+  /// Counts one request's emitted tokens; `call` and `request` determine the random bits that
+  /// complete them.
   void count_sequence(const CheckInput& input, std::span<const std::int32_t> emitted,
                       std::uint64_t call, std::int64_t request) {
-    constexpr std::uint64_t kCompletion = 0x636f6d706c657465;  // distinct from seeds and drafts
+    constexpr std::uint64_t kCompletion = 0x636f6d706c657465;  // keeps seeds distinct
     sequences_->count(
         emitted, mixed(mixed(input.seed ^ kCompletion, call), static_cast<std::uint64_t>(request)));
   }
 
   std::vector<Table> tables_;
-  std::optional<EmittedSequences> sequences_;  ///< in place of `tables_`
+  std::optional<EmittedSequences> sequences_;  ///< used instead of `tables_`
   std::optional<BlockAcceptance> block_;
   std::optional<NextCalls> next_;
 
@@ -108,14 +110,14 @@ inline void append_row(const std::vector<float>& row, std::vector<float>& to) {
   to.insert(to.end(), row.begin(), row.end());
 }
 
-/// Returns why a sampler is not judged; empty if it is.
+/// Returns why a sampler is not judged on these distributions; empty if it is.
 inline Lack lack_of_distributions(const CheckInput& input) {
   if (!input.sampler->description().speculation) return lack_of("speculation");
   return missing_filter(input);
 }
 
 /// Gives every distribution its share of the draws and judges its tables, all at one level. `rows`:
-/// of all distributions. `found`: message of a passed case, with the number of requests.
+/// the rows of all distributions. `found`: message of a passed case, with the number of requests.
 template <class Rows>
 CheckOutcome judge_distributions(const CheckInput& input, std::vector<Rows>& distributions,
                                  std::int64_t rows, fmt::format_string<std::uint64_t> found) {

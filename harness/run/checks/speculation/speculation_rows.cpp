@@ -22,8 +22,8 @@ std::vector<float> source_row(const CheckInput& input, std::int64_t number) {
   return row;
 }
 
-// Returns logits of a draft for the target's row: its own, those without half of the tokens, or
-// others.
+// Returns logits of a draft for the target's row: the target's own, those without half of the
+// tokens, or others.
 std::vector<float> draft_logits(const CheckInput& input, const std::vector<float>& target,
                                 std::int64_t number, const CounterRandom& random) {
   std::vector<float> row = target;
@@ -63,7 +63,7 @@ void mutate_request(SpeculationRequest& request, std::int64_t drafts, const Coun
   const std::int32_t outside[] = {-1, static_cast<std::int32_t>(vocab),
                                   std::numeric_limits<std::int32_t>::max(),
                                   std::numeric_limits<std::int32_t>::min()};
-  // Rows and places of this request, without the padding after it.
+  // Rows and draft places of this request, without the padding after it.
   const bool padded = request.row_begins.empty();
   const std::size_t rows = static_cast<std::size_t>(padded ? kMaxDrafts + 1 : drafts + 1);
   const std::size_t first_row = request.target.size() / vocab - rows;
@@ -85,7 +85,7 @@ void mutate_request(SpeculationRequest& request, std::int64_t drafts, const Coun
         request.draft[(first_place + random.below(n, 1)) * vocab + random.below(vocab, 2)] = kNan;
         return;
       }
-      if (!request.draft.empty() && random.below(2, 3) == 0) {  // the root has children
+      if (!request.draft.empty() && random.below(2, 3) == 0) {  // so the root has children
         request.draft[first_row * vocab + random.below(vocab, 2)] = kNan;
         return;
       }
@@ -101,7 +101,7 @@ void mutate_request(SpeculationRequest& request, std::int64_t drafts, const Coun
     case 6:
     case 7: {
       const std::size_t row = first_row + random.below(n + 1, 1);
-      // All faults but the last one, which is not a fault in every dtype.
+      // Picks one of all faults but the last, which is not a fault in every dtype.
       const auto fault = static_cast<int>(random.below(kProcessingFaults - 2, 2)) + 1;
       mutate(request.processing[row], static_cast<ProcessingFault>(fault),
              std::span(request.target).subspan(row * vocab, vocab));
@@ -122,7 +122,7 @@ void allow_largest(const std::vector<float>& target, std::vector<std::uint32_t>&
 }
 
 // Draws a token of the draft's distribution after `parent` for the child `node`. Without
-// replacement, tokens of its earlier siblings are excluded. Returns -1 if none is left.
+// replacement, tokens of the child's earlier siblings are excluded. Returns -1 if no token is left.
 std::int32_t sampled_child(const SpeculationRequest& request, const DraftedTokens& taken,
                            std::size_t first, std::size_t node, std::int32_t parent,
                            std::uint64_t word) {
@@ -161,7 +161,7 @@ void draft_tokens(SpeculationRequest& request, std::int64_t b, const CounterRand
   std::vector<std::size_t> depths;
   for (std::size_t i = 0; i < taken.drafted.size(); ++i) {
     std::size_t depth = i;  // depth of the draw that the draft should match
-    std::size_t row = i;    // the target's row of that draw
+    std::size_t row = i;    // the target's row at that depth
     if (request.trees) {
       const bool chain = random.below(2, 3 * i) == 0;
       std::int32_t parent = static_cast<std::int32_t>(chain ? i : random.below(i + 1, 3 * i)) - 1;
@@ -226,7 +226,7 @@ SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first
   request.history_form.grown = shape.packed;
   const auto vocab = static_cast<std::size_t>(request.vocab);
   const std::vector<float> padding(vocab, kNan);
-  // A search for faults makes rows before it has a sampler.
+  // A search for faults makes rows without a sampler.
   const bool faults = input.sampler == nullptr || input.sampler->description().drafts.faults;
   for (std::int64_t b = 0; b < count; ++b) {
     ++request.batch;
@@ -275,7 +275,8 @@ SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first
     const std::size_t at = static_cast<std::size_t>(first + b);
     const std::size_t parameters = input.parameters.size();
     request.parameters.push_back(input.parameters[at % parameters]);
-    // The draft takes another operation of the list, so that filters of all kinds meet.
+    // The draft takes the parameters of another operation in the list, so that filters of all kinds
+    // meet.
     if (shape.distribution == DraftLaw::logits) {
       request.draft_parameters.push_back(input.parameters[(at + at / parameters + 1) % parameters]);
     }
@@ -293,7 +294,7 @@ SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first
 
 Lack missing_filter(const CheckInput& input) {
   CheckInput filters = input;
-  filters.processing.clear();  // speculation with processing is an ability of its own
+  filters.processing.clear();  // speculation with processing needs its own ability
   return lack_for(input.sampler->description(),
                   make_request(filters, 0, std::ssize(input.parameters)));
 }

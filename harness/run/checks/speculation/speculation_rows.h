@@ -23,24 +23,26 @@ struct SpeculationShape {
 /// of seeds, and offsets at some of which offset + i carries. Most drafts are drawn as an engine
 /// draws them, with the request's bits. Rows of a draft that must not be read hold NaN. One request
 /// of 8 has a fault, and some have drafts that their distribution never gives, except for samplers
-/// that take none (DraftContract). If the input has processing, a request takes that of its number,
-/// and a row's history continues with the drafts before it.
+/// that take none (DraftContract). If the input has processing, a request has the processing of its
+/// number, and a row's history continues with the drafts before it.
 SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first,
                                      std::int64_t count, const SpeculationShape& shape);
 
-/// Returns the filter, dtype or rule of the input that the sampler does not declare; empty: none.
+/// Returns the filter, dtype or rule of the input that the sampler does not declare; empty if it
+/// declares all.
 Lack missing_filter(const CheckInput& input);
 
 /// Rewrites the histories of rows after drafts: the history of the parent's row, and then the
 /// draft.
 void grow_histories(SpeculationRequest& request);
 
-/// Returns requests picks[0], picks[1], ... of `request`, packed. Precondition: it has an array of
-/// seeds.
+/// Returns requests picks[0], picks[1], ... of `request`, packed. Precondition: the request has an
+/// array of seeds.
 SpeculationRequest pick_requests(const SpeculationRequest& request,
                                  const std::vector<std::int64_t>& picks);
 
-/// Returns the part of request b in an array of `width` values per request; empty if the array is.
+/// Returns the part of request b in an array of `width` values per request; empty if the array is
+/// empty.
 std::vector<std::int32_t> part_of(const std::vector<std::int32_t>& values, std::int64_t b,
                                   std::int64_t width);
 

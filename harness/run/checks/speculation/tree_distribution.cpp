@@ -10,10 +10,9 @@
 //               a rest: q(x) and then p_2;
 //   neighbours  the first tokens of two neighbouring requests of the batch: p_0(x) p_0(y).
 // Random words that siblings, purposes, depths or requests share show in some of these. All tables
-// but `first` and `neighbours` belong to the rule that is declared as token-wise. A sampler that
-// does not declare it has the tables of emitted_sequences.h, and a node's rows depend on its token
-// alone, because rules that look at whole paths balance the same token at different places of the
-// tree.
+// but `first` and `neighbours` belong to the token-wise rule. A sampler that does not declare this
+// rule has the tables of emitted_sequences.h, and a node's rows depend on its token alone, because
+// rules that look at whole paths balance the same token at different places of the tree.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,7 +50,7 @@ Exact exact_distribution(const reference::IntegerRow& row) {
   return distribution;
 }
 
-// Returns what is left of `p` after a child that was drawn from `q` is rejected.
+// Returns the remaining mass of `p` after a child that was drawn from `q` is rejected.
 Exact left_of(const Exact& p, const Exact& q) {
   Exact left;
   Probability sum = 0;
@@ -133,7 +132,8 @@ class TreeDistribution : public DistributionTables {
     return depth == 1 ? 1 + token % 2 : 3;
   }
 
-  // Returns the target's and the draft's row of a node of the last request; -1 is the root.
+  // Returns indices of the target's and the draft's row of a node of the last request; -1 is the
+  // root.
   std::pair<std::size_t, std::size_t> rows_of_node(const SpeculationRequest& request,
                                                    std::int64_t node) const {
     const auto own = static_cast<std::size_t>(node + 1);
@@ -144,8 +144,9 @@ class TreeDistribution : public DistributionTables {
     return {static_cast<std::size_t>(row_of_token(depth, token)), depth == 1 ? 2 : own};
   }
 
-  // Makes rows from the source. Some tokens never come in either distribution, so that the two
-  // differ in support. The draft keeps at least three tokens, so that two can always be drawn.
+  // Makes rows of target and draft from the source. Some tokens have probability 0 in one of the
+  // distributions, so that the two differ in support. The draft keeps at least three tokens, so
+  // that two can always be drawn.
   void make_rows() {
     for (std::int64_t i = 0; i < kRows; ++i) {
       DistributionRow target;
@@ -223,7 +224,8 @@ class TreeDistribution : public DistributionTables {
   }
 
   // Draws a draft with the harness's own words, or with those that the specification reserves for
-  // drafts. Precondition: the last drafts of `request` are those of this request before `node`.
+  // drafts. Precondition: the last drafts of `request` are the drafts before `node` of the same
+  // request.
   std::int32_t drafted(const SpeculationRequest& request, std::int64_t b, std::int64_t node,
                        std::uint64_t call) const {
     const bool own = call % 2 != 0 || request.seed_is_scalar;

@@ -11,7 +11,8 @@ namespace fairdraw::harness {
 namespace {
 
 // A rule explains counts that have at least this probability under it, for all cells together.
-// Wrong rules are far below, because a case has draws for deviations of a few hundredths.
+// Counts of wrong rules are far less likely, because a case has draws for deviations of a few
+// hundredths.
 constexpr double kExplained = 1e-3;
 
 using TokenCounts = std::vector<std::uint64_t>;
@@ -26,7 +27,7 @@ bool is_likely(std::uint64_t count, std::uint64_t of, double probability, double
 // --- Acceptance ----------------------------------------------------------------------------------
 
 struct Acceptance {
-  const char* bug;  // if this rule is wrong
+  const char* bug;  // name of the bug if this rule is wrong
   Distribution rate;
 };
 
@@ -71,7 +72,7 @@ std::vector<Acceptance> acceptance_rules(const StepRows& rows) {
 
 // --- What comes after a rejection ----------------------------------------------------------------
 
-// Returns the probability of y after draft x was rejected.
+// Returns the probability of token y after draft x was rejected.
 using Replacement = double (*)(const StepRows& rows, std::size_t x, std::size_t y);
 
 double target_without(const StepRows& rows, std::size_t x, std::size_t y) {

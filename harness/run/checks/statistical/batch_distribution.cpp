@@ -18,7 +18,7 @@ namespace {
 
 using reference::Membership;
 
-constexpr std::size_t kStatistics = 2;  // per size: by rank and by id
+constexpr std::size_t kStatistics = 2;  // statistics per batch size: by rank and by id
 
 // Transformed draws of one size, which are uniform for any rows.
 struct Stream {
@@ -43,7 +43,7 @@ class Gathering {
   Stream gather(std::int64_t size, std::uint64_t draws, std::uint64_t seed) {
     Stream stream;
     for (std::uint64_t call = 0; stream.by_id.size() < draws && !outcome_.failed(); ++call) {
-      // If all rows fail, no draws will come.
+      // If all rows fail, this loop would get no draws.
       if (call > 4 * draws) break;
       std::vector<std::int64_t> picks;
       for (std::int64_t i = 0; i < size; ++i) {

@@ -1,5 +1,5 @@
 // Bets against the distribution of one row, with draws in growing batches; the case fails as soon
-// as the evidence suffices.
+// as the evidence reaches its bound.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,10 +25,10 @@ constexpr double kExpectedOfBet = 100;
 // Batches grow by half, so that a fault that n draws find ends the case after at most 1.5 n.
 constexpr std::uint64_t kFirstBatch = 4096;
 constexpr double kGrowth = 0.5;
-// Evidence from which on the case draws more. A right sampler reaches it with probability at most
-// 0.01.
+// Evidence from which on the case draws more. A right sampler reaches this evidence with
+// probability at most 0.01.
 const double kSuspicious = std::log(100.0);
-constexpr std::uint64_t kLongest = 4;  // at most this many times the case's draws
+constexpr std::uint64_t kLongest = 4;  // maximum multiple of the case's draws
 
 // Bets with half of the stake on the whole distribution over cells, and half on sets of tokens.
 class Bets {
@@ -105,8 +105,8 @@ void describe_evidence(const Bets& evidence, CheckOutcome& outcome) {
 }
 
 // Draws until the evidence suffices, or the case's draws are made and nothing is suspicious, or
-// four times as many are made. A part of the case makes the draws that are always needed (look 0),
-// or those that may follow (look 1).
+// four times as many draws are made. A part of the case makes the draws that are always needed
+// (look 0), or those that may follow (look 1).
 void draw_and_bet(const CheckInput& input, const Request& request,
                   const reference::RealDistribution& distribution, double needed, Bets& evidence,
                   CertainCounts& all, CheckOutcome& outcome) {

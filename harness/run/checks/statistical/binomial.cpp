@@ -26,7 +26,7 @@ std::vector<Group> named_groups(const CertainDistribution& distribution) {
     if (distribution.probability[token] > 0) support.push_back(token);
   }
   std::vector<std::uint32_t> by_probability = by_falling_probability(distribution.probability);
-  by_probability.resize(support.size());  // all others have probability 0
+  by_probability.resize(support.size());  // all other tokens have probability 0
   std::vector<Group> groups = {{"the most likely token", {by_probability.front()}},
                                {"the first token", {support.front()}},
                                {"the last token", {support.back()}},

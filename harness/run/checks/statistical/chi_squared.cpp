@@ -1,5 +1,5 @@
 // Judges draws of one row by its distribution, over cells of its tokens and along four orders of
-// them.
+// the tokens.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,17 +19,18 @@ namespace {
 // Shares of the case's budget; the orderings divide kDkwmShare equally.
 constexpr double kChiSquaredShare = 0.1, kTooGoodShare = 0.1, kGShare = 0.35, kDkwmShare = 0.35,
                  kExactShare = 0.1;
-// Bounds above which Pearson's chi-squared may decide. With smaller expected counts its tail is too
-// light at levels near 1e-12: the true rate is 2 times the nominal one at 400 and 10 cells, 20000
-// times at 5. At the root of such a level, with which each of its two looks is compared, it is even
-// closer to the truth.
+// Minimum expected count and number of cells for Pearson's chi-squared to decide. With smaller
+// expected counts the tail of its null distribution is too light at levels near 1e-12: the true
+// rate is 2 times the nominal one at 400 and 10 cells, 20000 times at 5. At the square root of such
+// a level, with which each of the two looks is compared, the true rate is even closer to the
+// nominal one.
 constexpr double kSmallestExpected = 400;
 constexpr std::size_t kSmallestCells = 10;
 constexpr std::size_t kTooGoodCells = 30;
 // More cells show finer differences, fewer cells show smaller ones. 256 cells find a total
 // variation of 0.01 with a million draws.
 constexpr std::uint32_t kLargestCells = 256;
-// Number of lanes of the widest common tile; a token's lane is its id modulo this.
+// Number of lanes of the widest common tile; a token's lane is its id modulo this number.
 constexpr std::uint32_t kLanes = 1024;
 
 struct Ordering {
@@ -37,9 +38,9 @@ struct Ordering {
   std::vector<std::uint32_t> tokens;
 };
 
-// Returns four orders of the tokens. An error that is monotone along one of them shows there:
+// Returns four orders of the tokens. An error that is monotone along one of the orders shows there:
 // temperature and truncation by probability, a wrong prefix sum by id, a lost lane by lane. The
-// hash is unrelated to these and changes with the case's seed.
+// order by hash is unrelated to the others and changes with the case's seed.
 std::vector<Ordering> orderings(const CheckInput& input, const CertainDistribution& distribution) {
   std::vector<std::uint32_t> by_id(distribution.probability.size());
   std::iota(by_id.begin(), by_id.end(), 0U);
@@ -70,7 +71,7 @@ double distance_in_order(const std::vector<std::uint32_t>& order, const CertainC
   return statistics::cdf_distance(counts, probability);
 }
 
-// Everything that is determined before a draw is made.
+// The parts of the test that are fixed before a draw is made.
 struct Experiment {
   const CheckInput& input;
   Request request;
@@ -112,7 +113,7 @@ void describe_fit(const statistics::GoodnessOfFit& fit, const Experiment& experi
   note_effect(outcome);
 }
 
-// Makes a few separate draws over a few cells, and lists every outcome.
+// Adds an exact test: a few separate draws over a few cells, with every outcome listed.
 void add_exact(const Experiment& experiment, std::uint64_t seed, CheckOutcome& outcome,
                std::vector<Finding>& findings) {
   if (experiment.certain.support > statistics::kMaxExactCells) return;
@@ -136,8 +137,9 @@ void add_exact(const Experiment& experiment, std::uint64_t seed, CheckOutcome& o
                            counts.size())});
 }
 
-// Returns the findings of one look. Counts that are nearer to their expectation than chance allows
-// are too good: cached, stratified or copied draws. This never fails a case without a second look.
+// Returns the findings of one look at the draws. Counts that are closer to their expectation than
+// chance allows are too good: cached, stratified or copied draws. Counts that are too good never
+// fail a case without a second look.
 std::vector<Finding> look_at(const Experiment& experiment, int look, CheckOutcome& outcome) {
   const std::uint64_t seed = look == 0 ? experiment.input.seed : mixed(experiment.input.seed, 1);
   const CertainCounts drawn =

@@ -15,7 +15,7 @@ namespace fairdraw::harness {
 namespace {
 
 constexpr std::size_t kInstances = 3;
-constexpr double kShare = 0x1p-10;  // of the case's budget; enough for three short sequences
+constexpr double kShare = 0x1p-10;  // share of the case's budget; enough for three short sequences
 
 // Returns how much repetition is proof; no value if this row or this contract allows no proof.
 std::optional<ProbeDesign> design_of(const CheckInput& input, const Request& row) {
@@ -30,7 +30,7 @@ std::optional<ProbeDesign> design_of(const CheckInput& input, const Request& row
 }
 
 // Compares the first outputs of the instances. Each instance gets its own seeds: a sampler that
-// uses seeds without promising it is right, and one that starts from a constant ignores them.
+// uses seeds without promising it is right, and a sampler that starts from a constant ignores them.
 void compare(const CheckInput& input, const Request& row,
              const std::array<Sampler*, kInstances>& instances, const ProbeDesign& design,
              CheckOutcome& outcome) {
@@ -67,7 +67,7 @@ CheckOutcome check_streams_of_instances(
   const Request row = make_request(input, 0, 1);
   const std::optional<ProbeDesign> design = design_of(input, row);
   if (!design) return check_streams(input);
-  // Both are made at one moment, before any instance draws.
+  // Both instances are made at one moment, before any instance draws.
   const std::unique_ptr<Sampler> second = make_fresh(), third = make_fresh();
   CheckOutcome starts;
   starts.rows = 1;

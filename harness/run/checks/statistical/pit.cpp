@@ -1,5 +1,5 @@
 // Judges draws from many different rows: each draw is transformed by the distribution of its own
-// row, and the results must be uniform and independent.
+// row, and the transformed values must be uniform and independent.
 #include "harness/statistics/pit.h"
 
 #include <fmt/format.h>
@@ -27,12 +27,13 @@ using reference::Membership;
 // Rows are rotations of base rows: row i holds base[(i + shift) mod vocab]. A sampler sees a
 // different row each time, at other ids and vector lanes, but one oracle serves all of them: in the
 // order of ids, rotation shifts the transform by a constant, modulo 1. If each row has its own
-// parameters, each is a base row.
+// parameters, each is a base row of its own.
 constexpr std::int64_t kRotations = 64;
-// Calls are few, because each may cost a plugin a message: at most 2^21 logits and 1024 rows per
-// call.
+// Few calls are made, because each may cost a plugin a message: at most 2^21 logits and 1024 rows
+// per call.
 constexpr std::int64_t kLogitsPerCall = std::int64_t{1} << 21, kRowsPerCall = 1024;
-// Two orderings and two lags; three statistics each for pairs of rows and pairs of calls.
+// Number of serial statistics: two orderings and two lags; three statistics each for pairs of rows
+// and pairs of calls.
 constexpr std::size_t kSerialStatistics = 4, kPairStatistics = 6;
 
 struct BaseRow {
@@ -43,7 +44,7 @@ struct BaseRow {
 // One row of a call: a rotated base row.
 struct TurnedRow {
   std::shared_ptr<const BaseRow> base;
-  std::size_t parameters;  ///< index in the input
+  std::size_t parameters;  ///< index of parameters in the input
   std::int64_t shift;
 };
 
@@ -54,13 +55,13 @@ struct Pairs {
 
 struct Streams {
   std::vector<double> by_id, by_rank;
-  std::vector<std::size_t> parameters;  ///< per value: index in the input
+  std::vector<std::size_t> parameters;  ///< per value: index of parameters in the input
   std::vector<std::size_t> sample;      ///< per value: number among the samples of its output
   Pairs rows;                           ///< neighbouring outputs of a call
   Pairs calls;                          ///< the same output of two consecutive calls
 };
 
-constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();  // of an ambiguous token
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();  // for an ambiguous token
 
 void add_pairs(std::span<const double> first, std::span<const double> second, Pairs& pairs) {
   for (std::size_t i = 0; i < std::min(first.size(), second.size()); ++i) {
@@ -73,8 +74,8 @@ void add_pairs(std::span<const double> first, std::span<const double> second, Pa
 // Number of draws of a row that are made at once, by kind.
 struct DrawsOfARow {
   std::int64_t samples = 1;  ///< per output
-  std::int64_t outputs = 1;  ///< per row, through `indices`
-  std::int64_t repeats = 1;  ///< of the call, if the sampler has neither of these
+  std::int64_t outputs = 1;  ///< outputs per row, through `indices`
+  std::int64_t repeats = 1;  ///< repetitions of the call, if the sampler has neither
 };
 
 // Returns one call of rotated rows, with a seed for each output.
@@ -103,8 +104,8 @@ Request call_of(const std::vector<TurnedRow>& rows, const DrawsOfARow& draws, st
   return request;
 }
 
-// Adds a call's tokens to the streams. Returns their values by id [tokens]: kNoValue for ambiguous
-// tokens.
+// Adds a call's tokens to the streams. Returns the transformed values by id [tokens]: kNoValue for
+// ambiguous tokens.
 std::vector<double> transform(const std::vector<TurnedRow>& rows, const Request& request,
                               const Response& response, std::uint64_t seed, Streams& streams,
                               CheckOutcome& outcome) {
@@ -135,7 +136,7 @@ std::vector<double> transform(const std::vector<TurnedRow>& rows, const Request&
                                    distribution.by_id.back();
     double by_id = statistics::randomized_pit(distribution.by_id, base_token, word) - start;
     if (by_id < 0) by_id += 1;
-    // Rounding may reach an end exactly, where normal scores are infinite.
+    // Rounding may reach 0 or 1 exactly, where normal scores are infinite.
     values[i] = std::clamp(by_id, 0x1p-53, 1 - 0x1p-53);
     streams.by_id.push_back(values[i]);
     streams.by_rank.push_back(statistics::randomized_pit(
@@ -189,7 +190,7 @@ void judge_call(const CheckInput& input, const std::vector<TurnedRow>& rows, con
   }
 }
 
-// Makes all draws. `seed` determines the shifts and the random words.
+// Makes all draws. `seed` determines the shifts of rows and the random words.
 Streams gather(const CheckInput& input, const Plan& plan, std::uint64_t seed,
                CheckOutcome& outcome) {
   Streams streams;
@@ -264,7 +265,7 @@ std::vector<Finding> findings_of(const CheckInput& input, const Plan& plan, cons
     judge_pairs("calls", streams.calls, judge);
   }
   const auto judge_groups = [&](const char* name, const std::vector<std::size_t>& group) {
-    // Wrong weights show by rank, wrong random words by id.
+    // Wrong weights show in the order by rank, wrong random words in the order by id.
     BandFit fit = fit_in_groups(group, streams.by_rank);
     const BandFit by_id = fit_in_groups(group, streams.by_id);
     if (by_id.p_value < fit.p_value) fit = by_id;
@@ -296,7 +297,7 @@ std::vector<Finding> findings_of(const CheckInput& input, const Plan& plan, cons
   return findings;
 }
 
-// Notes the p-values of dependence as scores: for pairs of streams, and along the stream.
+// Notes the p-values of dependence as scores: for pairs of streams, and within the stream.
 void note_dependence(const std::vector<Finding>& findings, CheckOutcome& outcome) {
   Dependence pairs{
       "pairs of streams", {"rows", "calls"}, {"correlation", "agreement", "table"}, {}, 0};
@@ -377,7 +378,7 @@ CheckOutcome check_pit(const CheckInput& input) {
         underpowered(fmt::format("only {} of {} draws fell on tokens that certainly belong to "
                                  "their support",
                                  certain, outcome.draws));
-    weak.draws = outcome.draws;  // no other row may be chosen after these draws
+    weak.draws = outcome.draws;  // so that no other row is chosen after these draws
     weak.rows = outcome.rows;
     return weak;
   }

@@ -12,19 +12,19 @@
 
 namespace fairdraw::harness {
 
-/// A window of n values in order of a key. Windows of their indices [0, n) have sizes n/8, n/16,
-/// ..., n/128; each begins half a window after the one before. A band with a share p >= 3/256 of
-/// all values holds a window of at least a third of the band (a window of 1/s lies in every
+/// A window of n values that are sorted by a key. Windows of their indices [0, n) have sizes n/8,
+/// n/16, ..., n/128; each begins half a window after the one before. A band with a share p >= 3/256
+/// of all values holds a window of at least a third of the band (a window of 1/s lies in every
 /// interval of length 1.5/s, and the next wider window is twice as long).
 struct Window {
   std::size_t first, size;
 };
 std::vector<Window> band_windows(std::size_t values);
 
-/// Uniformity within the windows. Keys that do not depend on the draws decide which values belong
-/// to a window, so that each window is a stream of uniform values.
+/// The result of testing uniformity within the windows. Keys that do not depend on the draws decide
+/// which values belong to a window, so that each window is a stream of uniform values.
 struct BandFit {
-  double p_value = 1;        ///< Bonferroni over the windows
+  double p_value = 1;        ///< p-value with Bonferroni over the windows
   double low = 0, high = 0;  ///< keys of the least uniform window
   double distance = 0;       ///< in that window
   std::uint64_t draws = 0;   ///< in that window
@@ -33,13 +33,13 @@ struct BandFit {
 BandFit fit_in_bands(std::span<const double> keys, std::span<const double> values);
 
 /// Tests uniformity within groups of values [n], by the group's number for each [n]. `low` is the
-/// number of the least uniform group. Precondition: the numbers do not depend on the draws.
+/// number of the least uniform group. Precondition: the group numbers do not depend on the draws.
 BandFit fit_in_groups(std::span<const std::size_t> group, std::span<const double> values);
 
-/// A parameter that takes several values in a case.
+/// A parameter of the filters that takes several values in a case.
 struct VaryingParameter {
   const char* name;
-  std::vector<double> value;  ///< by index of the parameters in the input
+  std::vector<double> value;  ///< values by index of the parameters in the input
 };
 std::vector<VaryingParameter> varying_parameters(const CheckInput& input);
 

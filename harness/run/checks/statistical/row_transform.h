@@ -8,10 +8,10 @@
 
 namespace fairdraw::harness {
 
-/// Values of the tokens of a row, in the order of ids and in that of falling probability.
+/// Transformed values of the tokens of a row, in the order of ids and of decreasing probability.
 struct RowTransform {
   std::vector<reference::Membership> membership;
-  std::vector<bool> has_frequency;     ///< certain; other tokens' values mean nothing
+  std::vector<bool> has_frequency;     ///< certain tokens; other tokens' values mean nothing
   std::vector<double> by_id, by_rank;  ///< prefix sums of the certain tokens
   std::vector<std::uint32_t> rank_of;
 

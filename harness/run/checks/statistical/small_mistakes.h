@@ -1,6 +1,6 @@
 // Numbers of draws needed to find mistakes that are too small for a run, by the design of the case
-// that would find them. They are computed before a draw is made, so that a report can say which
-// mistakes may have passed.
+// that would find them. These numbers are computed before a draw is made, so that a report can say
+// which mistakes may have passed.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace fairdraw::harness {
 
-/// Names of measures, each followed by the name of the mistake. The number of draws is 0 if not
-/// even 2^40 draws find the mistake. The difference is that of the probability which the case
-/// counts.
+/// Prefixes of the names of measures, each followed by the name of the mistake. The number of draws
+/// is 0 if not even 2^40 draws find the mistake. The difference is that of the probability which
+/// the case counts.
 inline constexpr const char* kDrawsToFind = "draws to find: ";
 inline constexpr const char* kDifference = "difference: ";
 
@@ -28,8 +28,8 @@ struct CountedSet {
 /// 2^40 draws do. For a test in two looks, `level` is that of each look.
 std::uint64_t draws_to_find(const CountedSet& set, double level);
 
-/// Adds both measures of a mistake, for the set with the most information per draw. One in `rows`
-/// of the case's draws is of these sets.
+/// Adds both measures of a small mistake, for the set with the most information per draw. One in
+/// `rows` of the case's draws belongs to the sets of tokens.
 void note_small_mistake(const std::string& mistake, std::span<const CountedSet> sets, double level,
                         std::size_t rows, CheckOutcome& outcome);
 

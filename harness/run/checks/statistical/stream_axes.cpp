@@ -11,8 +11,8 @@ namespace {
 
 using Kind = StreamPlan::Kind;
 
-// Samples per output of Kind::grid. With three outputs of three, if sample s of output i were drawn
-// as number i + s, four of eight draws would repeat others.
+// Number of samples per output of Kind::grid. With three outputs of three, if sample s of output i
+// were drawn as number i + s, four of eight draws would repeat others.
 constexpr std::int32_t kGridSamples = 3;
 
 // Offsets with equal upper bits differ by more than the length of any sequence.
@@ -21,9 +21,9 @@ constexpr std::uint64_t kOffset = 0x1000;
 void add_axes(const SamplerDescription& sampler, std::uint64_t seed,
               std::vector<StreamPlan>& plans) {
   const RandomnessContract& contract = sampler.randomness;
-  // These draws come a few before those of `offsets`. If seeds make no difference, they have
-  // another offset, because two sequences must not coincide by a property that the sampler does not
-  // promise.
+  // The draws of samples and outputs come a few offsets before those of `offsets`. If seeds make no
+  // difference, outputs have another offset than samples, because two sequences must not coincide
+  // by a property that the sampler does not promise.
   const std::uint64_t near = kOffset - 3;
   const std::uint64_t nearer = contract.seeds ? near : near + 1;
   if (contract.offsets) plans.push_back({Kind::offsets, "offsets", "offsets", seed, kOffset});
@@ -54,8 +54,9 @@ void add_axes(const SamplerDescription& sampler, std::uint64_t seed,
   for (int number = 4; contract.seeds && contract.offsets && number < 64; ++number) {
     if (number != 16 && number != 32) flipped(number);
   }
-  // These use another seed, because draws before kOffset belong to the samples above. If seeds make
-  // no difference, they leave out the offsets of those samples.
+  // Sequences with flipped offsets use another seed, because draws before kOffset belong to the
+  // samples above. If seeds make no difference, these sequences leave out the offsets of those
+  // samples.
   const std::uint64_t other = ~seed;
   if (contract.offsets && contract.seeds) {
     plans.push_back({Kind::offsets, "offsets", "offsets of another seed", other, kOffset});
@@ -77,7 +78,7 @@ void add_special_seeds(const SamplerDescription& sampler, std::uint64_t seed,
   for (const std::uint64_t special : seeds) {
     plans.push_back({Kind::offsets, "seeds", fmt::format("seed {:#x}", special), special, kOffset});
   }
-  for (int number = 13; number < 64; ++number) {  // above the bits of the first sequences
+  for (int number = 13; number < 64; ++number) {  // bits above those of the first sequences
     if (number == 32) continue;
     plans.push_back({Kind::offsets, "offsets",
                      fmt::format("offset with bit {} flipped, of the first seed", number), seed,
@@ -89,7 +90,7 @@ void add_special_seeds(const SamplerDescription& sampler, std::uint64_t seed,
 void add_shapes(const SamplerDescription& sampler, std::uint64_t seed,
                 std::vector<StreamPlan>& plans) {
   const RandomnessContract& contract = sampler.randomness;
-  if (!contract.seeds) return;  // these sequences need further seeds to be distinct
+  if (!contract.seeds) return;  // because these sequences need more distinct seeds
   const bool samples = contract.samples && sampler.num_samples;
   if (contract.outputs) {
     plans.push_back({Kind::rows, "outputs", "rows with one seed", seed + 2, kOffset});
@@ -107,7 +108,7 @@ void add_shapes(const SamplerDescription& sampler, std::uint64_t seed,
   }
 }
 
-// Returns one call of draws of the first row, with a seed and an offset each.
+// Returns one call that draws from the first row, with a seed and an offset for each output.
 Request outputs_of(const Request& row, const std::vector<std::uint64_t>& seeds,
                    const std::vector<std::uint64_t>& offsets, std::size_t outputs,
                    const SamplerDescription& sampler, bool through_indices = true) {
@@ -134,13 +135,13 @@ class Drawing {
  public:
   Drawing(const CheckInput& input, const Request& row, CheckOutcome& outcome)
       : input_(input), row_(row), outcome_(outcome), sampler_(input.sampler->description()) {
-    // Without `indices` every output needs its own row.
+    // Without `indices` every output needs its own copy of the row.
     const auto vocab = static_cast<std::size_t>(row.vocab);
     most_outputs_ = sampler_.indices ? std::size_t{1} << 16
                                      : std::max<std::size_t>(kStreamLength, (1U << 22) / vocab);
   }
 
-  // Makes draws with a seed and an offset each, which may be split among calls.
+  // Makes draws with a seed and an offset each, which may be divided among calls.
   std::vector<std::int32_t> with_seeds(const std::vector<std::uint64_t>& seeds,
                                        const std::vector<std::uint64_t>& offsets,
                                        std::size_t samples = 1) {
@@ -159,7 +160,7 @@ class Drawing {
     return tokens;
   }
 
-  // Makes one call with one seed: [outputs, samples].
+  // Makes one call with one seed, and returns tokens [outputs, samples].
   std::vector<std::int32_t> of_one_call(std::uint64_t seed, std::uint64_t offset,
                                         std::size_t outputs, std::size_t samples) {
     Request request = outputs_of(row_, {seed}, {offset}, outputs, sampler_);
@@ -237,7 +238,7 @@ std::vector<StreamPlan> short_streams(const CheckInput& input) {
     return plans;
   }
   if (!sampler.randomness.outputs) return plans;
-  // The sampler has its own generator: outputs of consecutive calls, for any seed.
+  // A sampler with its own generator is compared over outputs of consecutive calls, for any seed.
   for (std::uint64_t call = 0; call < 16; ++call) {
     plans.push_back(
         {Kind::calls, "calls", fmt::format("call {}", call), seed + call, kOffset + call});
@@ -278,7 +279,7 @@ std::vector<std::vector<std::int32_t>> draw_streams(const CheckInput& input, con
                                                     std::size_t length, CheckOutcome& outcome) {
   Drawing drawing(input, row, outcome);
   std::vector<std::vector<std::int32_t>> streams;
-  std::vector<std::uint64_t> seeds, offsets;  // of plans that wait for their call
+  std::vector<std::uint64_t> seeds, offsets;  // inputs of plans that wait for their call
   std::size_t waiting = 0;
   const auto flush = [&] {
     const std::vector<std::int32_t> tokens = drawing.with_seeds(seeds, offsets);

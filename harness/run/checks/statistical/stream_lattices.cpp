@@ -21,10 +21,9 @@ double log_rate(std::size_t n, std::size_t k, double most_likely) {
   return count * std::log(static_cast<double>(n) * most_likely) - std::lgamma(count + 1);
 }
 
-// Returns neighbouring seeds or offsets, and each bit above them by itself, so that any shift
-// before the mixing meets one of these. If every output of the sampler needs its own row, and so
-// costs as much as a call, only every eighth bit is taken: most shifts are by whole bytes and
-// words.
+// Returns neighbouring seeds or offsets, and each higher bit by itself, so that any shift before
+// the mixing meets one of these. If every output of the sampler needs its own row, and so costs as
+// much as a call, only every eighth bit is taken: most shifts are by whole bytes and words.
 std::vector<std::uint64_t> neighbours_and_bits(std::uint64_t first,
                                                const SamplerDescription& sampler) {
   constexpr int kBits = 3;
@@ -61,7 +60,7 @@ Axes axes_of(const StreamLattice& lattice) {
 
 using Step = std::array<std::uint64_t, 4>;
 
-// Returns the coordinates of draw `at` on each axis.
+// Returns the coordinates of draw number `at` on each axis.
 Step place_of(const StreamLattice& lattice, std::size_t at) {
   const std::size_t output = at / lattice.samples, cell = output / lattice.outputs;
   return {lattice.seeds[cell / lattice.offsets.size()],
@@ -114,7 +113,7 @@ std::vector<StreamLattice> stream_lattices(const CheckInput& input) {
   const std::vector<std::uint64_t> one_seed = {seed}, one_offset = {offset};
   std::vector<StreamLattice> lattices;
   if (!sampler.per_request_seeds) {
-    // The sampler has its own generator: calls, and their effect on the next ones.
+    // A sampler with its own generator is compared over calls, and their effect on the next ones.
     if (contract.outputs) {
       lattices.push_back({"calls, outputs and samples", neighbours(seed, 8), one_offset, 8,
                           samples ? std::size_t{4} : 1, true});
@@ -141,8 +140,8 @@ std::vector<StreamLattice> stream_lattices(const CheckInput& input) {
 
 std::optional<LatticeDesign> design_lattice(const StreamLattice& lattice, double most_likely,
                                             double false_fail_rate) {
-  // Counts steps by their number of pairs. A step and its opposite have the same pairs, and count
-  // half each.
+  // Counts steps of the lattice by their number of pairs. A step and its opposite have the same
+  // pairs, and count half each.
   std::map<std::size_t, double> steps = {{1, 0.5}};
   std::size_t neighbours_in_one_axis = 0;
   for (const std::vector<std::uint64_t>& axis : axes_of(lattice)) {

@@ -1,9 +1,9 @@
-// Draws at all combinations of a few seeds, offsets, outputs and samples. If two of these are mixed
-// into one number (sample 1 is sample 0 of the next offset, say), tokens coincide at points that
+// Draws at all combinations of a few seeds, offsets, outputs and samples. If two of these numbers
+// are mixed into one (sample 1 is sample 0 of the next offset, say), tokens coincide at points that
 // are one step apart. For streams.cpp.
 //
-// stream_axes.h changes one of them at a time; here they change together. Assume that every draw is
-// independent of all others, and no token more likely than m. Then:
+// stream_axes.h changes one axis at a time; a lattice changes several together. Assume that every
+// draw is independent of all others, and no token more likely than m. Then:
 //
 // - Two draws are a step apart: a difference of seed, of offset, of output and of sample. The pairs
 //   of one step form paths, because a step has a direction; along a path, the second draw of each
@@ -24,22 +24,22 @@
 
 namespace fairdraw::harness {
 
-/// Returns the word with only that bit set.
+/// Returns the word with only bit `number` set.
 constexpr std::uint64_t bit(int number) { return std::uint64_t{1} << number; }
 
 /// All combinations of these values, in this order: seeds outermost, samples innermost.
 struct StreamLattice {
   std::string name;
   std::vector<std::uint64_t> seeds, offsets;
-  std::size_t outputs = 1, samples = 1;  ///< per call with one seed and offset
-  /// True: each seed and offset is a call with a scalar seed. False: they are outputs with a seed
-  /// each.
+  std::size_t outputs = 1, samples = 1;  ///< number per call with one seed and offset
+  /// True: each seed and offset is a call with a scalar seed. False: seeds and offsets are outputs
+  /// of one call, with a seed each.
   bool a_call_each = false;
 
   std::size_t size() const { return seeds.size() * offsets.size() * outputs * samples; }
 };
 
-/// Amount of repetition that is proof, for one lattice.
+/// Amount of repetition in one lattice that proves a fault.
 struct LatticeDesign {
   double most_likely = 0;   ///< m, the largest probability of a token
   double share = 0;         ///< share of the rate for each step
@@ -51,16 +51,16 @@ struct LatticeDesign {
   std::size_t equal_pairs(std::size_t pairs) const;
 };
 
-/// Returns the lattices whose draws the contract of the input's sampler promises to be independent.
-/// Empty if no two axes can be mixed.
+/// Returns the lattices whose draws are independent by the contract of the input's sampler. Returns
+/// no lattice if no two axes can be mixed.
 std::vector<StreamLattice> stream_lattices(const CheckInput& input);
 
-/// Returns the design; no value if not even all pairs of neighbouring offsets (or samples) would be
-/// proof.
+/// Returns the design of a lattice; no value if not even all pairs of neighbouring offsets (or
+/// samples) would be proof.
 std::optional<LatticeDesign> design_lattice(const StreamLattice& lattice, double most_likely,
                                             double false_fail_rate);
 
-/// Returns what tokens [lattice.size()] share; empty: nothing.
+/// Returns a repetition in tokens [lattice.size()]; empty if there is none.
 std::string shared_in_lattice(const StreamLattice& lattice, const LatticeDesign& design,
                               const std::vector<std::int32_t>& tokens);
 

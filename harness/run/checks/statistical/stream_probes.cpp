@@ -16,7 +16,7 @@ double choose(double n, double k) {
   return std::max(value, 0.0);
 }
 
-// Returns the smallest size in [from, to] whose rate is at most `share`.
+// Returns the smallest size in [from, to] for which rate(size) is at most `share`.
 template <class Rate>
 std::optional<std::size_t> smallest(std::size_t from, std::size_t to, double share,
                                     const Rate& rate) {
@@ -48,7 +48,7 @@ std::optional<ProbeDesign> design_probes(std::size_t sequences, std::size_t leng
   const auto grams = [&](double g) {
     return choose(s * (n - g + 1), 2) * std::pow(most_likely, g);
   };
-  // Bound for both differences and exclusive ors.
+  // Bound on the rate, for both differences and exclusive ors.
   const auto equal = [&](double k) {
     return k * std::pow(3 * most_likely, k - 1) + std::pow(most_likely, k - 1);
   };

@@ -33,9 +33,9 @@
 
 namespace fairdraw::harness {
 
-/// Amount of repetition that is proof.
+/// Amount of repetition in short sequences that proves a fault.
 struct ProbeDesign {
-  std::size_t gram = 0;    ///< tokens of a repeated gram
+  std::size_t gram = 0;    ///< length of a repeated gram, in tokens
   std::size_t within = 0;  ///< number of equal steps, over all sequences
   std::size_t across = 0;  ///< number of equal differences between tokens of two sequences
   std::size_t again = 0;   ///< number of tokens of a sequence that occur in it before
@@ -43,9 +43,9 @@ struct ProbeDesign {
 };
 
 /// Returns the smallest repetitions for `sequences` sequences of `length` tokens, none more likely
-/// than `most_likely`, with a null rate of at most false_fail_rate in total. No value if even whole
-/// sequences that repeat, and two full of equal steps, would be no proof. The null rate holds at
-/// every stopping point.
+/// than `most_likely`, with a null rate of at most false_fail_rate in total. Returns no value if
+/// even whole sequences that repeat, and two full of equal steps, would be no proof. The null rate
+/// holds for every number of sequences at which the comparison stops.
 std::optional<ProbeDesign> design_probes(std::size_t sequences, std::size_t length,
                                          double most_likely, double false_fail_rate);
 
@@ -53,7 +53,8 @@ class StreamProbes {
  public:
   StreamProbes(const ProbeDesign& design, std::int64_t vocab) : design_(design), vocab_(vocab) {}
 
-  /// Compares a sequence with itself and all earlier ones. Returns the repetition; empty: none.
+  /// Compares a sequence with itself and all earlier ones. Returns the repetition that was found;
+  /// empty if there is none.
   std::string add(const std::string& name, std::span<const std::int32_t> tokens);
 
  private:

@@ -1,5 +1,5 @@
 // Judges a sampler's promises about its random bits. Short sequences of a flat row must not repeat
-// themselves or each other in any way that independent draws do not. Long ones, transformed by
+// themselves or each other in any way that independent draws do not. Long sequences, transformed by
 // their distribution, must be uniform and uncorrelated, within themselves and in pairs.
 #include <fmt/format.h>
 
@@ -18,10 +18,10 @@
 namespace fairdraw::harness {
 namespace {
 
-// Shares of the case's budget; the rest is for the long streams.
+// Shares of the case's error budget; the rest is for the long streams.
 constexpr double kShortShare = 0.5, kLatticeShare = 0.1;
 constexpr std::size_t kFirstPlans = 8;
-constexpr std::uint32_t kBins = 16;  // per draw, in tables of pairs
+constexpr std::uint32_t kBins = 16;  // bins per draw, in tables of pairs
 
 // --- Short sequences ----------------------------------------------------------------------------
 
@@ -84,7 +84,7 @@ void look_at_lattices(const CheckInput& input, const Request& row, double most_l
   }
 }
 
-// Draws with the same seeds and offsets again, and expects the same tokens.
+// Draws again with the same seeds and offsets, and expects the same tokens.
 void expect_replay(const CheckInput& input, const Request& row, const StreamPlan& plan,
                    CheckOutcome& outcome) {
   const auto once = draw_streams(input, row, {plan}, kStreamLength, outcome);
@@ -96,7 +96,7 @@ void expect_replay(const CheckInput& input, const Request& row, const StreamPlan
 // --- Long streams -------------------------------------------------------------------------------
 
 // Returns draws transformed by the distribution of their row: uniform, with the harness's own
-// random bits within the token.
+// random bits within the token's interval.
 std::vector<double> transformed(const std::vector<double>& prefix,
                                 const std::vector<std::int32_t>& tokens, std::uint64_t seed) {
   std::vector<double> values;
@@ -107,7 +107,8 @@ std::vector<double> transformed(const std::vector<double>& prefix,
   return values;
 }
 
-// Returns values of two streams in turn, so that pair_counts() at lag 1 counts pairs across them.
+// Returns alternating values of two streams, so that pair_counts() at lag 1 counts pairs across
+// them.
 std::vector<double> in_turn(const std::vector<double>& one, const std::vector<double>& other) {
   std::vector<double> values;
   for (std::size_t i = 0; i < one.size(); ++i) values.insert(values.end(), {one[i], other[i]});
@@ -190,7 +191,7 @@ class LongStreams {
   double level_;
   CheckOutcome& outcome_;
   double smallest_ = 1;
-  std::vector<double> alone_, pairs_;  ///< scores, in the order of the tests
+  std::vector<double> alone_, pairs_;  ///< scores of single streams and of pairs, in test order
   std::vector<double>* into_ = nullptr;
 };
 
@@ -289,7 +290,7 @@ CheckOutcome check_streams(const CheckInput& input) {
   if (sampler.per_request_seeds && sampler.randomness.replays && !outcome.failed()) {
     expect_replay(input, row, shorts.front(), outcome);
   }
-  // Lattices come after the replay, because shared bits tell less if draws do not repeat.
+  // Lattices are judged after the replay, because shared bits tell less if draws do not repeat.
   if (design && !outcome.failed()) look_at_lattices(input, row, most_likely, outcome);
   if (length > 0 && !outcome.failed()) {
     judge_long(input, row, distribution, longs, length, long_budget, outcome);

@@ -1,5 +1,5 @@
-// Compares two samplers on the same input: a change that must keep the distribution, or the
-// results.
+// Compares two samplers on the same input, of which one has a change that must keep the
+// distribution, or the results.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,11 +23,11 @@ constexpr double kDistanceShare = 0.5, kSetsShare = 0.5;
 constexpr std::uint32_t kCells = 16;  // more cells, more noise: with 10^5 draws each, 16 find 0.038
 constexpr double kExpectedOfEach = 100;
 
-// Counts of one sampler, without the tokens that the profile leaves open: both samplers are
-// compared given that the token is none of these.
+// Counts of one sampler, without the tokens that the profile leaves open, on which both samplers
+// are conditioned.
 struct Sample {
   std::vector<std::uint64_t> of_token;   // [vocab]
-  std::uint64_t draws = 0, outside = 0;  // `outside`: tokens that the distribution excludes
+  std::uint64_t draws = 0, outside = 0;  // `outside`: of tokens that the distribution excludes
 };
 
 Sample draw(Sampler& sampler, const CheckInput& input, const Request& request,
@@ -54,7 +54,8 @@ Sample draw(Sampler& sampler, const CheckInput& input, const Request& request,
 }
 
 // Bounds on the distance between the distributions of two right samplers, if each token's weight
-// has the largest error in either. Two samplers with the same integers have one distribution.
+// has the largest possible error in either. Two samplers with the same integers have one
+// distribution.
 class DistributionError {
  public:
   DistributionError(const CheckInput& input, const Sampler& other,
@@ -76,7 +77,8 @@ class DistributionError {
 
   /// Returns the ratio of the odds of a set of mass p between the two samplers, whose weights have
   /// the total error `error`. The odds are the set's weight over the rest's, with factors 1 +- r
-  /// and 1 +- q in either. Infinity if the errors are as large as the weights.
+  /// and 1 +- q in either sampler. The odds ratio is infinite if the errors are as large as the
+  /// weights.
   double odds_ratio(double p, double error) const {
     if (all_ == 0 || p <= 0 || p >= 1) return 1;
     const double r = error / p;
@@ -312,7 +314,7 @@ CheckOutcome check_same_results(const CheckInput& input, Sampler& other) {
       }
       const reference::RealDistribution distribution = distribution_of(input, request, row);
       if (!distribution.defined || distribution.must_fail)
-        continue;  // nothing defines a mask there
+        continue;  // nothing defines a mask for such a row
       ++judged;
       compare_row(request, a, b, row, first + row, &distribution, outcome);
     }

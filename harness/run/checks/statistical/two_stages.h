@@ -1,10 +1,10 @@
-// Screen and confirm: a p-value that is small enough for a second look, and fresh draws that
+// A test in two stages: a p-value that is small enough for a second look, and fresh draws that
 // decide.
 //
-// One look needs draws for both rates at once to be missed with probability b at level a. Two looks
-// at sqrt(a) each, on independent draws, are wrong together with probability a, and each is
-// cheaper. A right sampler needs the second one once in 10^6 cases. An overwhelming p-value needs
-// no second look: half of the level is reserved for this.
+// A single look needs enough draws for both error rates at once: a level a, and a miss probability
+// b. Two looks at sqrt(a) each, on independent draws, are wrong together with probability a, and
+// each is cheaper. A right sampler needs the second look once in 10^6 cases. A p-value that is far
+// below the level needs no second look: half of the level is reserved for this case.
 #pragma once
 
 #include <cmath>
@@ -29,16 +29,17 @@ inline constexpr double kFalsePassRateOfALook = kFalsePassRate / 2;
 
 /// One statistic at one look.
 struct Finding {
-  std::string name;            ///< of the statistic; the same in both looks
+  std::string name;            ///< name of the statistic; the same in both looks
   double p_value = 1;          ///< valid: at most a with probability at most a
-  double level = 0;            ///< its share of the case's budget
-  std::string what;            ///< "G = 812.1 over 31 cells after 100000 draws"
-  bool never_at_once = false;  ///< needs confirmation at any p-value
+  double level = 0;            ///< the statistic's share of the case's budget
+  std::string what;            ///< observation, "G = 812.1 over 31 cells after 100000 draws"
+  bool never_at_once = false;  ///< needs a second look at any p-value
 };
 
-/// Judges the findings of look 0. If one is suspicious, calls `look(1)`, which makes fresh draws
-/// from random words that look 0 did not use. Books every level, and fails the outcome or notes
-/// what to watch. A failure in `look` itself (a token outside of the support) ends the judging.
+/// Judges the findings of the first look. If a finding is suspicious, calls `look(1)`, which makes
+/// fresh draws from random words that look 0 did not use. Records the spent level of every
+/// statistic, and fails the outcome or notes what to watch. A failure in `look` itself (a token
+/// outside of the support) ends the judging.
 void judge_in_two_stages(const std::function<std::vector<Finding>(int)>& look,
                          CheckOutcome& outcome);
 
