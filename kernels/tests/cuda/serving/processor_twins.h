@@ -133,8 +133,7 @@ class Twins {
   BatchStateOptions options_;
   bool has_stepped_ = false;
   std::deque<Expected> on_their_way_;
-  std::vector<std::unique_ptr<StepRowsOnBoth>> kept_;  // copies in flight may still read
-                                                       // these rows
+  std::vector<std::unique_ptr<StepRowsOnBoth>> kept_;  // copies in flight read these
   std::vector<std::unique_ptr<DeviceBlock>> offsets_;
   std::vector<std::unique_ptr<PinnedWords>> pinned_;
 };
