@@ -27,8 +27,9 @@ struct JudgedCallable {
   nanobind::object function;  ///< a callable, or the name of a built-in sampler, or None
   /// Makes an object that keeps requests, or None.
   nanobind::object running_batch = nanobind::none();
-  nanobind::dict operations;  ///< functions that operate on rows, by name; all else is unset then
-  bool keep_dtype = false;    ///< whether the operations' results have the dtype of the rows
+  nanobind::dict
+      operations;           ///< functions of operations on rows, by name; nothing else is set then
+  bool keep_dtype = false;  ///< whether the operations' results have the dtype of the rows
   /// Declarations of a callable that verifies drafts; all other members are then unset. "verifier":
   /// the callable; "target": "logits" or "probs"; "drafts": what is known of their distribution;
   /// "acceptance": the rule's name, or None; "faults" and "counts_all" as in DraftContract. Empty:
