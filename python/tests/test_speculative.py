@@ -400,7 +400,7 @@ def test_processing_sees_the_growing_prefix():
     changed = 0
     for number in range(30):
         logits = logits_of(100 + number, batch, 4)
-        logits[:, :, [2, 3, 4, 6, 8, 11]] += 3  # tokens in the requests' parameters
+        logits[:, :, [2, 3, 4, 6, 8, 11]] += 3  # token ids in the requests' parameters
         draft = random.choice([2, 3, 4, 6, 8, 11], (batch, 3))
         for b in range(batch):
             for i in range(3):
@@ -415,7 +415,7 @@ def test_processing_sees_the_growing_prefix():
         expect_chains(found, expected, 4)
         plain = fairdraw.verify_chain(logits, draft, top_p=0.9, seed=seeds)
         changed += int((plain.tokens != found.tokens).any(axis=1).sum())
-    assert changed > 30  # of 120 requests that are not neutral
+    assert changed > 30  # number of the 120 requests that are not neutral
 
 
 def test_processing_of_trees_sees_the_path():
