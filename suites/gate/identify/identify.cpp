@@ -49,7 +49,7 @@ const std::vector<std::vector<RealDistribution>>& profile_distributions() {
   return all;
 }
 
-// Returns a number of draws that shows every token with a probability worth looking for, and the
+// Returns a number of draws that shows every token whose probability is worth looking for, and all
 // other tokens together if their sum is worth looking for.
 std::uint64_t draws_to_see(const RealDistribution& distribution) {
   double least = 1, rest = 0;
@@ -68,8 +68,8 @@ std::uint64_t draws_to_see(const RealDistribution& distribution) {
   return rest > kWorthLookingFor ? std::max(draws, draws_to_see(rest, kOfTwoTails, levels)) : draws;
 }
 
-// Returns the draws of a probe. A large row costs a pass per output, so it gets only the draws that
-// show every token.
+// Returns the number of draws of a probe. A large row costs a pass per output, so it gets only as
+// many draws as show every token.
 std::uint64_t draws_of(std::size_t probe) {
   constexpr std::size_t kLarge = 4096;
   std::uint64_t draws = probes()[probe].values.size() > kLarge ? 1 : kIdentifyDraws;
@@ -89,10 +89,10 @@ Observation observe(harness::Sampler& sampler, std::size_t number, std::uint64_t
     seen.not_made = "has neither indices nor num_samples";
   }
   if (!seen.not_made.empty()) return seen;
-  sampler.recover();  // damage by another probe must not count here
+  sampler.recover();  // damage that another probe did must not count here
   harness::Counts counts =
       harness::count_draws(sampler, request, draws_of(number), harness::mixed(seed, 1));
-  // A crash is no refusal, because it does not tell what the sampler would have done.
+  // A crash does not count as a refusal, because it does not tell what the sampler would have done.
   seen.broke = sampler.broken();
   if (!seen.broke.empty()) return seen;
   seen.refused = counts.trouble;
